@@ -33,8 +33,8 @@ const PROGRAMS: usize = 1000;
 /// Pause between programs that begin now and then.
 const SLOW: Duration = Duration::from_millis(20);
 /// Processes of a host, for the first event and for `list -a`.
-const FEW: usize = 500;
-const MANY: usize = 1000;
+const PROCESSES: usize = 500;
+const LISTED_PROCESSES: usize = 1000;
 const ROUNDS: usize = 5;
 /// What begins next begins after this time.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -235,7 +235,7 @@ impl Drop for Sleepers {
 }
 
 fn first_event(lab: &Lab, program: &Path) {
-    let _sleepers = Sleepers::start(lab, FEW);
+    let _sleepers = Sleepers::start(lab, PROCESSES);
     let mut ticker = Process::spawn(Command::new(program));
     let mut times = Vec::new();
     for _ in 0..ROUNDS {
@@ -251,12 +251,12 @@ fn first_event(lab: &Lab, program: &Path) {
         tracer.signal("INT");
         tracer.finish();
     }
-    let name = format!("first event of `trace -a`, empty cache, {FEW} processes");
+    let name = format!("first event of `trace -a`, empty cache, {PROCESSES} processes");
     print(&name, &times, "1");
 }
 
 fn list(lab: &Lab) {
-    let _sleepers = Sleepers::start(lab, MANY);
+    let _sleepers = Sleepers::start(lab, LISTED_PROCESSES);
     let round = || {
         let begun = Instant::now();
         let mut command = usdtrec(lab, ["list", "-a"]);
@@ -265,12 +265,16 @@ fn list(lab: &Lab) {
         begun.elapsed().as_secs_f64()
     };
     let times: Vec<f64> = (0..ROUNDS).map(|_| round()).collect();
-    print(&format!("`list -a`, {MANY} processes"), &times, "1");
+    print(
+        &format!("`list -a`, {LISTED_PROCESSES} processes"),
+        &times,
+        "1",
+    );
 }
 
 /// Adds the event of a real trace again and again, as that of another file, in a flush of its own each.
 fn added_files(lab: &Lab, program: &Path) {
-    const MOST: usize = 1000;
+    const MAX_FILES: usize = 1000;
     let event = format!("sdt_ticker:tick@{}", program.display());
     let path = program.to_str().unwrap();
     let mut record = usdtrec(
@@ -283,14 +287,14 @@ fn added_files(lab: &Lab, program: &Path) {
     let mut writer = TraceWriter::create(file, &one, Compression::Zstd(1)).unwrap();
     let (mut info, mut written) = (one.clone(), writer.totals().file_bytes);
     let begin = written;
-    for number in 0..MOST {
+    for number in 0..MAX_FILES {
         add_file(&mut info, &one, number);
         let begun = Instant::now();
         writer.add_events(&info).unwrap();
         writer.flush().unwrap();
         let taken = begun.elapsed();
         let now = writer.totals().file_bytes;
-        if [0, 10, 100, 255, 511, MOST - 1].contains(&number) {
+        if [0, 10, 100, 255, 511, MAX_FILES - 1].contains(&number) {
             row(&[
                 (number + 1).to_string(),
                 format!("{:.0}", (now - written) as f64 / 1024.0),

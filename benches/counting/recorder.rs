@@ -76,7 +76,7 @@ struct Work {
 }
 
 impl Work {
-    fn of(pid: u32) -> Self {
+    fn from_pid(pid: u32) -> Self {
         let schedule = fs::read_dir(format!("/proc/{pid}/task")).expect("its threads");
         let of_thread = |thread: fs::DirEntry| {
             let text = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
@@ -121,10 +121,10 @@ pub(crate) fn work(lab: &Lab) {
         }
         // All keys are there, and their intervals have begun.
         std::thread::sleep(Duration::from_secs(2));
-        let before = Work::of(stat.pid());
+        let before = Work::from_pid(stat.pid());
         let begun = Instant::now();
         std::thread::sleep(TIME);
-        let after = Work::of(stat.pid());
+        let after = Work::from_pid(stat.pid());
         let elapsed = begun.elapsed().as_secs_f64();
         let hits = all.iter_mut().map(|one| {
             let line = one.line().expect("a line");

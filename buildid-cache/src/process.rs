@@ -95,7 +95,7 @@ fn open_unlimited(pid: u32, mapping: &FileMapping) -> Result<ObjectFile, ElfErro
     let process = OpenProcess::open(pid)?;
     let (proc, mapping) = (&process.directory, Mapping(mapping));
     let (file, is_inside) = mapping.open(proc, process.handle.as_fd())?;
-    if !Likeness::of(&file, mapping.0).is_inode() {
+    if !Likeness::compare(&file, mapping.0).is_inode() {
         return Err(mapping.is_another(proc));
     }
     let file = ObjectFile::from_mapped(file, mapping.0.path.clone())?;
@@ -123,7 +123,7 @@ fn open_by_path(mapping: &FileMapping) -> Result<ObjectFile, ElfError> {
         Mode::empty(),
     );
     let found = found.map_err(io::Error::from)?;
-    if Likeness::of(&found, mapping) != Likeness::Same {
+    if Likeness::compare(&found, mapping) != Likeness::Same {
         return Err(ElfError::Io(io::ErrorKind::NotFound.into()));
     }
     ObjectFile::from_mapped(open_path::open_readable(found.as_fd(), path)?, path.clone())
@@ -269,7 +269,7 @@ impl Likeness {
         matches!(self, Self::Same | Self::SameInode)
     }
 
-    fn of(file: impl AsFd, mapping: &FileMapping) -> Self {
+    fn compare(file: impl AsFd, mapping: &FileMapping) -> Self {
         /// Types of file systems (statfs(2)) that give other devices than mappings have: btrfs and overlayfs.
         const OTHER_DEVICES: [u64; 2] = [0x9123_683e, 0x794c_7630];
         let Ok(found) = rustix::fs::fstat(&file) else {
@@ -354,7 +354,7 @@ impl Mapping<'_> {
             by_path.and_then(|root| open_path::below(root.as_fd(), below, ResolveFlags::IN_ROOT));
         if !self.0.deleted
             && let Ok(found) = by_path
-            && Likeness::of(&found, self.0).is_inode()
+            && Likeness::compare(&found, self.0).is_inode()
         {
             let path = proc.join("root").join(below);
             return Ok((self.readable(found.as_fd(), &path)?, true));
@@ -371,7 +371,7 @@ impl Mapping<'_> {
 
     /// Opens a file for reading, if it may be the mapped one: the process may have mapped another one since.
     fn readable(&self, found: BorrowedFd<'_>, path: &Path) -> Result<File, ElfError> {
-        let likeness = Likeness::of(found, self.0);
+        let likeness = Likeness::compare(found, self.0);
         if likeness == Likeness::Other {
             return Err(self.is_another(path));
         }
@@ -420,12 +420,12 @@ mod tests {
         // procfs gives the device that it has.
         let file = File::open("/proc/self/maps").unwrap();
         let mapping = mapping_of(&file);
-        assert_eq!(Likeness::of(&file, &mapping), Likeness::Same);
+        assert_eq!(Likeness::compare(&file, &mapping), Likeness::Same);
         let other = FileMapping {
             inode: mapping.inode + 1,
             ..mapping.clone()
         };
-        assert_eq!(Likeness::of(&file, &other), Likeness::Other);
+        assert_eq!(Likeness::compare(&file, &other), Likeness::Other);
         let DeviceNumber { major, minor } = mapping.device;
         let other = FileMapping {
             device: DeviceNumber {
@@ -434,7 +434,7 @@ mod tests {
             },
             ..mapping
         };
-        assert_eq!(Likeness::of(&file, &other), Likeness::Other);
+        assert_eq!(Likeness::compare(&file, &other), Likeness::Other);
     }
 
     /// A mapping's link leads to what the process maps there when it is opened.

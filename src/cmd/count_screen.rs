@@ -9,7 +9,7 @@ use usdtrec_format::escape::escape;
 use usdtrec_report::stat::{LiveTable, RowChoice, StatSnapshot, TableRoom};
 
 use super::keyboard::{Key, Keyboard, read_keys};
-use super::screen::{Place, Screen};
+use super::screen::{Screen, TextDestination};
 use crate::mutex::locked;
 
 /// Whether keys change the table.
@@ -128,19 +128,19 @@ impl Shown {
         true
     }
 
-    fn text(&self, place: Place) -> String {
+    fn text(&self, place: TextDestination) -> String {
         let Some(latest) = &self.latest else {
             return String::new();
         };
         match place {
-            Place::Screen(room) if self.has_keys => {
+            TextDestination::Screen(room) if self.has_keys => {
                 let lines = room.lines.saturating_sub(1);
                 let counts = self.held.as_ref().unwrap_or(latest);
                 let rest = TableRoom { lines, ..room };
                 let table = self.table.show(counts, &self.choice, Some(rest));
                 table + &self.table.foot(&self.foot(), room)
             }
-            Place::Screen(room) | Place::Terminal(room) => {
+            TextDestination::Screen(room) | TextDestination::Terminal(room) => {
                 self.table.show(latest, &self.choice, Some(room))
             }
         }
@@ -221,9 +221,9 @@ mod tests {
             (shown.choice.order, &*shown.choice.filter),
             (RowOrder::Total, "")
         );
-        assert!(shown.text(Place::Screen(room)).contains("paused"));
+        assert!(shown.text(TextDestination::Screen(room)).contains("paused"));
         shown.latest = None;
-        assert_eq!(shown.text(Place::Screen(room)), "");
+        assert_eq!(shown.text(TextDestination::Screen(room)), "");
         assert!(!obey(&mut shown, "xq"));
     }
 
@@ -241,13 +241,21 @@ mod tests {
             elapsed: Duration::from_secs(9),
             ..StatSnapshot::clone(&held)
         }));
-        assert!(shown.text(Place::Screen(room)).starts_with("# 7.0 s"));
-        let left = shown.text(Place::Terminal(room));
+        assert!(
+            shown
+                .text(TextDestination::Screen(room))
+                .starts_with("# 7.0 s")
+        );
+        let left = shown.text(TextDestination::Terminal(room));
         assert!(
             left.starts_with("# 9.0 s") && !left.contains("quit"),
             "{left}"
         );
         obey(&mut shown, " ");
-        assert!(shown.text(Place::Screen(room)).starts_with("# 9.0 s"));
+        assert!(
+            shown
+                .text(TextDestination::Screen(room))
+                .starts_with("# 9.0 s")
+        );
     }
 }

@@ -13,7 +13,7 @@ struct EndsKey {
 }
 
 impl EndsKey {
-    fn of(group: &HitGroup) -> Self {
+    fn from_group(group: &HitGroup) -> Self {
         let values = group.values.iter().map(|value| match value {
             AggregateValue::Stack(stack) => format!("stack {}", stack.number),
             value => format!("{value:?}"),
@@ -30,7 +30,7 @@ impl EndsKey {
 pub(in crate::cmd) fn keep_ends(left_out: &HitTotals, next: &mut HitTotals) {
     let mut kept: BTreeMap<EndsKey, Vec<Option<NumberEnds>>> = BTreeMap::new();
     for group in left_out.groups.iter().filter(|group| has_ends(group)) {
-        let ends = kept.entry(EndsKey::of(group)).or_default();
+        let ends = kept.entry(EndsKey::from_group(group)).or_default();
         ends.resize(group.numbers.len().max(ends.len()), None);
         for (ends, totals) in ends.iter_mut().zip(&group.numbers) {
             let new = totals.as_ref().and_then(|totals| totals.ends);
@@ -41,7 +41,7 @@ pub(in crate::cmd) fn keep_ends(left_out: &HitTotals, next: &mut HitTotals) {
         return;
     }
     for group in &mut next.groups {
-        let ends = kept.get(&EndsKey::of(group));
+        let ends = kept.get(&EndsKey::from_group(group));
         let ends = ends.into_iter().flatten();
         for (totals, ends) in group.numbers.iter_mut().zip(ends) {
             if let Some(totals) = totals {

@@ -32,7 +32,7 @@ static CURRENT: Mutex<Weak<Mutex<State>>> = Mutex::new(Weak::new());
 
 /// Where a text is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TextDestination {
     /// On the screen, until the next one.
     Screen(TableRoom),
     /// Below what was on the terminal before, where it stays.
@@ -40,7 +40,7 @@ pub(super) enum Place {
 }
 
 /// Makes the text that is shown.
-pub(super) type ScreenText = Box<dyn Fn(Place) -> String + Send>;
+pub(super) type ScreenText = Box<dyn Fn(TextDestination) -> String + Send>;
 
 /// The terminal. On drop, and while the process is stopped by Ctrl-Z, the main screen is shown, with the last text printed on it.
 pub(super) struct Screen(Arc<Mutex<State>>);
@@ -150,7 +150,7 @@ impl State {
         self.entered = true;
         let room = self.room();
         shown.push_str(HOME);
-        for line in cut(&(self.text)(Place::Screen(room)), room.lines).lines() {
+        for line in cut(&(self.text)(TextDestination::Screen(room)), room.lines).lines() {
             shown.extend([line, CLEAR_LINE, "\n"]);
         }
         shown.push_str(CLEAR_BELOW);
@@ -181,7 +181,7 @@ impl State {
             if let Some(keyboard) = &self.keyboard {
                 keyboard.give_back();
             }
-            let last = (self.text)(Place::Terminal(self.room()));
+            let last = (self.text)(TextDestination::Terminal(self.room()));
             // The terminal may be gone.
             let _ = self.out.write_all(format!("{LEAVE}{last}").as_bytes());
         }

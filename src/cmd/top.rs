@@ -13,7 +13,7 @@ use usdtrec_report::top::{self, TopOptions};
 use self::by_key::ByKey;
 use super::live::Live;
 use super::record::refuse_options_of_arguments;
-use super::screen::{Place, Screen};
+use super::screen::{Screen, TextDestination};
 use super::{selection, span_stat};
 use crate::cli::{TopArgs, TopOrder};
 use crate::mutex::locked;
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<
         if out.is_terminal() {
             let shown = Arc::new(Mutex::new(String::new()));
             let last = Arc::clone(&shown);
-            let text = move |_: Place| locked(&last).clone();
+            let text = move |_: TextDestination| locked(&last).clone();
             let screen = Screen::new(out, None, Box::new(text))?;
             top::show(pipe, path, sources, options, &mut |table| {
                 table.clone_into(&mut locked(&shown));

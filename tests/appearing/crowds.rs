@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use usdtrec_testing::is_deep;
 
-use super::{OwnHits, PLANTED, Place, check, program, run_until_planted, waiting_recorder};
+use super::{OwnHits, PLANTED, ProgramPlace, check, program, run_until_planted, waiting_recorder};
 use crate::common::{Build, Lab, Process, Recorder, test, wait_until};
 
 /// How many there are.
@@ -36,7 +36,7 @@ fn a_process_maps_very_many_files_without_probes() {
     command.args(["files", &number, "/bin/true"]);
     let mut crowd = Process::spawn(command);
     assert_eq!(crowd.line().as_deref(), Some("ready"));
-    let place = [Place {
+    let place = [ProgramPlace {
         name: "a program among very many files",
         script: "exec $PROGRAM $HITS",
     }];

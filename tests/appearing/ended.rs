@@ -128,7 +128,7 @@ fn programs_that_ended_before_one_whose_file_was_read_are_said_with_it() {
     shell.finish().success();
     let said = recorder.finish().success().stderr;
     assert!(!said.contains("before its file was read"), "{said}");
-    let recorded = Recorded::of(&lab);
+    let recorded = Recorded::from_lab(&lab);
     let hits = recorded.hits(1);
     assert!(!hits.is_empty());
     own.are_recorded_after(recorded.gaps[0].time, &hits, "the second program");

@@ -8,43 +8,43 @@ use std::process::Command;
 use rustix::fs::inotify;
 
 use super::{
-    OwnHits, PLANTED, Place, Recorded, check, command, need_tools, program, run_until_planted,
-    waiting_recorder,
+    OwnHits, PLANTED, ProgramPlace, Recorded, check, command, need_tools, program,
+    run_until_planted, waiting_recorder,
 };
 use crate::common::{
     Build, Event, Lab, Process, byte_of, copy_program, run, sites_of, test, wait_until,
 };
 
 /// In each, the path of the program, or what its path leads to here, is `$DIR/other` or begins with it. Nobody runs that.
-const HOSTILE: [Place; 7] = [
-    Place {
+const HOSTILE: [ProgramPlace; 7] = [
+    ProgramPlace {
         name: "newline",
         script: r#"name="$DIR/other
 x" && cp $PROGRAM "$name" && exec "$name" $HITS"#,
     },
-    Place {
+    ProgramPlace {
         name: "name that ends as those of deleted files",
         script: r#"cp $PROGRAM "$DIR/other (deleted)" && exec "$DIR/other (deleted)" $HITS"#,
     },
-    Place {
+    ProgramPlace {
         name: "symbolic link instead of the program",
         script: "exec $PROGRAM $HITS link $DIR/other",
     },
-    Place {
+    ProgramPlace {
         name: "the same in another root, from which the link leads out",
         script: "mkdir -p $DIR/root && cp --remove-destination $PROGRAM $DIR/root/program && \
                  exec chroot $DIR/root /program $HITS link $DIR/other",
     },
-    Place {
+    ProgramPlace {
         name: "path of a file of ours, in another root",
         script: "mkdir -p $DIR/root$DIR && cp $PROGRAM $DIR/root$DIR/other && exec chroot $DIR/root $DIR/other $HITS",
     },
-    Place {
+    ProgramPlace {
         name: "path of a file of ours, in another mount namespace",
         script: "exec unshare --mount sh -c \
                  'mount -t tmpfs none $DIR && cp $PROGRAM $DIR/other && exec $DIR/other $HITS'",
     },
-    Place {
+    ProgramPlace {
         name: "path in a mount that is detached: the rest of it is that of a file of ours",
         script: "mkdir -p $DIR/mount && exec unshare --mount sh -c \
                  'mount -t tmpfs none $DIR/mount && mkdir -p $DIR/mount$DIR && cp $PROGRAM $DIR/mount$DIR/other && \
@@ -116,7 +116,7 @@ fn no_other_file_is_read() {
 /// Another process runs the file at that path.
 #[test]
 fn no_other_process_is_planted() {
-    const PLACE: Place = Place {
+    const PLACE: ProgramPlace = ProgramPlace {
         name: "mount namespace",
         script: "read line && exec unshare --mount sh -c \
                  'mount -t tmpfs none $DIR && cp $PROGRAM $DIR/other && exec $DIR/other $HITS'",
@@ -158,7 +158,7 @@ fn no_other_process_is_planted() {
     let others = OwnHits::parse(&running.line().expect("what it did"));
     assert!(!others.times.is_empty());
     let own = OwnHits::parse(&line);
-    let recorded = Recorded::of(&lab);
+    let recorded = Recorded::from_lab(&lab);
     let all: Vec<&Event> = recorded.events.iter().collect();
     own.are_recorded_after(recorded.gaps[0].time, &all, PLACE.name);
 }

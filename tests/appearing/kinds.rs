@@ -1,62 +1,62 @@
 //! A row for each kind of file.
 
-use super::{Place, check, need_tools, program, run_until_planted, waiting_recorder};
+use super::{ProgramPlace, check, need_tools, program, run_until_planted, waiting_recorder};
 use crate::common::{Build, Lab, test};
 
-const KINDS: [Place; 13] = [
-    Place {
+const KINDS: [ProgramPlace; 13] = [
+    ProgramPlace {
         name: "a file at its path",
         script: "exec $PROGRAM $HITS",
     },
-    Place {
+    ProgramPlace {
         name: "memfd",
         script: "exec ./other $HITS memory $PROGRAM",
     },
-    Place {
+    ProgramPlace {
         name: "deleted",
         script: "exec $PROGRAM $HITS remove",
     },
-    Place {
+    ProgramPlace {
         name: "replaced by rename",
         script: "cp $PROGRAM $DIR/new && exec $PROGRAM $HITS replace $DIR/new",
     },
-    Place {
+    ProgramPlace {
         name: "hard link",
         script: "ln $PROGRAM $DIR/link && exec $DIR/link $HITS",
     },
-    Place {
+    ProgramPlace {
         name: "bind mount",
         script: "touch $DIR/bound && exec unshare --mount sh -c \
                  'mount --bind $PROGRAM $DIR/bound && exec $DIR/bound $HITS'",
     },
-    Place {
+    ProgramPlace {
         name: "tmpfs of a mount namespace",
         script: "exec unshare --mount sh -c \
                  'mount -t tmpfs none $DIR && cp $PROGRAM $DIR/program && exec $DIR/program $HITS'",
     },
-    Place {
+    ProgramPlace {
         name: "lower folder of an overlay",
         script: "cd $DIR && mkdir lower upper work merged && cp $PROGRAM lower/program && exec unshare --mount sh -c \
                  'mount -t overlay none -o lowerdir=lower,upperdir=upper,workdir=work merged && exec merged/program $HITS'",
     },
-    Place {
+    ProgramPlace {
         name: "upper folder of an overlay",
         script: "cd $DIR && mkdir lower upper work merged && cp $PROGRAM lower/program && exec unshare --mount sh -c \
                  'mount -t overlay none -o lowerdir=lower,upperdir=upper,workdir=work merged && touch merged/program && exec merged/program $HITS'",
     },
-    Place {
+    ProgramPlace {
         name: "chroot",
         script: "mkdir $DIR/root && cp $PROGRAM $DIR/root/program && exec chroot $DIR/root /program $HITS",
     },
-    Place {
+    ProgramPlace {
         name: "pid namespace",
         script: "exec unshare --pid --fork --kill-child --mount-proc $PROGRAM $HITS",
     },
-    Place {
+    ProgramPlace {
         name: "user namespace",
         script: "exec unshare --user --map-root-user $PROGRAM $HITS",
     },
-    Place {
+    ProgramPlace {
         name: "all namespaces, and a root of its own",
         script: "exec unshare --user --map-root-user --mount --pid --fork --kill-child --uts --ipc --net --cgroup sh -c \
                  'mount -t tmpfs none $DIR && cp $PROGRAM $DIR/program && exec chroot $DIR /program $HITS'",

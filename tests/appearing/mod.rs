@@ -26,7 +26,7 @@ const PLANTED: &str = "planted 1 probe ";
 /// Where a program is that appears, as commands of a shell. The variables are paths without blanks: `$PROGRAM` is a copy of the program and
 /// `$DIR` an empty folder, both of this place only. `$HITS` are the program's first arguments.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct ProgramPlace {
     name: &'static str,
     script: &'static str,
 }
@@ -95,7 +95,7 @@ fn program(lab: &Lab, provider: &'static str) -> PathBuf {
 }
 
 /// A command that runs a program in a place.
-fn command(lab: &Lab, program: &Path, place: Place, number: usize, hits: u64) -> Command {
+fn command(lab: &Lab, program: &Path, place: ProgramPlace, number: usize, hits: u64) -> Command {
     let file = |what: &str| lab.file(&format!("{what}-{number}"));
     let _ = fs::create_dir(file("dir"));
     // A new inode each time.
@@ -114,10 +114,10 @@ fn run_until_planted(
     lab: &Lab,
     program: &Path,
     recorder: &mut Process,
-    places: &[Place],
+    places: &[ProgramPlace],
     mut meanwhile: impl FnMut(&mut Process),
 ) -> Vec<OwnHits> {
-    let run = |(number, place): (usize, &Place)| {
+    let run = |(number, place): (usize, &ProgramPlace)| {
         let mut process = Process::spawn(command(lab, program, *place, number, 0));
         recorder.until_error_line(PLANTED);
         meanwhile(&mut process);
@@ -158,7 +158,7 @@ struct Recorded {
 
 impl Recorded {
     #[track_caller]
-    fn of(lab: &Lab) -> Self {
+    fn from_lab(lab: &Lab) -> Self {
         let report = lab.usdtrec(["report", "-i", "trace", "--format", "json"]);
         let report: Value = serde_json::from_str(&report.success().stdout).expect("an object");
         let shortfalls = report["shortfalls"].as_array().expect("a list");
@@ -191,8 +191,8 @@ impl Recorded {
 
 /// Asserts that what programs printed, which appeared first, is what is recorded.
 #[track_caller]
-fn check(lab: &Lab, places: &[Place], own: &[OwnHits]) {
-    let recorded = Recorded::of(lab);
+fn check(lab: &Lab, places: &[ProgramPlace], own: &[OwnHits]) {
+    let recorded = Recorded::from_lab(lab);
     for (number, (place, own)) in places.iter().zip(own).enumerate() {
         let hits = recorded.hits(number as u64);
         own.are_recorded_after(recorded.gaps[number].time, &hits, place.name);

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Place, check, program, run_until_planted};
+use super::{ProgramPlace, check, program, run_until_planted};
 use crate::common::{Build, Lab, Process, skip, test};
 
-const USUAL: [Place; 1] = [Place {
+const USUAL: [ProgramPlace; 1] = [ProgramPlace {
     name: "usual",
     script: "exec $PROGRAM $HITS",
 }];

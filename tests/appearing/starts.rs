@@ -22,7 +22,7 @@ struct Open {
 }
 
 impl Open {
-    fn of(pid: u32) -> Self {
+    fn from_pid(pid: u32) -> Self {
         let listed = fs::read_dir(format!("/proc/{pid}/fdinfo")).expect("a process");
         let infos = listed
             .flatten()
@@ -39,7 +39,7 @@ impl Open {
     fn least(pid: u32) -> Self {
         let look = |_| {
             thread::sleep(Duration::from_millis(20));
-            Self::of(pid)
+            Self::from_pid(pid)
         };
         (0..20).map(look).min().expect("some")
     }

@@ -35,7 +35,7 @@ fn each_version_is_recorded_from_its_planting_on() {
         "{said}"
     );
     let own: Vec<OwnHits> = printed.lines().map(OwnHits::parse).collect();
-    let recorded = Recorded::of(&lab);
+    let recorded = Recorded::from_lab(&lab);
     // When each version was planted, at the latest.
     let mut planted: BTreeMap<u64, u64> = BTreeMap::new();
     for gap in &recorded.gaps {

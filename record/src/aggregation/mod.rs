@@ -47,7 +47,7 @@ pub(crate) struct Arguments<'a> {
 
 impl<'a> Arguments<'a> {
     /// Those of a probe.
-    pub(crate) fn of(probe: &'a PlannedProbe) -> Self {
+    pub(crate) fn from_probe(probe: &'a PlannedProbe) -> Self {
         Self {
             all: &probe.arguments,
             shown: probe.shown.as_deref(),
@@ -120,7 +120,8 @@ impl Aggregation {
         let measured = self.measured.iter();
         let measured = measured.filter(|argument| !argument.is_duration);
         let mut measured = measured.map(|argument| &argument.name);
-        let has = |probe: &&PlannedProbe, name: &str| Arguments::of(probe).place(name).is_some();
+        let has =
+            |probe: &&PlannedProbe, name: &str| Arguments::from_probe(probe).place(name).is_some();
         let is_missing =
             |among: &[&PlannedProbe], name: &str| !among.iter().any(|probe| has(probe, name));
         let mut keys = keys.filter(|name| is_missing(probes, name));

@@ -192,7 +192,7 @@ impl Controller {
             over.max_by(|one, other| one.1.total_cmp(other.1).then(other.0.cmp(one.0)))?;
         let attached = self.units.iter().enumerate();
         let attached = attached.filter(|(_, unit)| unit.state == State::Attached);
-        let shares = attached.map(|(at, unit)| (at, unit.loads.of(*tid)));
+        let shares = attached.map(|(at, unit)| (at, unit.loads.share(*tid)));
         let largest =
             shares.max_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0)));
         largest.map(|(at, _)| at)

@@ -102,7 +102,7 @@ impl Loads {
     }
 
     /// The average share of a thread.
-    pub(super) fn of(&self, tid: i32) -> f64 {
+    pub(super) fn share(&self, tid: i32) -> f64 {
         self.threads.get(&tid).map_or(0.0, |load| load.average)
     }
 

@@ -28,11 +28,11 @@ impl HitCosts {
     pub(crate) fn of_probe(self, probe: &PlannedProbe, graph: Option<CallGraph>) -> u64 {
         let layout = probe.plan.raw.as_ref();
         let has_texts = layout.is_some_and(|layout| layout.strings().next().is_some());
-        self.of(has_texts, probe.graph(graph).is_some())
+        self.cost(has_texts, probe.graph(graph).is_some())
     }
 
     /// What a hit takes, ns.
-    const fn of(self, has_texts: bool, has_callers: bool) -> u64 {
+    const fn cost(self, has_texts: bool, has_callers: bool) -> u64 {
         let own = if has_texts { self.texts } else { self.number };
         match has_callers {
             true => own + self.callers.saturating_sub(self.number),
@@ -53,7 +53,7 @@ mod tests {
             callers: 1500,
         };
         let all = [(false, false), (true, false), (false, true), (true, true)];
-        let found = all.map(|(texts, callers)| costs.of(texts, callers));
+        let found = all.map(|(texts, callers)| costs.cost(texts, callers));
         assert_eq!(found, [500, 800, 1500, 1800]);
     }
 }

@@ -47,7 +47,7 @@ impl Units {
     }
 
     /// The unit of an event.
-    pub(crate) fn of(&self, event: usize) -> Option<usize> {
+    pub(crate) fn unit(&self, event: usize) -> Option<usize> {
         self.of_event.get(event).copied()
     }
 

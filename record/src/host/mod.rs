@@ -5,7 +5,7 @@ pub(crate) mod capabilities;
 pub(super) mod cpu_time;
 pub(super) mod cpus;
 pub(super) mod descendants;
-pub(super) mod hurry;
+pub(super) mod high_priority;
 pub(super) mod limits;
 pub(super) mod named_process;
 pub(super) mod null_device;

@@ -46,7 +46,7 @@ impl View {
             number: *numbers.last()?,
             owner: process.owner().ok()?,
             start: stat.start,
-            tmp: dirs.of(pid),
+            tmp: dirs.tmp(pid),
         })
     }
 
@@ -57,7 +57,7 @@ impl View {
 }
 
 impl TmpDirs {
-    fn of(&mut self, pid: i32) -> Option<Rc<OwnedFd>> {
+    fn tmp(&mut self, pid: i32) -> Option<Rc<OwnedFd>> {
         let dir = open(Path::new(&format!("/proc/{pid}/root")))?;
         let found = fstat(&dir).ok()?;
         let key = (found.st_dev, found.st_ino);

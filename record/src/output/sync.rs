@@ -22,10 +22,10 @@ pub const SYNC_VERB: &str = "sync-file";
 
 /// A file that is being flushed to disk while recording continues. Until then a power failure can damage it.
 #[derive(Debug)]
-pub(crate) struct DiskSync(Way);
+pub(crate) struct DiskSync(SyncMethod);
 
 #[derive(Debug)]
-enum Way {
+enum SyncMethod {
     Helper(Child),
     /// Flushed by the recorder itself, because no process could be started.
     Thread(JoinHandle<io::Result<()>>),
@@ -36,32 +36,32 @@ impl DiskSync {
     pub(crate) fn start(file: File) -> Self {
         let started = file.try_clone().and_then(start_helper);
         Self(match started {
-            Ok(helper) => Way::Helper(helper),
-            Err(_) => Way::Thread(std::thread::spawn(move || sync(&file))),
+            Ok(helper) => SyncMethod::Helper(helper),
+            Err(_) => SyncMethod::Thread(std::thread::spawn(move || sync(&file))),
         })
     }
 
     /// Whether the helper has ended.
     pub(crate) fn is_done(&mut self) -> bool {
         match &mut self.0 {
-            Way::Helper(helper) => !matches!(helper.try_wait(), Ok(None)),
-            Way::Thread(thread) => thread.is_finished(),
+            SyncMethod::Helper(helper) => !matches!(helper.try_wait(), Ok(None)),
+            SyncMethod::Thread(thread) => thread.is_finished(),
         }
     }
 
     /// The process that waits for the disk.
     pub(crate) fn helper(&self) -> Option<u32> {
         match &self.0 {
-            Way::Helper(helper) => Some(helper.id()),
-            Way::Thread(_) => None,
+            SyncMethod::Helper(helper) => Some(helper.id()),
+            SyncMethod::Thread(_) => None,
         }
     }
 
     /// Waits for its end.
     pub(crate) fn wait(self) -> Result<(), RecordError> {
         let ended = match self.0 {
-            Way::Helper(mut helper) => helper.wait().and_then(outcome),
-            Way::Thread(thread) => thread
+            SyncMethod::Helper(mut helper) => helper.wait().and_then(outcome),
+            SyncMethod::Thread(thread) => thread
                 .join()
                 .unwrap_or_else(|_| Err(io::Error::other("the thread that syncs ended"))),
         };

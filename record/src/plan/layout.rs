@@ -17,7 +17,7 @@ pub struct Strings {
 
 impl Strings {
     /// The memory that is read at the address in an argument. Bytes are read only if their number is known.
-    fn of(self, argument: &Argument, read: &Read, has_length: bool) -> Self {
+    fn for_argument(self, argument: &Argument, read: &Read, has_length: bool) -> Self {
         match &argument.kind {
             Some(ArgumentType::Bytes(_)) if !has_length => Self::default(),
             Some(ArgumentType::String(_) | ArgumentType::Bytes(_))
@@ -43,7 +43,9 @@ pub(crate) fn layout(
     has_context: bool,
 ) -> RawLayout {
     let strings_of = |place: usize, read: &Read| match known.get(place) {
-        Some(argument) => strings.of(argument, read, length(argument, captures, known).is_some()),
+        Some(argument) => {
+            strings.for_argument(argument, read, length(argument, captures, known).is_some())
+        }
         None if read.pointer => strings,
         None => Strings::default(),
     };

@@ -268,7 +268,7 @@ impl Budgeting {
             unit.lost = 0;
         }
         for counted in attached.engine.counts()? {
-            let unit = self.unit_of_probe.of(counted.probe);
+            let unit = self.unit_of_probe.unit(counted.probe);
             if let Some(unit) = unit.and_then(|unit| self.units.get_mut(unit)) {
                 unit.lost += counted.count.lost.unwrap_or(0);
             }
@@ -439,7 +439,7 @@ fn units(session: &Session, budget: &Budget, of_probe: &Units) -> Vec<BudgetUnit
     let attached = &session.attached;
     let probes = attached.probes.iter().zip(&attached.attrs).enumerate();
     for (at, (probe, attr)) in probes {
-        let Some(unit) = of_probe.of(at).and_then(|unit| units.get_mut(unit)) else {
+        let Some(unit) = of_probe.unit(at).and_then(|unit| units.get_mut(unit)) else {
             continue;
         };
         let event = probe.event();

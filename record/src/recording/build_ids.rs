@@ -167,7 +167,7 @@ impl BuildIds {
             inode,
             generation,
         };
-        self.of(file, || {
+        self.build_id(file, || {
             let live = map.path.strip_suffix(DELETED);
             let path = OsStr::from_bytes(live.unwrap_or(map.path));
             Mapped {
@@ -195,7 +195,7 @@ impl BuildIds {
             inode: mapping.inode,
             generation: 0,
         };
-        self.of(file, || Mapped {
+        self.build_id(file, || Mapped {
             pid,
             tid: 0,
             mapped_at: 0,
@@ -203,7 +203,7 @@ impl BuildIds {
         })
     }
 
-    fn of(&mut self, file: MappedFileId, mapped: impl FnOnce() -> Mapped) -> Option<BuildId> {
+    fn build_id(&mut self, file: MappedFileId, mapped: impl FnOnce() -> Mapped) -> Option<BuildId> {
         // Memory of no file.
         if file.inode == 0 {
             return None;

@@ -17,7 +17,7 @@ const COUNT_TIME: u64 = 1000 * MS;
 /// Time between.
 const REST: u64 = 1000 * MS;
 /// Hits of a thread a second that may be too much for it: those of a probe that takes it 5 µs each.
-const MANY: u64 = 10_000;
+const HOT_HITS_PER_SECOND: u64 = 10_000;
 /// The part of a thread's time that is much.
 const HOT_SHARE: f64 = 0.05;
 
@@ -85,7 +85,7 @@ impl HotProbes {
             return;
         }
         let counted = stage.take().unwrap_or_default();
-        let many = (MANY as f64 * ns as f64 / 1e9) as u64;
+        let many = (HOT_HITS_PER_SECOND as f64 * ns as f64 / 1e9) as u64;
         let is_hot = counted.hits().any(|(_, hits)| hits >= many);
         if !is_hot {
             return self.rest(now);

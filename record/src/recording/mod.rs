@@ -47,7 +47,7 @@ use crate::command::RunningCommand;
 use crate::engine::{GuardDeath, TextFinding};
 use crate::error::RecordError;
 use crate::host::cpus::Changes;
-use crate::host::hurry::Hurry;
+use crate::host::high_priority::HighPriority;
 use crate::left_breakpoints::KernelLog;
 use crate::output::files::Files;
 use crate::recording::budgeting::Budgeting;
@@ -160,7 +160,7 @@ impl Recording {
         signals: &Signals,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<End, RecordError> {
-        let _hurry = (self.session.options.engine.no_gap).map(|_| Hurry::begin());
+        let _high_priority = (self.session.options.engine.no_gap).map(|_| HighPriority::begin());
         self.triggering.begin(signals)?;
         loop {
             let end = self.wait(signals)?;

@@ -34,11 +34,11 @@ mod file;
 mod file_memory;
 mod gap;
 mod hand_over;
-mod kept;
 mod priority;
 mod process;
 mod same_memory;
 mod start_time;
+mod stored_increments;
 mod table;
 mod urgent;
 
@@ -59,8 +59,8 @@ use self::hand_over::{HandOver, Job};
 use self::table::Table;
 use self::urgent::Urgent;
 
-pub use self::kept::RaisedProcess;
-pub(crate) use self::kept::raised_processes;
+pub use self::stored_increments::RaisedProcess;
+pub(crate) use self::stored_increments::raised_processes;
 
 /// The semaphores of a recording that the kernel counts wrong. Dropping it decrements all of them.
 #[derive(Debug)]

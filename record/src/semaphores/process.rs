@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::counted_files::CountedFiles;
 use super::file::{CountedFile, Semaphore};
 use super::file_memory::FileMemory;
-use super::kept::{Kept, Note};
+use super::stored_increments::{Note, StoredIncrements};
 use crate::engine::Counting;
 
 /// What the semaphores of a process need besides its state.
@@ -17,7 +17,7 @@ use crate::engine::Counting;
 pub(super) struct Context<'a> {
     pub(super) pid: u32,
     pub(super) files: &'a CountedFiles,
-    pub(super) kept: &'a Mutex<Kept>,
+    pub(super) kept: &'a Mutex<StoredIncrements>,
 }
 
 /// The state of a process, which is read and changed together with its memory.
@@ -88,7 +88,7 @@ pub(super) enum HandedOver {
 }
 
 impl Context<'_> {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, StoredIncrements> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

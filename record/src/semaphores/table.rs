@@ -13,10 +13,10 @@ use usdtrec_format::trace::ShortfallKind;
 use super::counted_files::CountedFiles;
 use super::file::CountedFile;
 use super::gap::Gaps;
-use super::kept::Kept;
 use super::process::{Context, HandedOver, Process, Raise, Value, now};
 use super::same_memory::is_shared;
 use super::start_time::start_of;
+use super::stored_increments::StoredIncrements;
 use crate::engine::{Counting, TaskFilter};
 use crate::host::process;
 use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
@@ -30,7 +30,7 @@ const MAX_RELEASE_TIME: Duration = Duration::from_secs(10);
 pub(super) struct Table {
     files: CountedFiles,
     counting: Counting,
-    kept: Mutex<Kept>,
+    kept: Mutex<StoredIncrements>,
     processes: Mutex<HashMap<u32, Arc<Mutex<Process>>>>,
     recorded: Mutex<Recorded>,
     gaps: Mutex<Gaps>,

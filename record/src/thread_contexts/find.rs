@@ -106,7 +106,7 @@ impl Finder {
 
     /// What a file says; `None` if it cannot be opened.
     fn locals(&mut self, path: &Path) -> Option<ThreadLocals> {
-        let version = FileVersion::of(&fs::metadata(path).ok()?);
+        let version = FileVersion::from_metadata(&fs::metadata(path).ok()?);
         if let Some(known) = self.files.get(&version) {
             return Some(*known);
         }
@@ -128,7 +128,7 @@ fn path_of(pid: i32, mapping: &FileMapping) -> PathBuf {
 }
 
 impl FileVersion {
-    fn of(metadata: &fs::Metadata) -> Self {
+    fn from_metadata(metadata: &fs::Metadata) -> Self {
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),

@@ -105,7 +105,7 @@ impl Objects {
             .transpose();
         let grouping = match &options.aggregation {
             Some(aggregation) => {
-                let needs = EventNeeds::of(&samples.groups);
+                let needs = EventNeeds::from_events(&samples.groups);
                 Grouping::new(aggregation, options.graph, &needs)?
             }
             None => None,

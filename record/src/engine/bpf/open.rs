@@ -215,7 +215,7 @@ fn units(samples: &Samples, options: &EngineOptions) -> Option<Units> {
 pub(super) fn sites<'a>(groups: &'a [Group], units: Option<&Units>) -> Vec<Site<'a>> {
     let of_group = groups.iter().enumerate().flat_map(|(event, group)| {
         let sites = group.probe.sites.iter().zip(&group.plans);
-        let unit = units.and_then(|units| units.of(event));
+        let unit = units.and_then(|units| units.unit(event));
         sites.map(move |(site, plan)| (group, site, plan, unit))
     });
     of_group

@@ -94,7 +94,7 @@ impl PartPlanter {
         };
         let groups = plan_spans(&request, self.common.spans)?;
         if let Some(grouping) = &self.common.grouping {
-            grouping.check(&EventNeeds::of(&groups))?;
+            grouping.check(&EventNeeds::from_events(&groups))?;
         }
         let samples = Samples::new(groups, self.ids, options);
         let request = AttachRequest {

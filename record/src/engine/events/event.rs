@@ -43,7 +43,7 @@ pub(crate) struct Mode {
 
 impl Mode {
     /// The settings of the events of a probe.
-    pub(in crate::engine) fn of(self, probe: &PlannedProbe) -> Self {
+    pub(in crate::engine) fn for_probe(self, probe: &PlannedProbe) -> Self {
         Self {
             graph: probe.graph(self.graph),
             ..self

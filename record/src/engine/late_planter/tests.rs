@@ -246,7 +246,7 @@ impl Samples {
     }
 
     /// Samples of a probe.
-    fn of(&self, attached: &Attached, probe: usize) -> u64 {
+    fn count(&self, attached: &Attached, probe: usize) -> u64 {
         let ids = attached.attrs[probe].attr.ids.iter();
         ids.filter_map(|id| self.0.get(id)).sum()
     }
@@ -313,8 +313,8 @@ fn adds_to(how: &How, first: Option<&mut Program>, later: &mut Program, stranger
     let in_children = |hits: i64| if how.inherit { hits as u64 } else { 0 };
     let last = 300 + in_children(30);
     let added = 2000 + in_children(10 * CHILDREN) + last;
-    assert_eq!(samples.of(&attached, has_first), added, "{how:?}");
-    assert_eq!(samples.of(&attached, has_first + 1), last, "{how:?}");
+    assert_eq!(samples.count(&attached, has_first), added, "{how:?}");
+    assert_eq!(samples.count(&attached, has_first + 1), last, "{how:?}");
     let all = samples.0.values().sum::<u64>();
     assert_eq!(all, hits_of_first + added + last, "{how:?}");
     let tally = Tally::read(&attached).unwrap();
@@ -437,7 +437,7 @@ fn lost_hits_of_added_probes_are_counted() {
             .filter(|loss| loss.event == event)
             .map(|loss| loss.lost)
             .sum();
-        assert_eq!(samples.of(&attached, probe) + lost, HITS, "{losses:?}");
+        assert_eq!(samples.count(&attached, probe) + lost, HITS, "{losses:?}");
         assert!(lost > 0, "{losses:?}");
     }
     detach(&mut attached);

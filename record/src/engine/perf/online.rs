@@ -18,7 +18,7 @@ impl PerfEngine {
         for (probe, opened) in probes.iter().zip(&mut self.probes) {
             let path = probe.file().kernel_path();
             for site in &opened.sites {
-                let mode = self.mode.of(probe);
+                let mode = self.mode.for_probe(probe);
                 let attr = KernelAttr::for_site(&site.place, &path, mode, &probe.plan);
                 let mut event = planting(|| Event::open(&attr, -1, cpu)).map_err(refusal)?;
                 let known = site.first_id.unwrap_or(event.id);

@@ -16,7 +16,7 @@ use super::queue::{Queue, Taken};
 use super::settings::Following;
 use crate::error::{RecordError, with_source};
 use crate::host::cpu_time::WorkTime;
-use crate::host::hurry::Hurry;
+use crate::host::high_priority::HighPriority;
 use crate::recording::build_ids::NewFile;
 use crate::recording::late_planter::{LatePlanter, PlantedPart};
 use crate::recording::session::Session;
@@ -131,7 +131,7 @@ impl Search {
     }
 
     pub(super) fn run(mut self) {
-        let _hurry = self.no_gap.then(Hurry::begin);
+        let _high_priority = self.no_gap.then(HighPriority::begin);
         while let Some(taken) = self.queue.take() {
             let (user, work) = (taken.user, WorkTime::begin());
             let found = self.look(taken);

@@ -27,7 +27,7 @@ impl Buckets {
     };
 
     /// Those of integers of a shape.
-    pub(super) const fn of(IntegerShape { bytes, signed }: IntegerShape) -> Self {
+    pub(super) const fn for_integers(IntegerShape { bytes, signed }: IntegerShape) -> Self {
         let bits = 8 * bytes as u32;
         match signed {
             true => Self {
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn negative_numbers_are_below_the_others() {
-        let buckets = Buckets::of(IntegerShape {
+        let buckets = Buckets::for_integers(IntegerShape {
             bytes: 1,
             signed: true,
         });

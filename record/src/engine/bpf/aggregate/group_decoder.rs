@@ -118,8 +118,8 @@ impl<'a> EventDecoder<'a> {
         let site = probe.sites.first()?;
         let decoder = Decoder::from_raw(&site.site.args, probe.arch, &group.layout);
         let decoder = decoder.typed(&probe.arguments);
-        let places = aggregation.places(Arguments::of(probe));
-        let measured = aggregation.measured_places(Arguments::of(probe));
+        let places = aggregation.places(Arguments::from_probe(probe));
+        let measured = aggregation.measured_places(Arguments::from_probe(probe));
         let argument = |place: &Option<usize>| probe.arguments.get((*place)?).cloned();
         Some(Self {
             values: decoder.values(),

@@ -51,7 +51,7 @@ pub(in crate::engine::bpf) fn measured(
     };
     let decoder = Decoder::from_raw(&site.site.args, probe.arch, layout);
     let decoder = decoder.typed(&probe.arguments);
-    let of = Arguments::of(probe);
+    let of = Arguments::from_probe(probe);
     let in_keys = aggregation.needed_by_keys(of);
     let places = aggregation
         .measured

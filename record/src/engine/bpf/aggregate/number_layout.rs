@@ -104,7 +104,7 @@ impl NumberLayout {
 /// The buckets that an event needs for an argument that programs read.
 fn buckets(event: &[Measured], place: usize) -> Option<Buckets> {
     match event.get(place)? {
-        Measured::Read(field) => Some(Buckets::of(field.shape)),
+        Measured::Read(field) => Some(Buckets::for_integers(field.shape)),
         _ => None,
     }
 }

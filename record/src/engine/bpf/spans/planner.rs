@@ -239,7 +239,7 @@ impl RolePlanner<'_> {
         let Some(aggregation) = &self.options.aggregation else {
             return Vec::new();
         };
-        let used = aggregation.needed_by_keys(Arguments::of(&group.probe));
+        let used = aggregation.needed_by_keys(Arguments::from_probe(&group.probe));
         let arguments = group.layout.arguments.iter().enumerate();
         let others = arguments.filter_map(|(place, argument)| match argument {
             RawArgument::Field(field) if !used.contains(&place) => Some(*field),

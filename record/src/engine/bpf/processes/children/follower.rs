@@ -20,7 +20,7 @@ use super::table::Table;
 use crate::engine::bpf::attach::links::{Links, Planted, UnitLink};
 use crate::engine::bpf::control::Control;
 use crate::engine::events::refusal;
-use crate::host::hurry::Hurry;
+use crate::host::high_priority::HighPriority;
 use crate::host::process::pidfd;
 
 /// Maximum number of running processes with links of their own, besides the named ones.
@@ -108,14 +108,14 @@ impl Follower {
 
     /// Answers calls until `stopped` closes. Then all links are in the table.
     pub(super) fn run(mut self, stopped: &PipeReader) {
-        let hurry = Hurry::begin();
+        let high_priority = HighPriority::begin();
         while self.wait(stopped) {
             let calls = self.calls.take();
             if self.table.reason().is_none() {
                 self.answer(&calls);
             }
             self.take_requests();
-            hurry.at_leisure(|| self.ended.go_on());
+            high_priority.at_usual_priority(|| self.ended.go_on());
         }
         let left = self.ended.take().into_iter();
         let left = left.map(|link| UnitLink { unit: None, link });

@@ -62,14 +62,14 @@ pub(in crate::engine::bpf) struct HoldRequest<'a> {
 /// The maps of the hold, and the programs on new mappings.
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct MappingHold {
-    way: Way,
+    way: HoldMethod,
     mappings: Ring,
     known: OwnedFd,
 }
 
 /// How threads are held.
 #[derive(Debug)]
-enum Way {
+enum HoldMethod {
     Work(WorkHold),
     Stop(StopHold),
 }
@@ -100,7 +100,7 @@ impl MappingHold {
             mappings: mappings.as_fd(),
             known: known.as_fd(),
         };
-        let way = Way::prepare(request, maps, running)?;
+        let way = HoldMethod::prepare(request, maps, running)?;
         Ok(Self {
             way,
             mappings,
@@ -116,7 +116,7 @@ impl MappingHold {
         let _: Left = self.mappings.drain(end, |record| {
             mappings.extend(NewMapping::parse(record));
         });
-        if let Way::Stop(stop) = &mut self.way {
+        if let HoldMethod::Stop(stop) = &mut self.way {
             stop.add(&mut mappings);
         }
         mappings
@@ -125,8 +125,8 @@ impl MappingHold {
     /// Whether the thread of a mapping that is not answered has not run since.
     pub(in crate::engine::bpf) fn is_held(&self, mapping: &NewMapping) -> bool {
         match &self.way {
-            Way::Work(_) => mapping.is_held,
-            Way::Stop(stop) => mapping.is_held && stop.is_held(mapping),
+            HoldMethod::Work(_) => mapping.is_held,
+            HoldMethod::Stop(stop) => mapping.is_held && stop.is_held(mapping),
         }
     }
 
@@ -135,14 +135,14 @@ impl MappingHold {
         // Without that the next process is held, too.
         let _ = sys::insert_bytes(self.known.as_fd(), &mapping.file);
         match &mut self.way {
-            Way::Work(_) => control.set_answered(mapping.token),
-            Way::Stop(stop) => stop.answer(mapping, control),
+            HoldMethod::Work(_) => control.set_answered(mapping.token),
+            HoldMethod::Stop(stop) => stop.answer(mapping, control),
         }
     }
 
     /// Lets go the processes whose mappings are answered.
     pub(in crate::engine::bpf) fn go_on(&mut self) {
-        if let Way::Stop(stop) = &mut self.way {
+        if let HoldMethod::Stop(stop) = &mut self.way {
             stop.go_on(self.mappings.filled() > 0);
         }
     }
@@ -150,7 +150,7 @@ impl MappingHold {
     /// Lets go all processes. `control` allows no hold any more.
     pub(in crate::engine::bpf) fn let_go(&mut self, control: &Control) {
         let _: Vec<NewMapping> = self.take();
-        if let Way::Stop(stop) = &mut self.way {
+        if let HoldMethod::Stop(stop) = &mut self.way {
             stop.let_go(control);
         }
     }
@@ -161,8 +161,8 @@ impl MappingHold {
         control: &Control,
     ) -> Option<GuardDeath> {
         match &mut self.way {
-            Way::Work(_) => None,
-            Way::Stop(stop) => stop.replace_guard(control),
+            HoldMethod::Work(_) => None,
+            HoldMethod::Stop(stop) => stop.replace_guard(control),
         }
     }
 
@@ -170,8 +170,8 @@ impl MappingHold {
     /// CPU meanwhile. That on `mmap` is not counted: most of its runs are for other processes and system calls.
     pub(in crate::engine::bpf) fn missed(&self) -> u64 {
         let executed = match &self.way {
-            Way::Work(work) => &work.executed,
-            Way::Stop(stop) => &stop.executed,
+            HoldMethod::Work(work) => &work.executed,
+            HoldMethod::Stop(stop) => &stop.executed,
         };
         sys::recursion_misses(executed.program.as_fd()).unwrap_or(0)
     }
@@ -184,7 +184,7 @@ impl AsFd for MappingHold {
     }
 }
 
-impl Way {
+impl HoldMethod {
     /// The way that is asked for, or the best one. It is said which it is.
     fn prepare(
         request: HoldRequest<'_>,

@@ -8,11 +8,11 @@ const HIGHEST: i32 = -20;
 /// Raises the priority of this thread and of processes that it starts, until it is dropped by this thread: held processes use the CPU while
 /// they wait for it. Does nothing without permission.
 #[derive(Debug)]
-pub(crate) struct Hurry {
+pub(crate) struct HighPriority {
     before: Option<i32>,
 }
 
-impl Hurry {
+impl HighPriority {
     pub(crate) fn begin() -> Self {
         // For setpriority(2), 0 is this thread.
         let before = getpriority_process(None).ok();
@@ -21,7 +21,7 @@ impl Hurry {
     }
 
     /// Runs a job that no process waits for, at normal priority.
-    pub(crate) fn at_leisure<T>(&self, job: impl FnOnce() -> T) -> T {
+    pub(crate) fn at_usual_priority<T>(&self, job: impl FnOnce() -> T) -> T {
         if let Some(before) = self.before {
             // If this fails, the job runs at high priority, too.
             let _ = setpriority_process(None, before);
@@ -34,7 +34,7 @@ impl Hurry {
     }
 }
 
-impl Drop for Hurry {
+impl Drop for HighPriority {
     fn drop(&mut self) {
         if let Some(before) = self.before {
             let _ = setpriority_process(None, before);

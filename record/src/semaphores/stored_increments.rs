@@ -81,13 +81,13 @@ impl fmt::Display for Note {
 
 /// The notes of this recording. The file is created with the first one, and removed when this is dropped.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct StoredIncrements {
     file: Option<(PathBuf, File)>,
     notes: HashSet<Note>,
     bytes: u64,
 }
 
-impl Kept {
+impl StoredIncrements {
     /// Notes semaphores that are about to be incremented.
     ///
     /// # Errors
@@ -144,7 +144,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for StoredIncrements {
     fn drop(&mut self) {
         if let Some((path, _)) = &self.file {
             let _ = fs::remove_file(path);
