@@ -151,6 +151,34 @@ fn of_short_lived_children_are_whole() {
     }
 }
 
+/// Each of a thousand stacks comes three times. They have the same stack pointer, and differ in five functions.
+#[test]
+fn that_come_again_are_each_what_they_were() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "wide.c", "wide");
+    for options in [
+        &["-g", "--lossless"][..],
+        &["-g", "--lossless", "--keep-stacks"],
+    ] {
+        record_ours(&lab, &program, options, &[path(&program), "3000"]);
+        let all = ours(&lab);
+        let events = frames(&all);
+        assert_eq!(events.len(), 3000, "{options:?}");
+        let is_own = |frame: &&String| frame.starts_with('f');
+        for (hit, event) in events.into_iter().enumerate() {
+            assert_eq!(count(event, "deeper"), 8, "{event:?}");
+            let functions = event.iter().filter(is_own);
+            let functions = functions.filter_map(|frame| frame.split('+').next());
+            let first = hit % 1000 * 5;
+            let called: Vec<String> = (first..first + 5).map(|n| format!("f{n:04}")).collect();
+            let called: Vec<&str> = called.iter().rev().map(String::as_str).collect();
+            assert_eq!(functions.collect::<Vec<_>>(), called, "{event:?}");
+            let outermost = event.last().expect("a frame");
+            assert!(outermost.starts_with("_start+0x"), "{event:?}");
+        }
+    }
+}
+
 /// The recorder has the file open. The process has ended before the recorder looks at it.
 #[test]
 fn of_a_file_that_was_removed_are_whole() {

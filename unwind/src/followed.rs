@@ -1,11 +1,11 @@
-//! What the callers of a hit depend on, so that the same stack is recognized when it comes again.
+//! What the callers of a hit depend on, so that the same stack is recognized when it comes again (`known_stacks.rs`).
 //!
 //! The stack pointer of each caller follows from the one before and the tables, unless a function keeps it in its frame pointer. So the words that
 //! matter are the return addresses, and those saved frame pointers that are used. What else is saved on the stack differs from hit to hit, and
 //! changes nothing.
 //!
-//! Most hits of a busy site have the callers of one of the last. The words are compared before another stack is
-//! unwound, also where the stack is cut or goes through code that was made at run time.
+//! They are noted in the order in which they decide. So two stacks that begin with the same registers in the same code have the same places up to
+//! the first one with another value, and that place is the same, too.
 
 use gimli::{CfaRule, RegisterRule};
 
@@ -15,35 +15,65 @@ use crate::stack_copy::StackCopy;
 use crate::stack_end::StackEnd;
 use crate::table::ColumnRule;
 
-/// What the callers of a hit depend on, besides the code of the process.
+/// What the callers of a hit depend on, besides the code of the process, the stack pointer, the program counter and the length of the copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Followed {
-    /// The stack pointer, the program counter, and the frame pointer if it was used.
-    hit: [Option<u64>; 3],
-    uses_frame_pointer: bool,
-    /// Words of the stack.
-    words: Vec<Word>,
+    /// In the order in which they were used.
+    values: Vec<FollowedValue>,
+    /// The frame pointer of the hit, if it is known.
+    of_hit: Option<u64>,
+    uses_that_of_hit: bool,
     /// Where the frame pointer is saved, if it was saved; it was not used yet.
-    saved: Option<Word>,
+    saved: Option<FollowedValue>,
     is_saved: bool,
     /// Whether something else was used.
     is_more: bool,
 }
 
-/// A word of the stack.
+/// A value that was used, and where it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Word {
-    address: u64,
-    value: u64,
+pub(crate) struct FollowedValue {
+    pub(crate) place: FollowedPlace,
+    pub(crate) value: u64,
+}
+
+/// Where a value was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FollowedPlace {
+    /// The frame pointer of the hit.
+    FramePointer,
+    /// The word of the stack at this address.
+    Stack(u64),
+}
+
+impl FollowedPlace {
+    /// What another hit has there.
+    #[inline]
+    pub(crate) fn read(
+        self,
+        machine: &Machine,
+        hit: &Registers,
+        stack: StackCopy<'_>,
+    ) -> Option<u64> {
+        match self {
+            Self::FramePointer => hit.get(machine.fp),
+            Self::Stack(address) => stack.word(address).ok(),
+        }
+    }
 }
 
 impl Followed {
     /// Begins with a hit.
     pub(crate) fn begin(&mut self, machine: &Machine, hit: &Registers) {
-        self.hit = of_hit(machine, hit);
-        self.words.clear();
-        (self.uses_frame_pointer, self.is_saved) = (false, false);
+        self.of_hit = hit.get(machine.fp);
+        self.values.clear();
+        (self.uses_that_of_hit, self.is_saved) = (false, false);
         (self.saved, self.is_more) = (None, false);
+    }
+
+    /// What was used, in the order in which it was.
+    pub(crate) fn values(&self) -> &[FollowedValue] {
+        &self.values
     }
 
     /// Something was used that is not noted.
@@ -51,13 +81,26 @@ impl Followed {
         self.is_more = true;
     }
 
+    /// The frame pointer was used: that of the hit, or the one that was saved last.
+    fn uses_frame_pointer(&mut self) {
+        if self.is_saved {
+            self.values.extend(self.saved.take());
+        } else if !self.uses_that_of_hit {
+            self.uses_that_of_hit = true;
+            self.is_more |= self.of_hit.is_none();
+            self.values.extend(self.of_hit.map(|value| FollowedValue {
+                place: FollowedPlace::FramePointer,
+                value,
+            }));
+        }
+    }
+
     /// The rule for the canonical frame address was followed.
     pub(crate) fn frame_address(&mut self, machine: &Machine, rule: &CfaRule<usize>) {
         match rule {
             CfaRule::RegisterAndOffset { register, .. } if register.0 == machine.sp => {}
             CfaRule::RegisterAndOffset { register, .. } if register.0 == machine.fp => {
-                self.uses_frame_pointer |= !self.is_saved;
-                self.words.extend(self.saved.take());
+                self.uses_frame_pointer();
             }
             _ => self.is_more = true,
         }
@@ -76,8 +119,8 @@ impl Followed {
             return;
         }
         let word = match (&rule.rule, value) {
-            (RegisterRule::Offset(offset), Ok(Some(value))) => Some(Word {
-                address: cfa.wrapping_add_signed(*offset),
+            (RegisterRule::Offset(offset), Ok(Some(value))) => Some(FollowedValue {
+                place: FollowedPlace::Stack(cfa.wrapping_add_signed(*offset)),
                 value: *value,
             }),
             // What is above a copy is so again in a copy of this length.
@@ -88,7 +131,7 @@ impl Followed {
             _ => return self.more(),
         };
         if is_return {
-            self.words.extend(word);
+            self.values.extend(word);
         } else {
             (self.saved, self.is_saved) = (word, true);
         }
@@ -101,14 +144,14 @@ impl Followed {
         frame: &Registers,
         stack: StackCopy<'_>,
     ) {
-        self.uses_frame_pointer |= !self.is_saved;
-        self.words.extend(self.saved.take());
+        self.uses_frame_pointer();
         let word = |offset| {
             let address = frame.get(machine.fp)?.wrapping_add(offset);
             let value = stack.word(address).ok()?;
-            Some(Word { address, value })
+            let place = FollowedPlace::Stack(address);
+            Some(FollowedValue { place, value })
         };
-        self.words.extend(word(8));
+        self.values.extend(word(8));
         (self.saved, self.is_saved) = (word(0), true);
     }
 
@@ -116,18 +159,4 @@ impl Followed {
     pub(crate) const fn is_all(&self) -> bool {
         !self.is_more
     }
-
-    /// Whether another hit at code of the same process has the same callers. It does if the stack pointer, the program counter, the length of
-    /// the copy and the words that were followed are the same.
-    pub(crate) fn is_same(&self, machine: &Machine, hit: &Registers, stack: StackCopy<'_>) -> bool {
-        let [sp, ip, fp] = of_hit(machine, hit);
-        let is_word = |word: &Word| stack.word(word.address) == Ok(word.value);
-        self.hit[..2] == [sp, ip]
-            && (!self.uses_frame_pointer || self.hit[2] == fp)
-            && self.words.iter().all(is_word)
-    }
-}
-
-fn of_hit(machine: &Machine, hit: &Registers) -> [Option<u64>; 3] {
-    [machine.sp, machine.ip, machine.fp].map(|column| hit.get(column))
 }

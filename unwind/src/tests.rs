@@ -9,6 +9,7 @@ use usdtrec_format::Arch;
 
 use crate::code::{Code, MappedCode, ProcessCode};
 use crate::copied_code::CopiedCode;
+use crate::known_stacks::KnownStacks;
 use crate::machine::Machine;
 use crate::registers::Registers;
 use crate::stack_copy::StackCopy;

@@ -24,7 +24,7 @@ use crate::stack_end::StackEnd;
 use crate::table::Row;
 
 /// Rows that are remembered; then all are looked up anew.
-const ROWS: usize = 1 << 12;
+const ROWS: usize = 1 << 14;
 
 /// A frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,18 +188,11 @@ impl Unwinder {
         self.outermost
     }
 
-    /// What the callers that [`unwind`](Self::unwind) found, and why there are no more, depend on, besides the code of the process and the length
-    /// of the copy; `None` if it is more than that.
+    /// What the callers that [`unwind`](Self::unwind) found, and why there are no more, depend on, for
+    /// [`KnownStacks::put`](crate::KnownStacks::put); `None` if it is more than can be noted.
     #[must_use]
     pub fn followed(&self) -> Option<&Followed> {
         self.followed.is_all().then_some(&self.followed)
-    }
-
-    /// Whether a hit at code of the same process, with a copy of the same length, has the same callers as that of
-    /// [`followed`](Self::followed).
-    #[must_use]
-    pub fn is_same(&self, followed: &Followed, hit: &Registers, stack: StackCopy<'_>) -> bool {
-        followed.is_same(self.machine, hit, stack)
     }
 
     /// The caller of a frame; the registers become its.

@@ -3,10 +3,10 @@
 //! Records of several CPUs are not in the order of time: those of a pass over the rings are sorted, and what a process had mapped earlier is
 //! kept for samples that are older than the pass. Memory is bounded: what exceeds a limit is not known, and stacks end there.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, RawRecord, RecordType, SampleType, Task};
 
@@ -44,7 +44,7 @@ pub(super) struct ProcessMaps {
 }
 
 /// What a process has mapped since its last change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct MapsVersion {
     /// No other has this number.
     number: u64,
@@ -109,10 +109,10 @@ impl ProcessMaps {
         Self {
             id_type,
             open: Vec::new(),
-            processes: HashMap::new(),
+            processes: HashMap::default(),
             files: Vec::new(),
             room: Rc::new(DescriptorRoom::new()),
-            numbers: HashMap::new(),
+            numbers: HashMap::default(),
             count: 0,
             changed: Vec::new(),
             changes: 0,

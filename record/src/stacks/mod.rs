@@ -22,23 +22,23 @@ mod maps;
 mod rewrite;
 mod tables;
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc as Shared;
 
+use foldhash::HashMap;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::perf::{Attr, ChainCut, RecordType, Sample, SampleLayout, SampleType};
 use usdtrec_format::{Arch, CapturePlan};
 use usdtrec_unwind::{
-    MappedCode, ProcessCode, RegisterPlaces, Registers, StackCopy, StackEnd, StackFrame, Unwinder,
-    column,
+    KnownStacks, MappedCode, ProcessCode, RegisterPlaces, Registers, StackCopy, StackEnd,
+    StackFrame, Unwinder, column,
 };
 
 pub use self::cut_stacks::{CutCause, CutStacks};
 pub use self::tables::FileElsewhere;
 
 use self::copied::CopiedFunctions;
-use self::known::{KnownStack, KnownStacks, StackKey};
+use self::known::{KnownStack, StackKey};
 use self::maps::{Found, ProcessMaps};
 use self::rewrite::{Callers, rewrite};
 use crate::batch::{Batch, Record, RecordBuffer};
@@ -63,7 +63,7 @@ pub(crate) struct StackUnwinder {
     unwinder: Unwinder,
     maps: ProcessMaps,
     copied: CopiedFunctions,
-    known_stacks: KnownStacks,
+    known_stacks: KnownStacks<StackKey, KnownStack>,
     /// Process records up to this time are known, ns.
     known: u64,
     /// Samples that are later.
@@ -164,7 +164,7 @@ impl StackUnwinder {
         let arch = Arch::host()?;
         let mut unwinder = Self {
             events: Vec::new(),
-            ids: HashMap::new(),
+            ids: HashMap::default(),
             arch,
             graph,
             limit: graph.frames.into(),
@@ -172,7 +172,7 @@ impl StackUnwinder {
             unwinder: Unwinder::new(arch)?,
             maps: ProcessMaps::new(attached.processes.attr.attr.id_type()),
             copied: CopiedFunctions::new(arch),
-            known_stacks: KnownStacks::default(),
+            known_stacks: KnownStacks::new(arch)?,
             known: 0,
             held: RecordBuffer::default(),
             out: RecordBuffer::default(),
@@ -335,18 +335,13 @@ impl StackUnwinder {
             start,
             bytes: sample.stack,
         };
-        let key = StackKey {
+        let version = self.maps.version(sample.pid, sample.time);
+        let key = version.map(|version| StackKey {
             id,
             pid: sample.pid,
-            sp: start,
-            copied: sample.stack.len(),
-        };
-        let version = self.maps.version(sample.pid, sample.time);
-        let known = self.known_stacks.get(&key);
-        let known = known.filter(|known| Some(known.version) == version);
-        if let Some(known) =
-            known.filter(|known| self.unwinder.is_same(&known.followed, hit, stack))
-        {
+            version,
+        });
+        if let Some(known) = key.and_then(|key| self.known_stacks.get(key, hit, stack)) {
             self.addresses.extend_from_slice(&known.addresses);
             return Unwound {
                 cut: known.cut,
@@ -355,15 +350,15 @@ impl StackUnwinder {
         }
         let cut = self.find_callers(sample, hit, stack);
         let outermost = self.unwinder.outermost();
-        if let (Some(version), Some(followed)) = (version, self.unwinder.followed()) {
-            let stack = KnownStack {
-                version,
-                followed: followed.clone(),
-                addresses: self.addresses.clone(),
+        if let (Some(key), Some(followed)) = (key, self.unwinder.followed()) {
+            let found = KnownStack {
+                addresses: self.addresses.as_slice().into(),
                 cut,
                 outermost,
             };
-            self.known_stacks.put(key, stack);
+            let words = found.words();
+            self.known_stacks
+                .put(key, hit, stack, followed, (found, words));
         }
         Unwound { cut, outermost }
     }
