@@ -10,7 +10,9 @@ pub(crate) mod tables;
 
 use usdtrec_format::Arch;
 use usdtrec_format::perf::{Attr, ChainCut, Sample, SampleType, chain_entries};
-use usdtrec_unwind::{MappedCode, ProcessCode, RegisterPlaces, StackCopy, StackFrame, Unwinder};
+use usdtrec_unwind::{
+    KnownStacks, MappedCode, ProcessCode, RegisterPlaces, StackCopy, StackFrame, Unwinder,
+};
 
 use crate::address_cache::{AddressCache, TimedAddress, TimedAnswer};
 use crate::process::{DsoId, Mapping};
@@ -64,6 +66,33 @@ impl<'s> FoundCode<'s> {
     }
 }
 
+/// Where a stack may come again: what its callers depend on besides registers and copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct StackKey {
+    /// Number of the event, whose samples have the same registers.
+    event: u32,
+    pid: i32,
+    /// The next time at which the process maps something else, ns: the same as long as it does not.
+    until: u64,
+    /// Frames that are found at most.
+    limit: usize,
+}
+
+/// What was found of a stack.
+#[derive(Debug)]
+struct KnownStack {
+    addresses: Box<[ChainAddress]>,
+    cut: Option<StackCut>,
+}
+
+impl KnownStack {
+    /// Words in memory.
+    const fn words(&self) -> usize {
+        let bytes = size_of::<Self>() + size_of::<ChainAddress>() * self.addresses.len();
+        bytes / size_of::<u64>()
+    }
+}
+
 /// The code of a sample's process.
 struct SampledCode<'c, 's> {
     session: &'s TraceSession,
@@ -107,6 +136,7 @@ pub struct CallChains<'s> {
     /// `None` if stacks of the recording host's architecture are not unwound.
     unwinder: Option<Unwinder>,
     codes: AddressCache<FoundCode<'s>>,
+    known_stacks: Option<KnownStacks<StackKey, KnownStack>>,
     frames: Vec<StackFrame>,
 }
 
@@ -127,6 +157,7 @@ impl<'s> CallChains<'s> {
             places,
             unwinder: arch.filter(|_| unwinds).and_then(Unwinder::new),
             codes: AddressCache::new(CODES),
+            known_stacks: arch.filter(|_| unwinds).and_then(KnownStacks::new),
             frames: Vec::new(),
         }
     }
@@ -212,6 +243,17 @@ impl<'s> CallChains<'s> {
             bytes: sample.stack,
         };
         let session = self.session;
+        let key = StackKey {
+            event: target.event,
+            pid: sample.pid,
+            until: session.mappings().mappings_until(sample.pid, sample.time),
+            limit,
+        };
+        let known = self.known_stacks.as_ref();
+        if let Some(known) = known.and_then(|known| known.get(key, &hit, stack)) {
+            addresses.extend_from_slice(&known.addresses);
+            return known.cut;
+        }
         let mut code = SampledCode {
             session,
             codes: &mut self.codes,
@@ -222,6 +264,7 @@ impl<'s> CallChains<'s> {
         let end = unwinder.unwind(&hit, stack, &mut code, limit, &mut self.frames);
         let last = self.frames.last();
         let last = last.and_then(|frame| code.find(frame.code()).file);
+        let before = addresses.len();
         addresses.extend(self.frames.iter().map(|frame| ChainAddress {
             address: frame.code(),
             kind: match frame.is_return {
@@ -235,7 +278,16 @@ impl<'s> CallChains<'s> {
             copied: sample.stack.len(),
             limit: self.limit.unwrap_or(USUAL_LIMIT),
         };
-        StackCut::from_end(end, last)
+        let cut = StackCut::from_end(end, last);
+        if let (Some(known), Some(followed)) = (&mut self.known_stacks, unwinder.followed()) {
+            let found = KnownStack {
+                addresses: addresses.get(before..).unwrap_or_default().into(),
+                cut,
+            };
+            let words = found.words();
+            known.put(key, &hit, stack, followed, (found, words));
+        }
+        cut
     }
 }
 
