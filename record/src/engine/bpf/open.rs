@@ -12,8 +12,9 @@ use super::attach::attacher::{AttachedSites, BadSite};
 use super::attach::site_programs::Site;
 use super::kernel::RunningKernel;
 use super::kernel::btf;
+use super::kernel::members::IdMembers;
 use super::kernel::pid_namespace::PidNamespace;
-use super::kernel::trials::functions_take_memory;
+use super::kernel::trials::{functions_take_memory, loads_ids};
 use super::nonresident::Touch;
 use super::objects::Objects;
 use super::part::{Part, Parts};
@@ -80,6 +81,7 @@ impl BpfEngine {
             thread_base,
             preemption,
             namespace: kernel.namespace,
+            id_members: id_members(kernel),
             functions_take_memory: functions_take_memory(preemption),
             ..common(request, &objects)
         };
@@ -202,6 +204,13 @@ fn thread_base(btf: Option<&Btf>) -> Option<ThreadBase> {
         }),
         _ => None,
     }
+}
+
+/// Where programs find the ids and the user of a task; `None` if helpers have to give them: the ids of a pid namespace are not in the task itself.
+fn id_members(kernel: RunningKernel<'_>) -> Option<IdMembers> {
+    let btf = kernel.btf.filter(|_| kernel.namespace.is_none());
+    btf.and_then(IdMembers::find)
+        .filter(|members| loads_ids(*members))
 }
 
 /// Which events are detached together; `None` if none are.

@@ -1,5 +1,6 @@
 //! What programs on tracepoints need of the kernel.
 
+use super::super::insn::{Assembler, Reg, Width};
 use super::super::preemption::Preemption;
 use super::pid_namespace::PidNamespace;
 use usdtrec_format::Btf;
@@ -29,6 +30,36 @@ impl ExecutableMembers {
             table: one("files_struct", "fdt")?,
             descriptors: one("fdtable", "fd")?,
         })
+    }
+}
+
+/// Where the kernel has the ids and the user of a task; offsets, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::bpf) struct IdMembers {
+    /// `task_struct.tgid`, `pid`, `cred`.
+    pub(in crate::engine::bpf) process: i16,
+    pub(in crate::engine::bpf) thread: i16,
+    pub(in crate::engine::bpf) credentials: i16,
+    /// `cred.uid`: as the first user namespace has it.
+    pub(in crate::engine::bpf) user: i16,
+}
+
+impl IdMembers {
+    /// `None` if this kernel does not have one of the members where an instruction reaches it.
+    pub(in crate::engine::bpf) fn find(btf: &Btf) -> Option<Self> {
+        let one = |structure, member| i16::try_from(btf.member(structure, &[member])?).ok();
+        Some(Self {
+            process: one("task_struct", "tgid")?,
+            thread: one("task_struct", "pid")?,
+            credentials: one("task_struct", "cred")?,
+            user: one("cred", "uid")?,
+        })
+    }
+
+    /// `R0` = the user of the task at `R0`.
+    pub(in crate::engine::bpf) fn load_user(self, asm: &mut Assembler) {
+        asm.load(Width::Double, Reg::R0, Reg::R0, self.credentials);
+        asm.load(Width::Word, Reg::R0, Reg::R0, self.user);
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use super::super::insn::{Assembler, FunctionKind, Helper, If, Reg, Width};
 use super::super::preemption::{self, Preemption};
 use super::super::sys::{self, ProgramKind};
+use super::members::IdMembers;
 
 /// Whether programs can ask which site was hit (`bpf_get_attach_cookie`, Linux 5.15).
 pub(in crate::engine::bpf) fn has_cookies() -> bool {
@@ -15,6 +16,19 @@ pub(in crate::engine::bpf) fn has_cookies() -> bool {
 /// Whether programs can follow pointers from the task of a hit by their types (`bpf_get_current_task_btf`, Linux 5.11).
 pub(in crate::engine::bpf) fn has_task_types() -> bool {
     has(Helper::CurrentTaskBtf)
+}
+
+/// Whether programs can load the ids and the user of the current task by their types (Linux 5.11).
+pub(in crate::engine::bpf) fn loads_ids(members: IdMembers) -> bool {
+    let mut asm = Assembler::default();
+    asm.call(Helper::CurrentTaskBtf);
+    for member in [members.process, members.thread] {
+        asm.load(Width::Word, Reg::R1, Reg::R0, member);
+    }
+    members.load_user(&mut asm);
+    asm.exit_with(0);
+    asm.finish()
+        .is_some_and(|code| sys::load(ProgramKind::Uprobe, &code).is_ok())
 }
 
 /// Whether programs can call a helper, whose argument, if it has one, is a number or the context.

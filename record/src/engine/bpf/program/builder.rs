@@ -8,7 +8,7 @@ use super::super::control;
 use super::super::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
 use super::cookie::Cookie;
 use super::frame_function::FrameFunction;
-use super::sample_record::{END_SIZE, RAW, Room, THREAD, USER};
+use super::sample_record::{END_SIZE, RAW, Room};
 use super::slots::{COOKIE, CPU, NOW, RING, STACK_END, STACK_SIZE};
 use super::spec::{Common, Spec};
 use super::target::Target;
@@ -127,15 +127,10 @@ impl Program<'_> {
         asm.store(Width::Double, Reg::R7, 0, Reg::R1);
         asm.load(Width::Double, Reg::R1, Reg::R6, pc);
         asm.store(Width::Double, Reg::R7, 16, Reg::R1);
-        asm.thread_and_process();
-        asm.store(Width::Word, Reg::R7, THREAD as i16, Reg::R0);
-        asm.op_value(Op::ShiftRight, Reg::R0, 32);
-        asm.store(Width::Word, Reg::R7, 24, Reg::R0);
         asm.load(Width::Word, Reg::R0, Reg::R10, CPU);
         asm.store(Width::Word, Reg::R7, 40, Reg::R0);
-        asm.call(Helper::UidGid);
-        asm.op_value(Op::Add, Reg::R0, 1);
-        asm.store(Width::Word, Reg::R7, USER as i16, Reg::R0);
+        self.ids();
+        let asm = &mut self.asm;
         if self.ends.is_empty() {
             asm.store_value(Width::Word, Reg::R7, END_SIZE as i16, 0);
         } else {

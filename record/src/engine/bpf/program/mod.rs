@@ -17,6 +17,7 @@ mod cookie;
 mod frame_function;
 mod frame_pointers;
 mod gate;
+mod ids;
 mod sample_record;
 pub(super) mod slots;
 mod spec;

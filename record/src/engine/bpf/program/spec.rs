@@ -3,7 +3,7 @@
 use usdtrec_format::{Arch, RawLayout};
 
 use super::super::aggregate::{Grouping, HitCounts, Measured};
-use super::super::kernel::members::ExecutableMembers;
+use super::super::kernel::members::{ExecutableMembers, IdMembers};
 use super::super::kernel::pid_namespace::PidNamespace;
 use super::super::nonresident::Touch;
 use super::super::preemption::Preemption;
@@ -52,6 +52,8 @@ pub(in crate::engine::bpf) struct Common {
     pub(in crate::engine::bpf) in_groups: bool,
     /// Where the executable of a process is found, if only those in the map are recorded.
     pub(in crate::engine::bpf) executables: Option<ExecutableMembers>,
+    /// Where the ids and the user of a task are; `None` if helpers give them.
+    pub(in crate::engine::bpf) id_members: Option<IdMembers>,
     /// Smallest sample id. Its losses are the first word of the losses.
     pub(in crate::engine::bpf) first_id: u64,
     /// Number of sample ids.

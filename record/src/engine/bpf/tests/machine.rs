@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::super::control;
 use super::super::insn::{Code, Helper, Map};
+use super::super::kernel::members::IdMembers;
 use super::super::nonresident::Members;
 use super::super::preemption::Preemption;
 
@@ -35,6 +36,8 @@ struct Kernel {
     cpu: u64,
     pid_tgid: u64,
     tracked: HashSet<u32>,
+    /// Address of what programs load by its type: the task with its ids, and its credentials.
+    task_at: u64,
     /// Address of the value of these in the map.
     links_at: u64,
     /// Address of the thread's entry in the map of rates; 0 if it has none.
@@ -86,6 +89,14 @@ static STALE_RING: [u64; 1 << 14] = [STALE; 1 << 14];
 /// Address of the made-up task, whose thread-local storage begins at [`THREAD`].
 const TASK: u64 = 0xffff_8880_0000_0000;
 pub(super) const THREAD: u64 = 0x7f00_0000_1000;
+
+/// Offsets of [`Kernel::task_at`].
+pub(super) const ID_MEMBERS: IdMembers = IdMembers {
+    process: 4,
+    thread: 0,
+    credentials: 8,
+    user: 0,
+};
 
 /// What the process is.
 #[derive(Clone, Copy, Debug)]
@@ -298,6 +309,10 @@ impl Hit {
             entry.copy_from_slice(&rate);
             KERNEL.with_borrow_mut(|kernel| kernel.rate_at = entry.as_ptr() as u64);
         }
+        let mut task = [self.pid_tgid, 0, 7 << 32 | UID];
+        let task_at = task.as_ptr() as u64;
+        task[1] = task_at + 16;
+        KERNEL.with_borrow_mut(|kernel| kernel.task_at = task_at);
         let program = bytes_of(code, control.as_ptr() as u64);
         let context: Vec<u8> = self
             .context
@@ -318,6 +333,7 @@ impl Hit {
         let ring = KERNEL.with_borrow(|kernel| kernel.ring.as_ptr() as u64);
         machine.register_allowed_memory(ring..ring + size_of_val(&STALE_RING) as u64);
         let control_at = control.as_ptr() as u64;
+        machine.register_allowed_memory(task_at..task_at + size_of_val(&task) as u64);
         machine.register_allowed_memory(control_at..control_at + 8 * CONTROL as u64);
         machine
             .register_helper(PREEMPTION.disable, |_, _, _, _, _| preempt(false))
@@ -482,7 +498,9 @@ const HELPERS: [(Helper, Function); 19] = [
     // The group is in the upper half.
     (Helper::UidGid, |_, _, _, _, _| 7 << 32 | UID),
     (Helper::CurrentTask, |_, _, _, _, _| TASK),
-    (Helper::CurrentTaskBtf, |_, _, _, _, _| TASK),
+    (Helper::CurrentTaskBtf, |_, _, _, _, _| {
+        KERNEL.with_borrow(|kernel| kernel.task_at)
+    }),
     (Helper::Loop, search),
     (Helper::RingDiscard, discard),
     (Helper::ReadUser, |to, size, from, _, _| {

@@ -2,6 +2,7 @@
 //! layout says, equal to what a walk over the operand by hand gives.
 
 mod filters;
+mod ids;
 mod keys;
 mod lists;
 mod machine;
