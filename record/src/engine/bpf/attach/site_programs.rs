@@ -13,7 +13,7 @@ use usdtrec_buildid_cache::elf::FileId;
 use super::super::aggregate::GroupDescriptors;
 use super::super::insn::{Code, Map};
 use super::super::kernel::trials::has_cookies;
-use super::super::program::{Common, Cookie, Spec, generate};
+use super::super::program::{Common, Cookie, Spec, Who, generate};
 use super::super::spans::SpanDescriptors;
 use super::super::sys::{self, LoadError, ProgramKind};
 use super::attach_method::AttachMethod;
@@ -215,9 +215,10 @@ impl Loading<'_> {
         Ok(codes)
     }
 
-    /// Whether each program is for one site: links to many sites of one program came after cookies.
+    /// Whether each program is for one site, whose cookie is in it: links to many sites of one program came after cookies.
     fn is_of_one_site(&self) -> bool {
-        self.attach_method == AttachMethod::Event && !has_cookies()
+        let has_none = self.attach_method == AttachMethod::Event && !has_cookies();
+        has_none || have_one_cookie(self.sites.len(), self.common.who)
     }
 
     /// Generates the program of these sites, with a variant for each.
@@ -319,6 +320,12 @@ impl Codes {
         let codes = self.different.get(pack.clone()).unwrap_or_default();
         codes.iter().map(|code| code.site).collect()
     }
+}
+
+/// Whether the links of so many sites have the same cookie. Then the kernel is not asked, which takes a tenth of the time of a program that
+/// records a hit.
+fn have_one_cookie(sites: usize, who: Who) -> bool {
+    sites == 1 && who != Who::Apart
 }
 
 /// The results of `job` for `items`, worked out on as many threads as there are CPUs.
@@ -423,6 +430,14 @@ mod tests {
         assert_eq!(packs(&[(9, true); MAX_ALONE], false).len(), MAX_ALONE);
         assert_eq!(packs(&[(9, true); MAX_ALONE + 1], false).len(), 1);
         assert_eq!(packs(&[(MAX_WORDS + 1, false), (9, false)], false).len(), 2);
+    }
+
+    #[test]
+    fn links_of_one_site_have_one_cookie_unless_processes_have_their_own() {
+        let whose = [Who::All, Who::Processes, Who::Threads, Who::Apart];
+        let of_one = whose.map(|who| have_one_cookie(1, who));
+        assert_eq!(of_one, [true, true, true, false]);
+        assert!(!have_one_cookie(2, Who::All));
     }
 
     #[test]
