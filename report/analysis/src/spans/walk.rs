@@ -110,7 +110,8 @@ impl<'s> SpanWalk<'s> {
             false => relaxed,
         };
         // Without filters and groups nothing of a hit is asked for but its key.
-        let is_plain = self.filter.is_simple() && self.options.by.is_empty();
+        let is_filtered = !self.filter.is_simple() || self.filter.selects_ends();
+        let is_plain = !is_filtered && self.options.by.is_empty();
         let found = FoundRoles {
             plain: match is_plain {
                 true => PlainHits::new(self.session, &self.options.keys, &roles),

@@ -182,6 +182,11 @@ impl SampleFilter {
         self.simple
     }
 
+    /// Whether the hits that end spans are requested by what they are, too.
+    pub const fn selects_ends(&self) -> bool {
+        self.of_end.is_some()
+    }
+
     /// Whether a span that a hit ends is requested, as far as that hit says.
     #[inline]
     pub fn ends(
