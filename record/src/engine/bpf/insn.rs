@@ -162,7 +162,7 @@ pub(super) struct Function {
 pub(super) enum FunctionKind {
     /// With its caller, at each call.
     Static,
-    /// Once, for any arguments: so many 64-bit numbers, 1 or 2. Callers know nothing of its result.
+    /// Once, for any arguments: so many 64-bit numbers, 0 to 2. Callers know nothing of its result.
     Global {
         /// Number of arguments.
         arguments: u8,

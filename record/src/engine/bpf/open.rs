@@ -81,7 +81,7 @@ impl BpfEngine {
             thread_base,
             preemption,
             namespace: kernel.namespace,
-            id_members: id_members(kernel),
+            id_members: id_members(kernel, preemption),
             functions_take_memory: functions_take_memory(preemption),
             ..common(request, &objects)
         };
@@ -207,10 +207,10 @@ fn thread_base(btf: Option<&Btf>) -> Option<ThreadBase> {
 }
 
 /// Where programs find the ids and the user of a task; `None` if helpers have to give them: the ids of a pid namespace are not in the task itself.
-fn id_members(kernel: RunningKernel<'_>) -> Option<IdMembers> {
+fn id_members(kernel: RunningKernel<'_>, preemption: Option<Preemption>) -> Option<IdMembers> {
     let btf = kernel.btf.filter(|_| kernel.namespace.is_none());
     btf.and_then(IdMembers::find)
-        .filter(|members| loads_ids(*members))
+        .filter(|members| loads_ids(*members, preemption))
 }
 
 /// Which events are detached together; `None` if none are.

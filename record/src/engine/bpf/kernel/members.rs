@@ -1,6 +1,6 @@
 //! What programs on tracepoints need of the kernel.
 
-use super::super::insn::{Assembler, Reg, Width};
+use super::super::insn::{Assembler, FunctionKind, Helper, Label, Reg, Width};
 use super::super::preemption::Preemption;
 use super::pid_namespace::PidNamespace;
 use usdtrec_format::Btf;
@@ -56,10 +56,13 @@ impl IdMembers {
         })
     }
 
-    /// `R0` = the user of the task at `R0`.
-    pub(in crate::engine::bpf) fn load_user(self, asm: &mut Assembler) {
+    /// Writes the function that gives the user of the current task.
+    pub(in crate::engine::bpf) fn user_function(self, asm: &mut Assembler, function: Label) {
+        asm.function(function, FunctionKind::Global { arguments: 0 });
+        asm.call(Helper::CurrentTaskBtf);
         asm.load(Width::Double, Reg::R0, Reg::R0, self.credentials);
         asm.load(Width::Word, Reg::R0, Reg::R0, self.user);
+        asm.exit();
     }
 }
 

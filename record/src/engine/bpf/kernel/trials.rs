@@ -18,15 +18,23 @@ pub(in crate::engine::bpf) fn has_task_types() -> bool {
     has(Helper::CurrentTaskBtf)
 }
 
-/// Whether programs can load the ids and the user of the current task by their types (Linux 5.11).
-pub(in crate::engine::bpf) fn loads_ids(members: IdMembers) -> bool {
+/// Whether programs can load the ids and the user of the current task by their types (Linux 5.11), the latter in a global function, also
+/// while preemption is disabled, if it has to be (Linux 6.15).
+pub(in crate::engine::bpf) fn loads_ids(
+    members: IdMembers,
+    preemption: Option<Preemption>,
+) -> bool {
     let mut asm = Assembler::default();
+    let user = asm.label();
+    preemption::disable(&mut asm, preemption);
     asm.call(Helper::CurrentTaskBtf);
     for member in [members.process, members.thread] {
         asm.load(Width::Word, Reg::R1, Reg::R0, member);
     }
-    members.load_user(&mut asm);
+    asm.call_function(user);
+    preemption::enable(&mut asm, preemption);
     asm.exit_with(0);
+    members.user_function(&mut asm, user);
     asm.finish()
         .is_some_and(|code| sys::load(ProgramKind::Uprobe, &code).is_ok())
 }

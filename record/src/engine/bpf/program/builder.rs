@@ -54,6 +54,8 @@ pub(in crate::engine::bpf) struct Program<'a> {
     pub(in crate::engine::bpf) frame_functions: Vec<FrameFunction>,
     /// The function that finds numbers of stacks, if it is called.
     pub(in crate::engine::bpf) stack_number: Option<(StackLayout, Label)>,
+    /// The function that gives the user, if it is called.
+    pub(in crate::engine::bpf) user_function: Option<Label>,
 }
 
 impl Program<'_> {

@@ -2,6 +2,9 @@
 //!
 //! Where the kernel lets programs load them from the task by its type, they do: the two calls that give the ids and the user take
 //! three times as long. Only the current task changes its credentials, so they stay while its program runs.
+//!
+//! The user is loaded in a function, which the verifier checks once: for a load through the address of the credentials it searches the types
+//! of the whole kernel by name (`btf_find_by_name_kind`), each time that it comes there.
 
 use super::super::insn::{Helper, Op, Reg, Width};
 use super::builder::Program;
@@ -18,7 +21,8 @@ impl Program<'_> {
                 asm.store(Width::Word, Reg::R7, PROCESS as i16, Reg::R1);
                 asm.load(Width::Word, Reg::R1, Reg::R0, members.thread);
                 asm.store(Width::Word, Reg::R7, THREAD as i16, Reg::R1);
-                members.load_user(asm);
+                let user = *self.user_function.get_or_insert_with(|| asm.label());
+                asm.call_function(user);
             }
             None => {
                 asm.thread_and_process();
@@ -30,5 +34,12 @@ impl Program<'_> {
         }
         asm.op_value(Op::Add, Reg::R0, 1);
         asm.store(Width::Word, Reg::R7, USER as i16, Reg::R0);
+    }
+
+    /// Writes the function that gives the user, if it is called.
+    pub(super) fn write_user_function(&mut self) {
+        if let (Some(function), Some(members)) = (self.user_function, self.common.id_members) {
+            members.user_function(&mut self.asm, function);
+        }
     }
 }

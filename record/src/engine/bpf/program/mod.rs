@@ -80,6 +80,7 @@ impl<'a> Program<'a> {
             in_span: false,
             frame_functions: Vec::new(),
             stack_number: None,
+            user_function: None,
         }
     }
 
@@ -102,6 +103,7 @@ impl<'a> Program<'a> {
         self.count_loss(out);
         self.write_frame_functions();
         self.write_stack_number();
+        self.write_user_function();
         if self.brings_in {
             let mut functions = Functions {
                 asm: &mut self.asm,
