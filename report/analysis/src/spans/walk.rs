@@ -1,7 +1,7 @@
 //! Reads a trace and matches its spans.
 
 use usdtrec_format::perf::Sample;
-use usdtrec_trace::events::order::place::{PlacedBody, SamplePlace};
+use usdtrec_trace::events::order::place::PlacedBody;
 use usdtrec_trace::events::order::{Window, in_order};
 use usdtrec_trace::events::outcome::ReadOutcome;
 use usdtrec_trace::events::selection::SampleFilter;
@@ -87,8 +87,7 @@ struct FoundRoles<'w> {
 
 /// A hit, with its place in the trace, and what is known of it from others.
 struct PlacedHit<'a> {
-    body: &'a [u8],
-    place: SamplePlace,
+    placed: PlacedBody<'a>,
     context: HitContext<'a>,
 }
 
@@ -175,12 +174,9 @@ impl<'s> SpanWalk<'s> {
     ) -> WindowRest {
         let mut unknown = 0;
         for number in 0..window.sample_count() {
-            let PlacedBody { body, place } = window.get(number).unwrap_or_default();
-            let context = window.context(number);
             let hit = PlacedHit {
-                body,
-                place,
-                context,
+                placed: window.get(number).unwrap_or_default(),
+                context: window.context(number),
             };
             let is_known = match found.plain.is_empty() {
                 false => self.plain_hit(worker, found, hit, add),
@@ -204,13 +200,13 @@ impl<'s> SpanWalk<'s> {
         hit: PlacedHit<'_>,
         add: &impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>),
     ) -> bool {
-        let Some(ParsedHit { target, sample }) = self.session.sample(hit.body) else {
+        let PlacedHit { placed, context } = hit;
+        let Some(ParsedHit { target, sample }) = self.session.sample(placed.body) else {
             return false;
         };
         let Some(roles) = found.plain.roles(target) else {
             return self.other_hit(worker, found, hit, add);
         };
-        let PlacedHit { place, context, .. } = hit;
         if self.filter.event(target.event as usize) && self.filter.time().contains(sample.time) {
             worker.resolver.set_context(context);
             add(&mut worker.state, &mut worker.resolver, target, &sample);
@@ -224,7 +220,7 @@ impl<'s> SpanWalk<'s> {
                 let begun = OpenSpan {
                     asked: true,
                     group: Box::default(),
-                    place,
+                    place: placed.place,
                     added: context.added.cloned(),
                 };
                 let frame = Frame::new(sample.time, marks, begun);
@@ -247,14 +243,10 @@ impl<'s> SpanWalk<'s> {
         &self,
         worker: &mut Worker<'s, A>,
         found: &FoundRoles<'_>,
-        PlacedHit {
-            body,
-            place,
-            context,
-        }: PlacedHit<'_>,
+        PlacedHit { placed, context }: PlacedHit<'_>,
         add: &impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>),
     ) -> bool {
-        let Some(ParsedHit { target, sample }) = self.session.sample(body) else {
+        let Some(ParsedHit { target, sample }) = self.session.sample(placed.body) else {
             return false;
         };
         let resolver = &mut worker.resolver;
@@ -291,7 +283,7 @@ impl<'s> SpanWalk<'s> {
                 let begun = OpenSpan {
                     asked: asked || self.begins_unasked(target, &sample, resolver),
                     group: group.words,
-                    place,
+                    place: placed.place,
                     added: context.added.cloned(),
                 };
                 let mut frame = Frame::new(sample.time, marks, begun);
