@@ -139,7 +139,7 @@ fn floats_pass_as_script_takes_them() {
     let text = ["record", "-e", &event, "--filter", "arg1 == \"2.5\"", "--"];
     lab.usdtrec([&text[..], &[program]].concat())
         .exits(2)
-        .complains("true at no site: what it asks for cannot be read there, is another");
+        .complains("the filter can never match: at every site its arguments are unavailable");
 }
 
 /// What a filter compares with a text is a text, in the trace too, however short it is and whatever it looks like.

@@ -65,7 +65,7 @@ pub enum ErrorMeaning {
     )]
     Lockdown,
     /// `EINVAL`.
-    #[error("the file's bytes there are no instruction, or its semaphore is in use otherwise")]
+    #[error("invalid instruction at the site, or another uprobe there has another semaphore")]
     NoInstruction,
     /// `EINVAL` for a site with a semaphore (`alloc_uprobe`, "ref_ctr_offset mismatch").
     #[error(

@@ -157,7 +157,7 @@ pub enum UsageError {
     },
     /// A filter is false or without a value at all sites.
     #[error(
-        "the filter is true at no site: what it asks for cannot be read there, is another constant, or has another type"
+        "the filter can never match: at every site its arguments are unavailable, constant, or of another type"
     )]
     FilterNeverTrue,
     /// An argument list cannot be evaluated at a site.

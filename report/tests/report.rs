@@ -247,7 +247,7 @@ fn losses_that_were_not_counted_are_said_to_be_unknown() {
         text.contains("1 event in 0ns from first to last, losses not known"),
         "{text}"
     );
-    assert!(text.contains("did not live to count"), "{text}");
+    assert!(text.contains("lost events were not counted"), "{text}");
 }
 
 #[test]

@@ -170,7 +170,7 @@ fn single_arguments_are_shown_in_the_order_asked_for() {
     );
     assert_eq!(
         error.unwrap_err().to_string(),
-        "no event that is asked for has an argument \"url\"; arguments are: arg1, arg2, arg3, arg4"
+        "no selected event has an argument \"url\"; arguments are: arg1, arg2, arg3, arg4"
     );
 }
 
@@ -225,7 +225,9 @@ fn templates_say_what_a_line_is() {
     };
     let error = run("{arg2}", &done, false).unwrap_err();
     assert!(
-        error.contains("no event that is asked for has an argument \"arg2\"; arguments are: arg1; fields are: time,"),
+        error.contains(
+            "no selected event has an argument \"arg2\"; arguments are: arg1; fields are: time,"
+        ),
         "{error}"
     );
     // No file of this recording exists.

@@ -57,6 +57,9 @@ fn of_question(error: &QuestionError) -> Option<String> {
             "record the probes at which functions are called and return: record -e 'php:function__*', 'python:function__*', 'ruby:*method__*' or \
              'hotspot:method__*'"
         }
+        QuestionError::TimesBesideSpans => {
+            "leave out what selects events: -e, --time, --comm, --pid, --tid, --cpu, --filter"
+        }
         QuestionError::TooLargeProfile => {
             "choose a part of the trace with --time, or fewer events with -e"
         }
@@ -71,7 +74,7 @@ fn of_question(error: &QuestionError) -> Option<String> {
 /// An error in `-F`, with its advice in the same line.
 pub(crate) fn of_field(error: &FieldError) -> String {
     match error {
-        FieldError::OfOneKind(_) => format!("{error}, and events by -e"),
+        FieldError::OfOneKind(_) => format!("{error}, and choose events by -e"),
         _ => error.to_string(),
     }
 }

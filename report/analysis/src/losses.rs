@@ -11,9 +11,9 @@ pub enum LossSource {
     AtTheEnd,
     /// The recorder did not end, or has not yet: it had counted them at its last flush.
     AtTheLastFlush,
-    /// Only what the kernel said while recording, by a program that writes it whenever something is lost.
-    AsSaid,
-    /// The recorder counts, but did not live to write them: there is only what the kernel said.
+    /// The sum of the kernel's LOST records, of a recorder that counts nothing itself.
+    KernelLostRecords,
+    /// The recorder counts, but was killed before it wrote the counts: there are only the kernel's LOST records.
     Unknown,
 }
 
@@ -142,6 +142,6 @@ fn counted(session: &TraceSession) -> LossSource {
     if session.lacks_counts() {
         LossSource::Unknown
     } else {
-        LossSource::AsSaid
+        LossSource::KernelLostRecords
     }
 }

@@ -20,8 +20,8 @@ pub enum FieldError {
         /// Why it is not shown.
         reason: &'static str,
     },
-    /// A kind of events is in front of the field, as perf script has it.
-    #[error("fields of one kind of events are not chosen: give {0:?} without the kind")]
+    /// A type of events is in front of the field, as perf script has it.
+    #[error("TYPE:FIELDS is not supported: give {0:?} without the type")]
     OfOneKind(String),
     /// All arguments and some of them.
     #[error("args are all arguments: give args, or args.NAME alone")]
@@ -33,6 +33,6 @@ pub enum FieldError {
     #[error("expected the name of an argument after args.")]
     NoArgument,
     /// Arguments are both requested and left out.
-    #[error("some arguments are asked for, so that others need no -")]
+    #[error("args.NAME lists the arguments to show: -args.NAME has no effect")]
     ArgumentsRemoved,
 }

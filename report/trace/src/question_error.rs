@@ -52,7 +52,7 @@ pub enum QuestionError {
     )]
     GroupReads,
     /// No event that is selected ends a span.
-    #[error("no event that is asked for ends a span, as query__done ends what query__start began")]
+    #[error("none of the selected events ends a span")]
     NoSpanEnds,
     /// A name is neither that of an argument nor that of another key.
     #[error(
@@ -78,7 +78,7 @@ pub enum QuestionError {
         needs: &'static str,
     },
     /// Stacks are asked for, and no event that is selected was recorded with them.
-    #[error("{what} needs stacks, and no event that is asked for was recorded with them")]
+    #[error("{what} needs stacks, and no selected event was recorded with them")]
     NoStacks {
         /// What needs them: a key.
         what: String,
@@ -118,14 +118,17 @@ pub enum QuestionError {
         "there are too many different stacks to be compared: choose fewer events, or a part of the traces"
     )]
     TooManyStacks,
-    /// No stack has weight, or all of them together have too much to be drawn.
-    #[error(
-        "no stack of the events that are asked for has weight, or all together have more than can be drawn"
-    )]
+    /// No stack has weight.
+    #[error("no stack of the selected events has weight")]
     NoStackWeight,
+    /// The weights of all stacks together do not fit into 63 bits.
+    #[error(
+        "the stacks of the selected events weigh more than 9223372036854775807 together, the most that a flame graph can draw"
+    )]
+    TooMuchStackWeight,
     /// No event that is selected has the argument.
     #[error(
-        "no event that is asked for has an argument {name:?}; arguments are: {}{}",
+        "no selected event has an argument {name:?}; arguments are: {}{}",
         or(.known, "none"),
         or_fields(.fields)
     )]
@@ -142,7 +145,7 @@ pub enum QuestionError {
     Field(#[from] FieldError),
     /// A template has no spans, and no event that is selected has an argument of this name.
     #[error(
-        "{{span}}: templates have no spans, and no event that is asked for has an argument of this name"
+        "{{span}}: templates have no spans, and no selected event has an argument of this name"
     )]
     SpanInTemplate,
     /// A field of events is requested of the lines of spans.
@@ -237,7 +240,7 @@ pub enum QuestionError {
     TwoClocks,
     /// Times since another line are requested beside spans, with only some of the events.
     #[error(
-        "times since another line beside spans are of all events: leave out what chooses some of them"
+        "times since another line need all events where spans are shown: the question selects some of them"
     )]
     TimesBesideSpans,
     /// The trace's clock cannot be converted to the time of day.

@@ -8,7 +8,7 @@ pub fn words(losses: &Losses) -> String {
         (0, LossSource::Unknown) => "losses not known".to_owned(),
         (total, LossSource::AtTheLastFlush) => format!("{total} lost up to the last flush"),
         (total, _) if losses.exact => format!("{total} lost"),
-        (0, LossSource::AsSaid) => "0 lost".to_owned(),
+        (0, LossSource::KernelLostRecords) => "0 lost".to_owned(),
         (0, _) => "losses not known".to_owned(),
         (total, _) => format!("at least {total} lost"),
     }
@@ -24,11 +24,13 @@ pub fn doubt(losses: &Losses) -> Option<&str> {
         (Some(Uncounted::Shortfalls), _) => Some(
             "probes did not work in some processes, were planted while recording, or could not be checked: hits there are missing, uncounted",
         ),
-        (None, LossSource::AtTheEnd | LossSource::AsSaid) => None,
-        (None, LossSource::AtTheLastFlush) => {
-            Some("the recorder did not live to count what was lost after its last flush")
+        (None, LossSource::AtTheEnd | LossSource::KernelLostRecords) => None,
+        (None, LossSource::AtTheLastFlush) => Some(
+            "the recorder was killed, or is still running: events lost after its last flush were not counted",
+        ),
+        (None, LossSource::Unknown) => {
+            Some("the recorder was killed, or is still running: lost events were not counted")
         }
-        (None, LossSource::Unknown) => Some("the recorder did not live to count what was lost"),
     }
 }
 
@@ -37,7 +39,7 @@ pub const fn source_word(counted: LossSource) -> &'static str {
     match counted {
         LossSource::AtTheEnd => "at the end",
         LossSource::AtTheLastFlush => "at the last flush",
-        LossSource::AsSaid => "as the kernel said",
+        LossSource::KernelLostRecords => "as the kernel said",
         LossSource::Unknown => "not counted",
     }
 }

@@ -99,7 +99,7 @@ pub(super) struct PlanRequest<'a> {
 /// aggregated.
 ///
 /// # Errors
-/// [`RecordError::Usage`] if there are more events than ids, or a filter or argument list is invalid, or the filter is true at no site;
+/// [`RecordError::Usage`] if there are more events than ids, or a filter or argument list is invalid, or the filter can match at no site;
 /// [`RecordError::Refused`] for programs of another architecture.
 pub(super) fn group(
     request: &PlanRequest<'_>,

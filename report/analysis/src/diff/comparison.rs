@@ -1,4 +1,4 @@
-//! Which figures of two recordings are set side by side.
+//! The figures of two recordings that are compared.
 
 use usdtrec_format::schema::Unit;
 use usdtrec_trace::form::Form;
@@ -22,8 +22,8 @@ pub const MIN_NUMBERS: u64 = 10;
 /// The least share of hits, in one recording at least, with which a text is compared: one of so many.
 const LEAST_SHARE: u64 = 100;
 
-/// A figure, to be worked out when it is known how many there are.
-type Asked<'s> = Box<dyn Fn(&Level) -> Metric + 's>;
+/// A test that runs once the corrected significance level is known.
+type DeferredTest<'s> = Box<dyn Fn(&Level) -> Metric + 's>;
 
 /// Both recordings side by side.
 #[derive(Debug)]
@@ -104,16 +104,16 @@ struct Gathered {
 
 fn gather(recordings: Sides<&ComparedRecording>, level: f64) -> Gathered {
     let mut pairs = Pairs {
-        asked: Vec::new(),
+        deferred: Vec::new(),
         figures: Vec::new(),
         left_out: Vec::new(),
     };
     pairs.all(recordings);
-    let tested = pairs.asked.len();
+    let tested = pairs.deferred.len();
     // Bonferroni's inequality.
     let each = Level::new(level / tested.max(1) as f64);
     let mut figures = pairs.figures;
-    figures.extend(pairs.asked.iter().map(|asked| asked(&each)));
+    figures.extend(pairs.deferred.iter().map(|test| test(&each)));
     figures.sort_by(|one, other| one.subject.cmp(&other.subject));
     Gathered {
         figures,
@@ -124,7 +124,7 @@ fn gather(recordings: Sides<&ComparedRecording>, level: f64) -> Gathered {
 
 /// Figures as they are gathered.
 struct Pairs<'s> {
-    asked: Vec<Asked<'s>>,
+    deferred: Vec<DeferredTest<'s>>,
     /// The figures that cannot be compared.
     figures: Vec<Metric>,
     left_out: Vec<LeftOut>,
@@ -207,7 +207,7 @@ impl<'s> Pairs<'s> {
             return;
         }
         if let Some(slices_per_second) = slices_per_second {
-            self.asked.push(Box::new(move |level| {
+            self.deferred.push(Box::new(move |level| {
                 of_rates(event, probes, slices_per_second, level)
             }));
         }
@@ -352,7 +352,7 @@ impl<'s> Pairs<'s> {
         all: Sides<Counts>,
     ) {
         let (subject, kind) = (subject.clone(), MetricKind::Share(label));
-        self.asked.push(Box::new(move |level| {
+        self.deferred.push(Box::new(move |level| {
             of_shares(&subject, &kind, &parts, &all, level)
         }));
     }
@@ -392,7 +392,7 @@ impl<'s> Pairs<'s> {
             let subject = subject.clone();
             let forms = forms.clone();
             let percentile = Percentile { thousandths, forms };
-            self.asked.push(Box::new(move |level| {
+            self.deferred.push(Box::new(move |level| {
                 of_quantiles(&subject, &percentile, numbers, level)
             }));
         }

@@ -1,4 +1,4 @@
-//! How seldom a figure may falsely be called different, with the critical values that belong to it.
+//! Significance level and critical values.
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
@@ -7,7 +7,7 @@ const STEPS: f64 = 4.0;
 /// Degrees of freedom up to which they are: more than two recordings have together.
 const MAX_DEGREES: usize = 48;
 
-/// A part of all cases, 0 to 1, in which something is exceeded by chance, on either side together.
+/// A significance level, 0 to 1, of two-sided tests, with its critical values.
 #[derive(Clone, Debug)]
 pub(crate) struct Level {
     pub(crate) each: f64,

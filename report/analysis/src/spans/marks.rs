@@ -13,7 +13,7 @@ use usdtrec_trace::session::resolver::Resolver;
 pub(crate) struct Marks([u64; Self::APART]);
 
 impl Marks {
-    /// Arguments with a mark each; the marks of further ones are combined.
+    /// Number of arguments with a mark of their own; further ones share the last.
     pub(crate) const APART: usize = 4;
 
     /// The marks of this number of arguments without known values.

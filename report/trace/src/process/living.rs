@@ -6,7 +6,7 @@ use foldhash::{HashMap, HashSet};
 
 use crate::process::log::LivingChange as Life;
 
-/// Changes after which it is looked for what can be forgotten, at least.
+/// Minimum number of changes between two clean-ups.
 const MIN_CHANGES: usize = 4096;
 
 /// The threads that live, and when it is time to forget the others.

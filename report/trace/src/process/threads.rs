@@ -133,7 +133,7 @@ impl Threads {
         })
     }
 
-    /// A thread is called `name` from `time` on, which no earlier call's exceeds; `None`: no name is known.
+    /// Sets the name of a thread from `time` on; `None`: no name is known. Calls for a thread must be in time order.
     pub(crate) fn set(&mut self, tid: i32, time: u64, name: Option<NameId>) {
         let last = self.by_tid.get(&tid).and_then(|spans| spans.last());
         let process = last.map_or(ProcessNumber::UNKNOWN, |span| span.process);

@@ -1,6 +1,6 @@
-//! 64-bit numbers that take no more room between others than their 8 bytes.
+//! Unaligned `u64`.
 
-/// A time or an address as two words, which need no alignment to 8 bytes: of entries that are very many it saves a fifth.
+/// A time or an address as two words, aligned to 4 bytes: tables with many entries are a fifth smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PackedU64 {
     // In this order, which is that of numbers.

@@ -513,7 +513,7 @@ impl TraceSession {
         &self.blocks
     }
 
-    /// Events lost: exactly, or at least so many if the recorder did not live to count them.
+    /// Events lost: exactly, or at least so many if the recorder was killed before it counted them.
     #[must_use]
     pub fn lost(&self) -> u64 {
         let sum = |all: u64, lost: u64| all.saturating_add(lost);
@@ -524,7 +524,7 @@ impl TraceSession {
         }
     }
 
-    /// Whether it is not known how many events were lost: the recorder counts, but did not live to write it.
+    /// Whether it is not known how many events were lost: the recorder counts, but was killed before it wrote the counts.
     #[must_use]
     pub fn is_loss_unknown(&self) -> bool {
         self.lacks_counts() && self.lost() == 0
@@ -536,7 +536,7 @@ impl TraceSession {
         counted.is_none() && !self.trace.is_finished()
     }
 
-    /// Events lost as the kernel said while recording.
+    /// Events lost, from the kernel's LOST records.
     pub fn lost_by_event(&self) -> &LostByEvent {
         &self.lost
     }

@@ -3,16 +3,20 @@
 use usdtrec_analysis::question::CallOrder;
 use usdtrec_analysis::stacks::tree::CallTree;
 use usdtrec_analysis::stacks::weighed::WeighedStacks;
+use usdtrec_trace::question_error::QuestionError;
 
 use crate::folded::{escaped, line_of, root, step_text};
 
-/// A line for each stack, the last one first: frames that stacks have in common are next to each other, the greatest first. `None` if nothing has
-/// weight, or all weights together do not fit into 63 bits.
-pub(crate) fn reversed(stacks: &WeighedStacks) -> Option<Vec<String>> {
+/// A line for each stack, the last one first: frames that stacks have in common are next to each other, the greatest first.
+///
+/// # Errors
+/// [`QuestionError`] if nothing has weight, or all weights together do not fit into 63 bits.
+pub(crate) fn reversed(stacks: &WeighedStacks) -> Result<Vec<String>, QuestionError> {
     let weights = stacks.tables.iter().map(|table| table.weight);
-    let all = weights.into_iter().try_fold(0_u64, u64::checked_add)?;
-    if all == 0 || i64::try_from(all).is_err() {
-        return None;
+    let all = weights.into_iter().try_fold(0_u64, u64::checked_add);
+    let all = all.filter(|&all| i64::try_from(all).is_ok());
+    if all.ok_or(QuestionError::TooMuchStackWeight)? == 0 {
+        return Err(QuestionError::NoStackWeight);
     }
     let mut lines = Vec::new();
     for table in &stacks.tables {
@@ -21,7 +25,7 @@ pub(crate) fn reversed(stacks: &WeighedStacks) -> Option<Vec<String>> {
         put(&tree, root, &mut lines);
     }
     lines.reverse();
-    Some(lines)
+    Ok(lines)
 }
 
 /// Appends the lines of a tree.

@@ -64,7 +64,7 @@ pub fn print(
     let Facts::Stacks(stacks) = facts else {
         return Err(QuestionError::NoStackWeight.into());
     };
-    let lines = lines::reversed(&stacks).ok_or(QuestionError::NoStackWeight)?;
+    let lines = lines::reversed(&stacks)?;
     let picture = svg::draw(&lines, &labels(&stacks))?;
     let written = match options.format {
         FlameFormat::Svg => picture,

@@ -37,8 +37,8 @@ use crate::script::times::{TimeOrigin, TimesOfDay, WallClock};
 use crate::stack_cut::reason;
 use crate::text::buffer::{Piece, Text};
 
-/// Most columns that the longest name of an event makes all others wide.
-const WIDEST: usize = 256;
+/// Maximum width of the column of events.
+const MAX_EVENT_COLUMNS: usize = 256;
 /// Threads, each on a CPU, whose part of the line is remembered.
 const HEADS: usize = 256;
 
@@ -101,7 +101,7 @@ impl TextStyle {
         let tod = choice.apply(Fields::TRACEPOINT).has(Field::Tod);
         let events = &session.events().events;
         let width = events.iter().map(|event| event.name.len()).max();
-        let width = width.unwrap_or(0).min(WIDEST);
+        let width = width.unwrap_or(0).min(MAX_EVENT_COLUMNS);
         let events = events.iter().map(|event| {
             let mut name = Text::default();
             name.right(&escape(&event.name), width);

@@ -1,8 +1,8 @@
 //! Callers by frame pointers: each points to the caller's frame pointer and the return address.
 //!
 //! A read of user memory takes several times as long as what is done with a frame. So a piece of the stack is read at once, to the room of the
-//! addresses that are still to be written. A frame takes at least as much of the stack as its address takes of the room, so frames of the piece
-//! are read before they are overwritten; one that is not any more is read again.
+//! addresses that are still to be written. A frame takes at least as much of the stack as its address takes of the room, so most frames of
+//! the piece are read before they are overwritten; a frame that was overwritten is read again.
 //!
 //! A read of user memory takes about 50 ns, of eight bytes as of hundreds. So up to 512 bytes of stack are read at
 //! once, but not beyond a page. A chain has room for at least 64 frames, because the piece needs it.

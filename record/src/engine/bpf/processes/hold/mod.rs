@@ -82,10 +82,10 @@ impl Hold {
         let mut links = Vec::new();
         let mut new_task = None;
         for (tracepoint, code) in [
-            (kernel.new_task, program::started(kernel)),
-            (kernel.fork, program::forked(kernel)),
-            (kernel.exec, program::executed(kernel)),
-            (kernel.exit, program::left(kernel)),
+            (kernel.new_task, program::on_wakeup_new(kernel)),
+            (kernel.fork, program::on_fork(kernel)),
+            (kernel.exec, program::on_exec(kernel)),
+            (kernel.exit, program::on_exit(kernel)),
         ] {
             let program = load(ProgramKind::Tracepoint(tracepoint), code)?;
             links.push(sys::link_tracepoint(program.as_fd())?);

@@ -23,13 +23,13 @@ const AT: i16 = NUMBER;
 const CALL_BYTES: i32 = 16;
 
 /// `sched_process_fork(parent, child)`: adds the child of a process in the map, and holds it.
-pub(super) fn forked(kernel: Kernel) -> Option<Code> {
+pub(super) fn on_fork(kernel: Kernel) -> Option<Code> {
     hold_child(kernel, 8, |_, _| ())
 }
 
 /// `sched_wakeup_new(child)`: does the same for a child that the program on `fork` was not run for. Here the work is queued when the child may already
 /// run on another CPU, so that it can come too late, which is counted.
-pub(super) fn started(kernel: Kernel) -> Option<Code> {
+pub(super) fn on_wakeup_new(kernel: Kernel) -> Option<Code> {
     hold_child(kernel, 0, |asm, out| {
         asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
         asm.jump_if(If::NotEqual, Reg::R0, 0, out);
@@ -62,7 +62,7 @@ fn hold_child(
 /// `sched_process_exec(task, old_pid, binprm)`: if a thread other than the first executes a program, it becomes the first, and the links of
 /// the process do not apply to it any more. Held children of a real-time process could occupy all CPUs, so such a process is held itself
 /// before it has any.
-pub(super) fn executed(kernel: Kernel) -> Option<Code> {
+pub(super) fn on_exec(kernel: Kernel) -> Option<Code> {
     let mut asm = Assembler::default();
     let (out, work) = (asm.label(), asm.label());
     let (other, held) = (asm.label(), asm.label());
@@ -87,7 +87,7 @@ pub(super) fn executed(kernel: Kernel) -> Option<Code> {
 
 /// `sched_process_exit(task)`: if the first thread of a process with links ends before the others, the breakpoints of its links stay, but
 /// files that are mapped later get none. With the last thread the work of a process is removed.
-pub(super) fn left(kernel: Kernel) -> Option<Code> {
+pub(super) fn on_exit(kernel: Kernel) -> Option<Code> {
     /// `SIGNAL_GROUP_EXIT` (include/linux/sched/signal.h): all threads exit.
     const GROUP_EXIT: i32 = 4;
     let Members {
