@@ -178,7 +178,7 @@ const IN_KERNEL: &str = "too short to be recorded";
 
 const LOAD: [&str; 5] = ["load", "4", "3000", "500", "60"];
 /// ns.
-const LEAST: u64 = 30_000_000;
+const MIN_DURATION: u64 = 30_000_000;
 const LIMIT: [&str; 4] = ["--span", "request", "--min", "30ms"];
 
 /// The spans of four threads, some within others, matched in the kernel and by the reader: those of the program, and those of a recording beside it.
@@ -225,7 +225,7 @@ fn slow_spans_are_those_of_the_program_wherever_they_are_matched() {
     ] {
         let ended = stop(tracer);
         let found = of_template(&ended.stdout);
-        said.check(&found, LEAST, &ended.what);
+        said.check(&found, MIN_DURATION, &ended.what);
         let (shown, said) = (found.len() as u64, &ended.stderr);
         assert!(said.contains(&format!(" {shown} spans")), "{said}");
         let words = if is_in_kernel {
@@ -249,11 +249,11 @@ fn slow_spans_are_those_of_the_program_wherever_they_are_matched() {
         ] {
             let json = [&["script", "-i", trace, "--format", "json"][..], more].concat();
             let json = lab.usdtrec(json).success();
-            said.check(&of_json(&json.stdout), LEAST, &json.what);
+            said.check(&of_json(&json.stdout), MIN_DURATION, &json.what);
         }
         let lines = [&["script", "-i", trace, "--format", TEMPLATE][..], &LIMIT].concat();
         let found = of_template(&lab.usdtrec(lines).success().stdout);
-        said.check(&found, LEAST, trace);
+        said.check(&found, MIN_DURATION, trace);
         let report = [
             "report", "-i", trace, "--span", "request", "--min", "30ms", "--format", "json",
             "--by", "id",
@@ -389,7 +389,7 @@ fn spans_nest_to_sixteen_levels() {
         let ended = stop(tracer);
         // The outermost.
         said.slow.retain(|id, _| *id < 2 + shown);
-        said.check(&of_template(&ended.stdout), LEAST, &ended.stderr);
+        said.check(&of_template(&ended.stdout), MIN_DURATION, &ended.stderr);
         let deep = format!(
             "{} spans not matched, as more than 16",
             depth as u64 - shown

@@ -216,8 +216,11 @@ fn interval(text: &str) -> Result<Duration, Usage> {
 
 /// Refuses intervals in which counts could hardly be read. Errors name `option`.
 pub(super) fn check_interval(option: &str, time: Duration) -> Result<Duration, Usage> {
-    const LEAST: Duration = Duration::from_millis(10);
-    Usage::ensure(time >= LEAST, format!("{option}: expected at least 10ms"))?;
+    const MIN_INTERVAL: Duration = Duration::from_millis(10);
+    Usage::ensure(
+        time >= MIN_INTERVAL,
+        format!("{option}: expected at least 10ms"),
+    )?;
     Ok(time)
 }
 

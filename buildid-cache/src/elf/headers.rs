@@ -181,7 +181,7 @@ impl Headers {
             }
         }
         let names = section_names(header, endian, data, section_headers, limits)?;
-        let kept = KeptSections::of::<Elf>(section_headers, endian, names)?;
+        let kept = KeptSections::select::<Elf>(section_headers, endian, names)?;
         Ok(Self {
             arch: Arch::from_elf(header.e_machine(endian).0, class64, big_endian),
             relocatable: header.e_type(endian) == ET_REL,
@@ -411,7 +411,7 @@ struct KeptSections {
 }
 
 impl KeptSections {
-    fn of<Elf: FileHeader<Endian = Endianness>>(
+    fn select<Elf: FileHeader<Endian = Endianness>>(
         headers: &[Elf::SectionHeader],
         endian: Endianness,
         names: &[u8],

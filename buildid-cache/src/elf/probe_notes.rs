@@ -10,10 +10,10 @@ impl ObjectFile {
     #[must_use]
     pub fn may_have_probes(&self) -> bool {
         /// Header and owner of a note, and the ends of provider, name and arguments, bytes.
-        const LEAST: u64 = 12 + 8 + 3;
+        const MIN_BYTES: u64 = 12 + 8 + 3;
         let address = if self.is_class64() { 8 } else { 4 };
         let mut notes = self.headers().notes.iter();
-        notes.any(|section| section.size >= LEAST + 3 * address)
+        notes.any(|section| section.size >= MIN_BYTES + 3 * address)
     }
 
     /// The contents of the sections that have SDT notes, of at most `room` bytes in all. What cannot be read is left out, unless it is

@@ -32,7 +32,7 @@ const PASS_LIMIT: Duration = Duration::from_millis(5);
 /// How much later than `/proc/PID/exe` has a new program the kernel may note its beginning, ns.
 const NOTED_LATER: u64 = 1_000_000;
 /// How long the end of the recording waits.
-const LAST_PATIENCE: Duration = Duration::from_secs(1);
+const LAST_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Reads the control groups of processes with hits.
 #[derive(Debug)]
@@ -270,7 +270,7 @@ impl Stage for Cgroups {
     }
 
     fn end_recording(&mut self) -> Option<Batch<'_>> {
-        self.read(LAST_PATIENCE);
+        self.read(LAST_TIMEOUT);
         self.take_out()
     }
 

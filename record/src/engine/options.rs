@@ -12,7 +12,7 @@ use crate::chosen::ProcessChoice;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
 use crate::recording::attach_callbacks::Caution;
-use crate::recording::signals::Asked;
+use crate::recording::signals::EndSignal;
 use crate::slow_spans::SlowSpans;
 
 /// Options of the engine of a recording.
@@ -59,7 +59,7 @@ pub(crate) struct AttachRequest<'a> {
     /// The uprobe PMU.
     pub(crate) pmu: UprobePmu,
     /// Whether attaching is to end.
-    pub(crate) asked: &'a Asked,
+    pub(crate) end_signal: &'a EndSignal,
     /// Called with what the user should know before the recording begins.
     pub(crate) say: &'a dyn Fn(&Caution),
 }

@@ -93,7 +93,7 @@ impl Destination {
     /// # Errors
     /// The error of the system call.
     pub fn pipe(pipe: File, signals: &Signals, duration: Option<Duration>) -> io::Result<Self> {
-        let outlet = Outlet::new(pipe, signals.asked()?, duration);
+        let outlet = Outlet::new(pipe, signals.end_signal()?, duration);
         Ok(Self(DestinationKind::Pipe(Some(outlet), Pace::USUAL)))
     }
 
@@ -117,7 +117,7 @@ impl Destination {
         };
         let pipe = Outlet::new(
             File::from(OwnedFd::from(writer)),
-            signals.asked()?,
+            signals.end_signal()?,
             duration,
         );
         Ok(LiveDestination {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::recording::signals::Asked;
+use crate::recording::signals::EndSignal;
 
 /// Interval at which the end of the recording is checked.
 const STEP: Timespec = Timespec {
@@ -28,7 +28,7 @@ pub(crate) struct Outlet {
     pipe: File,
     /// Whether a write never blocks.
     nonblocking: bool,
-    asked: Asked,
+    end_signal: EndSignal,
     /// When the recording ends in any case.
     deadline: Option<Instant>,
     /// When the last bytes were written, or when the end of the recording was noticed, if that was later.
@@ -37,7 +37,7 @@ pub(crate) struct Outlet {
 
 impl Outlet {
     /// Writes to a pipe, until a signal ends the recording or `duration` is over, and the reader has stopped reading.
-    pub(crate) fn new(pipe: File, asked: Asked, duration: Option<Duration>) -> Self {
+    pub(crate) fn new(pipe: File, end_signal: EndSignal, duration: Option<Duration>) -> Self {
         // Other processes share the file description as their standard output, and do not expect it to be non-blocking, so the pipe is
         // opened again.
         let own = OpenOptions::new()
@@ -53,7 +53,7 @@ impl Outlet {
         Self {
             pipe,
             nonblocking,
-            asked,
+            end_signal,
             deadline: duration.and_then(|duration| Instant::now().checked_add(duration)),
             waiting_since: None,
         }
@@ -71,7 +71,7 @@ impl Outlet {
             let is_over = self
                 .deadline
                 .is_some_and(|deadline| deadline <= Instant::now());
-            if is_over || self.asked.to_end() {
+            if is_over || self.end_signal.has_arrived() {
                 let since = *self.waiting_since.get_or_insert_with(Instant::now);
                 if since.elapsed() >= READER_LIMIT {
                     return Err(io::Error::new(

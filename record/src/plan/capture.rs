@@ -31,7 +31,7 @@ impl Capture {
 }
 
 /// Least address that can be of a text: below it nothing is mapped (`vm.mmap_min_addr`).
-pub(crate) const LEAST_POINTER: u64 = 1 << 16;
+pub(crate) const MIN_POINTER: u64 = 1 << 16;
 
 /// The site that the operands belong to.
 pub(crate) struct CaptureSite<'a> {

@@ -73,12 +73,12 @@ impl Recording {
         let mut syncs = self.triggering.finish(signals);
         self.cpus.look_now();
         self.note_cpus();
-        let tally = self.count();
+        let counts = self.count();
         let Self {
             mut session,
             files,
             mut pipeline,
-            tally: earlier,
+            counts: earlier,
             command,
             cpus,
             follower,
@@ -89,28 +89,28 @@ impl Recording {
         let written = files.totals().samples;
         let left_out = pipeline.left_out();
         let aggregation = session.options.engine.aggregation.as_ref();
-        let hits = tally.as_ref().ok().map(|tally| tally.hits);
+        let hits = counts.as_ref().ok().map(|counts| counts.hits);
         let outcome = looped.and_then(|end| {
             made?;
-            let tally = tally?;
+            let counts = counts?;
             let counted = aggregation.map(|_| {
                 let engine = &session.attached.engine;
-                hit_totals::read(engine, elapsed, tally.by_probe.clone())
+                hit_totals::read(engine, elapsed, counts.by_probe.clone())
             });
             let counted = counted.transpose()?;
-            let finished = files.finish(&tally.since(&earlier))?;
+            let finished = files.finish(&counts.since(&earlier))?;
             let totals = finished.totals;
             syncs.extend(finished.syncs);
             Ok(Outcome {
                 totals,
                 elapsed,
                 unaccounted: match aggregation {
-                    None => (tally.hits).saturating_sub(totals.samples + tally.lost + left_out),
+                    None => (counts.hits).saturating_sub(totals.samples + counts.lost + left_out),
                     Some(_) => 0,
                 },
-                losses: tally.losing(),
+                losses: counts.losing(),
                 counted,
-                silent: tally.silent,
+                silent: counts.silent,
                 engine,
                 cpus_uncounted: misses_hits(&session, &cpus),
                 changed_cpus: cpus.changed(),

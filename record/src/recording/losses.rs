@@ -24,7 +24,7 @@ pub struct ProbeHits {
 
 /// The counts of all events at one moment.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct EventCounts {
     /// Losses of each event that lost something.
     losses: Vec<Loss>,
     /// All probes. A probe may be several events of one name.
@@ -37,7 +37,7 @@ pub(crate) struct Tally {
     pub(crate) lost: u64,
 }
 
-impl Tally {
+impl EventCounts {
     /// Reads all counts.
     pub(crate) fn read(attached: &Attached) -> io::Result<Self> {
         let probe = |of_probe: &ProbeAttr| ProbeHits {
@@ -46,7 +46,7 @@ impl Tally {
             hits: 0,
         };
         let mut by_probe: Vec<ProbeHits> = attached.attrs.iter().map(probe).collect();
-        let mut tally = Self::default();
+        let mut counts = Self::default();
         // Several events may have one id: those of a CPU that came later have that of another.
         let mut losses = BTreeMap::new();
         for counted in attached.engine.counts()? {
@@ -56,8 +56,8 @@ impl Tally {
                 count,
             } = counted;
             let lost = count.lost.unwrap_or(0);
-            tally.hits += count.hits;
-            tally.lost += lost;
+            counts.hits += count.hits;
+            counts.lost += lost;
             by_probe[event].hits += count.hits;
             by_probe[event].lost += lost;
             if lost > 0 {
@@ -69,10 +69,10 @@ impl Tally {
             id,
             lost,
         };
-        tally.losses = losses.into_iter().map(loss).collect();
-        tally.silent = silent(&by_probe);
-        tally.by_probe = by_probe;
-        Ok(tally)
+        counts.losses = losses.into_iter().map(loss).collect();
+        counts.silent = silent(&by_probe);
+        counts.by_probe = by_probe;
+        Ok(counts)
     }
 
     /// Probes that lost something, most first.

@@ -53,7 +53,7 @@ use crate::output::files::Files;
 use crate::recording::budgeting::Budgeting;
 use crate::recording::following::Follower;
 use crate::recording::hot_probes::HotProbes;
-use crate::recording::losses::Tally;
+use crate::recording::losses::EventCounts;
 use crate::recording::process_pace::ProcessPace;
 use crate::recording::rereading::Rereading;
 use crate::recording::session::Session;
@@ -81,7 +81,7 @@ pub struct Recording {
     command: Option<RunningCommand>,
     started: Instant,
     /// Counts at the start of the current file, or when losses were last reported.
-    tally: Tally,
+    counts: EventCounts,
     /// When losses are reported next.
     next_count: Instant,
     /// When what is aggregated in the kernel is passed on next; `None` for never.
@@ -134,7 +134,7 @@ impl Recording {
             files,
             command,
             started,
-            tally: Tally::default(),
+            counts: EventCounts::default(),
             next_count: started,
             next_interval,
             alive,
@@ -217,9 +217,9 @@ impl Recording {
             return Ok(());
         }
         self.session.attached.engine.forget_ended_threads();
-        let tally = self.count()?;
-        self.files.add_losses(&tally.since(&self.tally))?;
-        self.tally = tally;
+        let counts = self.count()?;
+        self.files.add_losses(&counts.since(&self.counts))?;
+        self.counts = counts;
         self.next_count = Instant::now() + COUNT_TIME.max(begun.elapsed() * COUNT_PAUSE);
         Ok(())
     }
@@ -292,9 +292,9 @@ impl Recording {
         let Some(snapshot) = self.snapshot.take() else {
             return Ok(());
         };
-        let tally = self.count()?;
-        self.files.switch(&tally.since(&self.tally))?;
-        self.tally = tally;
+        let counts = self.count()?;
+        self.files.switch(&counts.since(&self.counts))?;
+        self.counts = counts;
         self.pipeline.begin_file();
         self.session.shortfalls.begin_file();
         self.session.attached.engine.repeat_texts();
@@ -359,8 +359,8 @@ impl Recording {
         self.files.push(&records);
     }
 
-    fn count(&self) -> Result<Tally, RecordError> {
-        Tally::read(&self.session.attached)
+    fn count(&self) -> Result<EventCounts, RecordError> {
+        EventCounts::read(&self.session.attached)
             .map_err(|source| host_error("the events' counts", source))
     }
 }

@@ -32,7 +32,7 @@ use crate::recording::late_planter::{LatePlanter, SemaphoreStart};
 use crate::recording::metadata::{KnownFiles, Wanted};
 use crate::recording::short_spans;
 use crate::recording::shortfalls::Shortfalls;
-use crate::recording::signals::Asked;
+use crate::recording::signals::EndSignal;
 use crate::recording::sought_files::SoughtFiles;
 use crate::recording::target::Target;
 use crate::select::probe::{PlannedProbe, RefusedProbe};
@@ -102,7 +102,7 @@ pub struct Session {
     cpus: Vec<u32>,
     pub(crate) named: Vec<NamedProcess>,
     /// Whether the recording is to end.
-    asked: Asked,
+    end_signal: EndSignal,
     /// What counts semaphores of probes that are added, if no others were counted before.
     semaphores_started: Sender<Semaphores>,
     started_semaphores: Receiver<Semaphores>,
@@ -122,13 +122,13 @@ impl Session {
         let cpus = wanted_cpus(options.engine.cpus.as_deref())?;
         let named = options.named.iter().copied().map(NamedProcess::open);
         let named = named.collect();
-        let asked = planting.signals.begin().map_err(no_signals)?;
+        let end_signal = planting.signals.begin().map_err(no_signals)?;
         let request = AttachRequest {
             options: &options.engine,
             watch: options.target.watch(cpus.clone(), options.inherit)?,
             filter: options.target.filter(options.inherit),
             pmu: UprobePmu::find(),
-            asked: &asked,
+            end_signal: &end_signal,
             say: planting.say,
         };
         let waits = probes.is_empty();
@@ -187,7 +187,7 @@ impl Session {
             notes,
             cpus,
             named,
-            asked,
+            end_signal,
             semaphores_started,
             started_semaphores,
         })
@@ -313,7 +313,7 @@ impl Session {
             options: self.options.engine.clone(),
             filter: filter.clone(),
             pmu,
-            asked: self.asked.try_clone().map_err(no_signals)?,
+            end_signal: self.end_signal.try_clone().map_err(no_signals)?,
         };
         let engine = self.attached.late_planter(settings)?;
         let semaphores = self.semaphores.is_none().then(|| SemaphoreStart {

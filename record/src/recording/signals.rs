@@ -24,14 +24,14 @@ const ENDING: [i32; 7] = [
 
 /// Whether a signal to end has arrived, for threads other than that of the loop.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct EndSignal {
     arrived: UnixStream,
     ends: Arc<AtomicBool>,
 }
 
-impl Asked {
+impl EndSignal {
     /// Whether it has.
-    pub(crate) fn to_end(&self) -> bool {
+    pub(crate) fn has_arrived(&self) -> bool {
         self.ends.load(Ordering::Relaxed) || is_readable(self.arrived.as_fd(), Duration::ZERO)
     }
 
@@ -119,14 +119,14 @@ impl Signals {
     }
 
     /// A recording begins, which no signal has ended yet. An earlier one of this process may have been ended by one.
-    pub(crate) fn begin(&self) -> io::Result<Asked> {
+    pub(crate) fn begin(&self) -> io::Result<EndSignal> {
         self.ends.store(false, Ordering::Relaxed);
-        self.asked()
+        self.end_signal()
     }
 
     /// A handle that shows whether a signal to end has arrived.
-    pub(crate) fn asked(&self) -> io::Result<Asked> {
-        Ok(Asked {
+    pub(crate) fn end_signal(&self) -> io::Result<EndSignal> {
+        Ok(EndSignal {
             arrived: self.arrived.try_clone()?,
             ends: Arc::clone(&self.ends),
         })

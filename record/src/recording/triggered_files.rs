@@ -61,9 +61,9 @@ impl Recording {
             return Ok(());
         };
         window.served.append(&mut window.waiting);
-        let tally = self.count()?;
-        self.files.add_losses(&tally.since(&self.tally))?;
-        self.tally = tally;
+        let counts = self.count()?;
+        self.files.add_losses(&counts.since(&self.counts))?;
+        self.counts = counts;
         let content = self.files.content()?;
         if let (Some(content), Some(window)) = (content, &mut self.triggering.window) {
             window.maker.make(content, due);

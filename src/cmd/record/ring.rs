@@ -30,7 +30,7 @@ use crate::units::{parse_duration, parse_size};
 /// Memory of a window, bytes, also named in the help.
 const BYTES: u64 = 256 << 20;
 /// Least memory, bytes: a flush is up to a megabyte before compression.
-const LEAST_BYTES: u64 = 1 << 20;
+const MIN_BYTES: u64 = 1 << 20;
 /// How long a trigger writes no further file, also named in the help.
 const COOLDOWN: Duration = Duration::from_secs(30);
 /// Number of files that are kept, or of triggers whose files are, also named in the help.
@@ -145,7 +145,7 @@ pub(super) fn limits(text: &str) -> Result<WindowLimits, Usage> {
     };
     let time = parse_duration("--ring", time).map_err(|_| expected())?;
     let bytes = usize::try_from(bytes).ok();
-    let bytes = bytes.filter(|bytes| *bytes as u64 >= LEAST_BYTES);
+    let bytes = bytes.filter(|bytes| *bytes as u64 >= MIN_BYTES);
     Ok(WindowLimits::new(time, bytes.ok_or_else(expected)?))
 }
 

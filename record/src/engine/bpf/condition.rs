@@ -9,7 +9,7 @@ use super::control;
 use super::insn::{Helper, If, Label, Op, Reg, Width};
 use super::nonresident::Touch;
 use super::program::{Bytes, Program};
-use crate::plan::capture::LEAST_POINTER;
+use crate::plan::capture::MIN_POINTER;
 use crate::plan::condition::{Condition, MAX_COMM_BYTES, Relation, Text};
 use crate::plan::float_type::FloatType;
 use crate::plan::read::{Chain, Read, Start, Step};
@@ -70,8 +70,7 @@ impl Program<'_> {
         let done = self.asm.label();
         if self.common.touch == Touch::Never {
             // Nothing is mapped at the address of a null pointer's members, and elsewhere nobody knows.
-            self.asm
-                .jump_if(If::Below, Reg::R9, LEAST_POINTER as i32, no);
+            self.asm.jump_if(If::Below, Reg::R9, MIN_POINTER as i32, no);
         } else {
             self.asm.load(Width::Double, Reg::R7, Reg::R10, UNREAD);
             self.bring_in(read.bytes);

@@ -118,7 +118,7 @@ pub(super) enum Map {
     /// The processes that were stopped because the ring was nearly full.
     Stopped,
     /// The processes that are never stopped.
-    Spared,
+    Exempt,
     /// The processes that are held until probes are attached to them.
     Held,
     /// How many stacks were taken, by site and thread.

@@ -159,7 +159,7 @@ impl Objects {
             thread_contexts: self.thread_contexts.as_ref().map(AsFd::as_fd),
             hit_groups: self.hit_groups.as_ref().map(GroupMaps::descriptors),
             spans: self.spans.as_ref().map(SpanMaps::descriptors),
-            spared: self.stopped.as_ref().map(Stopped::spared),
+            exempt: self.stopped.as_ref().map(Stopped::exempt),
         }
     }
 
@@ -174,7 +174,7 @@ impl Objects {
             groups: maps.groups.map(own).transpose()?,
             executables: maps.executables.map(own).transpose()?,
             stopped: maps.stopped.map(own).transpose()?,
-            spared: maps.spared.map(own).transpose()?,
+            exempt: maps.exempt.map(own).transpose()?,
             stack_rates: maps.stack_rates.map(own).transpose()?,
             thread_contexts: maps.thread_contexts.map(own).transpose()?,
             hit_groups: maps.hit_groups.map(GroupDescriptors::share).transpose()?,
@@ -226,7 +226,7 @@ pub(super) struct SharedMaps {
     groups: Option<OwnedFd>,
     executables: Option<OwnedFd>,
     stopped: Option<OwnedFd>,
-    spared: Option<OwnedFd>,
+    exempt: Option<OwnedFd>,
     stack_rates: Option<OwnedFd>,
     thread_contexts: Option<OwnedFd>,
     hit_groups: Option<SharedGroups>,
@@ -245,7 +245,7 @@ impl SharedMaps {
             executables: self.executables.as_ref().map(AsFd::as_fd),
             can_hold: false,
             stopped: self.stopped.as_ref().map(AsFd::as_fd),
-            spared: self.spared.as_ref().map(AsFd::as_fd),
+            exempt: self.exempt.as_ref().map(AsFd::as_fd),
             stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
             thread_contexts: self.thread_contexts.as_ref().map(AsFd::as_fd),
             hit_groups: self.hit_groups.as_ref().map(SharedGroups::descriptors),

@@ -34,7 +34,7 @@ use super::setup::setup;
 use super::spans::plan_spans;
 use crate::error::RecordError;
 use crate::kernel_error::BpfObject;
-use crate::recording::signals::Asked;
+use crate::recording::signals::EndSignal;
 use crate::select::probe::PlannedProbe;
 
 /// Attaches further probes while a recording runs, in a thread of its own: it takes milliseconds, in which the rings must be drained.
@@ -61,7 +61,7 @@ pub(crate) struct LateSettings {
     /// The uprobe PMU.
     pub(crate) pmu: UprobePmu,
     /// Whether the recording is to end.
-    pub(crate) asked: Asked,
+    pub(crate) end_signal: EndSignal,
 }
 
 /// Attached probes that are not part of the recording yet. They record nothing before they are added and enabled. Dropping them detaches
@@ -83,7 +83,7 @@ impl PartPlanter {
             options,
             filter,
             pmu,
-            asked,
+            end_signal,
         } = &self.settings;
         let has_thread = self.common.thread_base.is_some();
         let request = PlanRequest {
@@ -103,7 +103,7 @@ impl PartPlanter {
             watch: Watch::default(),
             filter: filter.clone(),
             pmu: *pmu,
-            asked,
+            end_signal,
             say: &|_| {},
         };
         let attached = self.attach(&samples, &request)?;

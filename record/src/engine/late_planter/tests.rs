@@ -23,7 +23,7 @@ use crate::engine::{
 };
 use crate::host::{cpus, privilege};
 use crate::plan::layout::Strings;
-use crate::recording::losses::Tally;
+use crate::recording::losses::EventCounts;
 use crate::recording::signals::Signals;
 use crate::recording::target::Target;
 use crate::select::probe::PlannedProbe;
@@ -191,14 +191,14 @@ impl How {
 
     /// Attaches probes, and enables them.
     fn attach(&self, probes: Vec<PlannedProbe>, signals: &Signals) -> Attached {
-        let asked = signals.asked().unwrap();
+        let end_signal = signals.end_signal().unwrap();
         let cpus = cpus::online().unwrap();
         let request = AttachRequest {
             options: &self.options(),
             watch: self.target.watch(cpus, self.inherit).unwrap(),
             filter: self.filter(),
             pmu: UprobePmu::find(),
-            asked: &asked,
+            end_signal: &end_signal,
             say: &|_| {},
         };
         let attached = Attached::open(probes, &request).unwrap();
@@ -211,7 +211,7 @@ impl How {
             options: self.options(),
             filter: self.filter(),
             pmu: UprobePmu::find(),
-            asked: signals.asked().unwrap(),
+            end_signal: signals.end_signal().unwrap(),
         };
         attached.late_planter(settings).unwrap()
     }
@@ -317,8 +317,8 @@ fn adds_to(how: &How, first: Option<&mut Program>, later: &mut Program, stranger
     assert_eq!(samples.count(&attached, has_first + 1), last, "{how:?}");
     let all = samples.0.values().sum::<u64>();
     assert_eq!(all, hits_of_first + added + last, "{how:?}");
-    let tally = Tally::read(&attached).unwrap();
-    assert_eq!((tally.hits, tally.lost), (all, 0), "{how:?}");
+    let counts = EventCounts::read(&attached).unwrap();
+    assert_eq!((counts.hits, counts.lost), (all, 0), "{how:?}");
     detach(&mut attached);
     later.wait_until_undisturbed();
     stranger.wait_until_undisturbed();
@@ -428,10 +428,10 @@ fn lost_hits_of_added_probes_are_counted() {
     later.hit(HITS as i64);
     let mut samples = Samples::default();
     samples.end(&mut attached);
-    let tally = Tally::read(&attached).unwrap();
-    assert_eq!(tally.hits, 2 * HITS);
+    let counts = EventCounts::read(&attached).unwrap();
+    assert_eq!(counts.hits, 2 * HITS);
     for (probe, event) in [(0, 0), (1, 2)] {
-        let losses = tally.since(&Tally::default());
+        let losses = counts.since(&EventCounts::default());
         let lost: u64 = losses
             .iter()
             .filter(|loss| loss.event == event)

@@ -30,7 +30,7 @@ impl PerfEngine {
         let mut places = Vec::new();
         let mut for_trace = None;
         for site in &probe.sites {
-            if request.asked.to_end() {
+            if request.end_signal.has_arrived() {
                 let mut descriptors = self.take_descriptors();
                 let events = sites.into_iter().flatten();
                 descriptors.events.extend(events.map(OwnedFd::from));

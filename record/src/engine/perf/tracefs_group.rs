@@ -39,7 +39,7 @@ pub const GUARD_VERB: &str = "guard-tracefs";
 
 /// How long the guard tries: events cannot be removed while the kernel closes the perf events of the recorder that ended, which takes about
 /// a tenth of a second each.
-const GUARD_PATIENCE: Duration = Duration::from_secs(1800);
+const GUARD_TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// A group of tracefs events. Dropping it removes the events.
 #[derive(Debug)]
@@ -158,7 +158,7 @@ pub fn guard(group: &str) -> Result<(), RecordError> {
     loop {
         match clear(&tracefs, |name| name == group) {
             Ok(()) => return Ok(()),
-            Err(source) if start.elapsed() > GUARD_PATIENCE => return Err(tracefs.error(source)),
+            Err(source) if start.elapsed() > GUARD_TIMEOUT => return Err(tracefs.error(source)),
             Err(_) => std::thread::sleep(Duration::from_millis(200)),
         }
     }

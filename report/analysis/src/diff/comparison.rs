@@ -20,7 +20,7 @@ use crate::stats::number::Scalar;
 /// Numbers below which percentiles are not requested.
 pub const MIN_NUMBERS: u64 = 10;
 /// The least share of hits, in one recording at least, with which a text is compared: one of so many.
-const LEAST_SHARE: u64 = 100;
+const MIN_SHARE: u64 = 100;
 
 /// A test that runs once the corrected significance level is known.
 type DeferredTest<'s> = Box<dyn Fn(&Level) -> Metric + 's>;
@@ -406,7 +406,7 @@ fn frequent<'t>(all: &Sides<Counts>, words: Sides<&'t CountedTexts>) -> Vec<&'t 
     texts.sort_unstable();
     texts.dedup();
     let is_frequent = |words: &CountedTexts, all: &Counts, text: &[u8]| {
-        total(&words.counts(text)).saturating_mul(LEAST_SHARE) >= total(all)
+        total(&words.counts(text)).saturating_mul(MIN_SHARE) >= total(all)
     };
     texts.retain(|text| is_frequent(words.a, &all.a, text) || is_frequent(words.b, &all.b, text));
     texts

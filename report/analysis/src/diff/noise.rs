@@ -12,7 +12,7 @@ use crate::diff::slices::{Counts, SLICES, total};
 /// Slices, as a number to calculate with.
 const N: f64 = SLICES as f64;
 /// Least variance of a count in a slice: whole events at perfectly regular times give up to this much.
-const LEAST_VARIANCE: f64 = 0.25;
+const MIN_VARIANCE: f64 = 0.25;
 /// Added to the correlation of neighbours, which few slices do not determine well: half of its standard error.
 const CAUTION: f64 = 0.11;
 /// Greatest correlation of neighbours that is reckoned with.
@@ -21,7 +21,7 @@ const MAX_CORRELATION: f64 = 0.95;
 /// The standard deviation of a mean, as a part of it, up to which its logarithm is as good as normal.
 const WELL_KNOWN: f64 = 0.3;
 /// Degrees of freedom that are left, however much slices resemble their neighbours.
-const LEAST_FREEDOM: f64 = 3.0;
+const MIN_FREEDOM: f64 = 3.0;
 
 /// A mean over slices, with what is known of how far it may be off.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,8 +66,8 @@ impl Mean {
         let Likeness { weight, part } = Likeness::new(&residuals);
         Self {
             value,
-            variance: spread.max(LEAST_VARIANCE) / N * weight,
-            freedom: (N * part - 1.0).max(LEAST_FREEDOM),
+            variance: spread.max(MIN_VARIANCE) / N * weight,
+            freedom: (N * part - 1.0).max(MIN_FREEDOM),
             effect: 1.0,
             least: counts.iter().copied().min().unwrap_or(0) as f64,
             greatest: counts.iter().copied().max().unwrap_or(0) as f64,
@@ -101,7 +101,7 @@ impl Mean {
         Some(Self {
             value,
             variance,
-            freedom: (slices * part - 1.0).max((slices - 1.0).min(LEAST_FREEDOM)),
+            freedom: (slices * part - 1.0).max((slices - 1.0).min(MIN_FREEDOM)),
             effect: variance / independent,
             least: 0.0,
             greatest: 1.0,

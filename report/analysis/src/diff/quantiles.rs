@@ -16,7 +16,7 @@ use crate::stats::frequency::Frequency;
 use crate::stats::number::{Number, Scalar};
 
 /// Slices below which nothing is said of a drift.
-const LEAST_SLICES: f64 = 6.0;
+const MIN_SLICES: f64 = 6.0;
 
 /// Numbers in ascending order, each with its count in each slice.
 #[derive(Clone, Debug)]
@@ -164,7 +164,7 @@ impl Ranked {
             .filter_map(|slice| self.median_of(slice))
             .collect();
         let count = medians.len() as f64;
-        if count < LEAST_SLICES {
+        if count < MIN_SLICES {
             return 0.0;
         }
         let rank = |median: &usize| {

@@ -12,7 +12,7 @@ const MAX_LISTED_VALUES: usize = 8;
 /// Values of each recording whose shares are compared.
 pub(crate) const MAX_SHARES: usize = 8;
 /// Numbers from here on, where nothing says what they are, are addresses, stamps or hashes.
-const LEAST_ADDRESS: f64 = 4_294_967_296.0;
+const MIN_ADDRESS: f64 = 4_294_967_296.0;
 /// The correlation with time from which on numbers of both recordings are counters. By chance, 20 slices of one in a hundred thousand have it.
 const DRIFT: f64 = 0.9;
 
@@ -51,7 +51,7 @@ pub(crate) fn is_address(side: &ArgumentSide, numbers: &Ranked) -> bool {
         .iter()
         .map(|number| number.number.approximate());
     let least = least.filter(|number| *number != 0.0).reduce(f64::min);
-    side.form.is_address() || is_undeclared && least.is_some_and(|least| least >= LEAST_ADDRESS)
+    side.form.is_address() || is_undeclared && least.is_some_and(|least| least >= MIN_ADDRESS)
 }
 
 /// The numbers of both, if they are words or few.

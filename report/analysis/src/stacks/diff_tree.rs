@@ -23,7 +23,7 @@ use crate::stats::keys::stack::SameFiles;
 use crate::stats::ratio::share;
 
 /// The least share of hits, in one recording at least, with which a frame is tested: one of so many.
-const LEAST_SHARE: u64 = 100;
+const MIN_SHARE: u64 = 100;
 /// Nodes of a tree: some hundred bytes each.
 const MAX_NODES: usize = 1 << 17;
 
@@ -161,7 +161,7 @@ impl DiffTree {
             };
         }
         let is_tested = |node: &DiffNode| {
-            let least = 1.0 / LEAST_SHARE as f64;
+            let least = 1.0 / MIN_SHARE as f64;
             node.step.is_some() && node.shares.any(|share| share >= least)
         };
         let tested = self.nodes.iter().filter(|node| is_tested(node)).count();

@@ -246,7 +246,7 @@ mod tests {
     use super::*;
     use crate::stats::number::Integer;
 
-    fn of(numbers: impl IntoIterator<Item = i128>) -> Distribution<Integer> {
+    fn distribution(numbers: impl IntoIterator<Item = i128>) -> Distribution<Integer> {
         let mut all = Distribution::default();
         numbers
             .into_iter()
@@ -262,18 +262,21 @@ mod tests {
 
     #[test]
     fn few_different_numbers_are_exact() {
-        let all = of([5, -1, 5, 5, 7, 1 << 40]);
+        let all = distribution([5, -1, 5, 5, 7, 1 << 40]);
         assert_eq!(all.count(), 6);
         assert_eq!(ends(&all), (-1, 1 << 40));
         assert_eq!(all.median(), Some(Quantile::Exact(Integer(5))));
         assert_eq!(all.values().unwrap()[1], Frequency::new(Integer(5), 3));
-        assert_eq!(of([]).median(), None);
-        assert_eq!(of([1, 2]).median(), Some(Quantile::Exact(Integer(1))));
+        assert_eq!(distribution([]).median(), None);
+        assert_eq!(
+            distribution([1, 2]).median(),
+            Some(Quantile::Exact(Integer(1)))
+        );
     }
 
     #[test]
     fn many_different_numbers_are_near() {
-        let all = of(-1000..100_000);
+        let all = distribution(-1000..100_000);
         assert_eq!(ends(&all), (-1000, 99_999));
         assert!(all.values().is_none());
         let Some(Quantile::Near(Integer(median))) = all.median() else {
@@ -285,21 +288,21 @@ mod tests {
     #[test]
     fn merging_does_not_depend_on_the_division() {
         let numbers: Vec<i128> = (0..2000).map(|at| (at * at) % 1013 - 500).collect();
-        let whole = of(numbers.iter().copied());
+        let whole = distribution(numbers.iter().copied());
         for parts in [2, 3, 500] {
             let mut merged = Distribution::default();
             for part in numbers.chunks(numbers.len() / parts) {
-                merged.merge(of(part.iter().copied()));
+                merged.merge(distribution(part.iter().copied()));
             }
             assert_eq!(merged.count(), whole.count());
             assert_eq!(merged.ends(), whole.ends());
             assert_eq!(merged.median(), whole.median());
             assert_eq!(merged.values(), whole.values());
         }
-        let mut few = of(0..200);
-        few.merge(of(100..256));
+        let mut few = distribution(0..200);
+        few.merge(distribution(100..256));
         assert_eq!(few.values().unwrap().len(), 256);
-        few.merge(of([256]));
+        few.merge(distribution([256]));
         assert!(few.values().is_none());
     }
 }

@@ -6,7 +6,7 @@
 use crate::stats::number::{Float, Integer, Scalar};
 
 /// The exponent of the least float above 0.
-const LEAST_EXPONENT: i32 = -1074;
+const MIN_EXPONENT: i32 = -1074;
 
 /// What is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Log2 for Float {
         let index = match (exponent, fraction) {
             (0, 0) => 0,
             (0, fraction) => fraction.ilog2() as i32 + 1,
-            _ => exponent - 1023 - LEAST_EXPONENT + 1,
+            _ => exponent - 1023 - MIN_EXPONENT + 1,
         };
         if number < 0.0 { -1 - index } else { index }
     }
@@ -78,14 +78,14 @@ fn edge(index: i32, kind: BucketKind) -> f64 {
             let unit = (place / 10).min(3);
             1000f64.powi(unit as i32) * power_of_two((place - 10 * unit) as i32)
         }
-        BucketKind::Float => power_of_two(place as i32 + LEAST_EXPONENT),
+        BucketKind::Float => power_of_two(place as i32 + MIN_EXPONENT),
     };
     if index < 0 { -edge } else { edge }
 }
 
 /// A power of two, also of the least floats; infinity beyond the greatest.
 fn power_of_two(power: i32) -> f64 {
-    let bits = match power - LEAST_EXPONENT {
+    let bits = match power - MIN_EXPONENT {
         fraction @ 0..52 => 1 << fraction,
         above => u64::try_from(above - 51).unwrap_or(0).min(2047) << 52,
     };

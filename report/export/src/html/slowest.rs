@@ -22,7 +22,7 @@ const MAX_CHARACTERS: usize = 200;
 const MAX_ARGUMENTS: usize = 12;
 const MAX_FRAMES: usize = 40;
 /// Least width of a bar, percent: what is there can be seen.
-const LEAST_BAR: f64 = 0.5;
+const MIN_BAR: f64 = 0.5;
 
 /// Appends the table.
 pub(crate) fn put(slowest: &[SlowFacts], timeline: Timeline, out: &mut Markup) {
@@ -48,7 +48,7 @@ fn what(began: u64, duration: u64, timeline: Timeline, begin: &SlowBegin) -> Mar
     let mut out = Markup::default();
     let all = timeline.interval as f64 * timeline.intervals as f64;
     let since = began.saturating_sub(timeline.from) as f64;
-    let width = (100.0 * duration as f64 / all).clamp(LEAST_BAR, 100.0);
+    let width = (100.0 * duration as f64 / all).clamp(MIN_BAR, 100.0);
     let from = (100.0 * since / all).clamp(0.0, 100.0 - width);
     out.tag("<svg class=\"when\" aria-hidden=\"true\"><rect height=\"100%\"")
         .attribute("x", &percent_length(from))

@@ -21,7 +21,7 @@ const MAX_OF_STREAM: MostKept = MostKept {
 
 /// Number of pauses for each event of a stream that are kept one by one, even if those of all events are too many. With so many, adding up the older halves
 /// makes room for at least half as many again, although the latest one of each event stays.
-const LEAST_KEPT: usize = 4;
+const MIN_KEPT: usize = 4;
 
 /// When the probes of a trace were detached.
 #[derive(Debug, Default)]
@@ -99,7 +99,7 @@ impl Pauses {
         self.kept -= times.len();
         times.learn(time, most.of_event);
         self.kept += times.len();
-        if self.kept > most.together.max(LEAST_KEPT * self.of_event.len()) {
+        if self.kept > most.together.max(MIN_KEPT * self.of_event.len()) {
             self.of_event.iter_mut().for_each(PausedTimes::forget_older);
             self.kept = self.of_event.iter().map(PausedTimes::len).sum();
         }
@@ -170,7 +170,7 @@ mod tests {
             let time = TimeRange::new(at * 10, at * 10 + 4);
             pauses.learn_of((at % 100) as usize, time, most);
         }
-        assert!(pauses.kept <= LEAST_KEPT * 100, "{}", pauses.kept);
+        assert!(pauses.kept <= MIN_KEPT * 100, "{}", pauses.kept);
         let kept = pauses.of_event.iter().map(PausedTimes::len);
         assert!(kept.min() >= Some(1));
     }

@@ -19,7 +19,7 @@ use crate::engine::release::Release;
 use crate::engine::separate_process::{end_if_killed, planting};
 use crate::error::RecordError;
 use crate::kernel_error::{BpfRefusal, KernelOperation};
-use crate::recording::signals::Asked;
+use crate::recording::signals::EndSignal;
 use crate::select::probe::SiteOffsets;
 
 /// A site that was not attached to.
@@ -47,7 +47,7 @@ pub(in crate::engine::bpf) struct Method {
 /// Sites that are being attached to.
 pub(in crate::engine::bpf) struct Attacher<'a> {
     sites: &'a [Site<'a>],
-    asked: &'a Asked,
+    end_signal: &'a EndSignal,
     programs: SitePrograms,
     /// The links so far.
     linked: Vec<Linked>,
@@ -60,13 +60,13 @@ impl<'a> Attacher<'a> {
         sites: &'a [Site<'a>],
         programs: SitePrograms,
         method: Method,
-        asked: &'a Asked,
+        end_signal: &'a EndSignal,
     ) -> Self {
         let mut attachment = Attachment::empty(method.attach_method, method.touch);
         attachment.programs = Arc::clone(&programs.programs);
         Self {
             sites,
-            asked,
+            end_signal,
             programs,
             linked: Vec::new(),
             attachment,
@@ -140,7 +140,7 @@ impl<'a> Attacher<'a> {
 
     /// Removes what is attached, if a signal has arrived.
     fn check_signals(&mut self) -> Result<(), RecordError> {
-        if self.asked.to_end() {
+        if self.end_signal.has_arrived() {
             let mut descriptors = self.attachment.take_descriptors();
             let linked = self.linked.drain(..).map(|linked| linked.link.link);
             descriptors.links.extend(linked);

@@ -89,13 +89,13 @@ impl Attaching<'_> {
             maps: &self.maps,
             attach_method: AttachMethod::Multi,
         };
-        let asked = self.request.asked;
-        let programs = SitePrograms::load(&loading, asked)?;
+        let end_signal = self.request.end_signal;
+        let programs = SitePrograms::load(&loading, end_signal)?;
         let method = Method {
             attach_method: AttachMethod::Multi,
             touch: common.touch,
         };
-        Attacher::new(self.sites, programs, method, asked).plan()
+        Attacher::new(self.sites, programs, method, end_signal).plan()
     }
 
     /// Attaches the sites by one method. Not all kernels support the check of mappings: if it fails, memory that is not resident is not
@@ -131,7 +131,7 @@ impl Attaching<'_> {
                 return Err(RecordError::NoBpf(refusal));
             }
         }
-        let asked = self.request.asked;
+        let end_signal = self.request.end_signal;
         let is_apart = attach_method == AttachMethod::Multi && self.maps.can_hold;
         let common = Common {
             touch,
@@ -149,12 +149,12 @@ impl Attaching<'_> {
                 maps: &self.maps,
                 attach_method,
             };
-            let programs = SitePrograms::load(&loading, asked)?;
+            let programs = SitePrograms::load(&loading, end_signal)?;
             let method = Method {
                 attach_method,
                 touch,
             };
-            Attacher::new(self.sites, programs, method, asked).plant(self.request, is_apart)
+            Attacher::new(self.sites, programs, method, end_signal).plant(self.request, is_apart)
         };
         attached().map_err(|error| {
             if needs_newer(attach_method, &error) {

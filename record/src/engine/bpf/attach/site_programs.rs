@@ -20,7 +20,7 @@ use super::attach_method::AttachMethod;
 use crate::engine::release::{Descriptors, Release};
 use crate::error::RecordError;
 use crate::kernel_error::{BpfRefusal, KernelOperation};
-use crate::recording::signals::Asked;
+use crate::recording::signals::EndSignal;
 use crate::select::probe::PlannedProbe;
 
 /// A site to attach to.
@@ -46,7 +46,7 @@ pub(in crate::engine::bpf) struct Maps<'a> {
     /// Whether processes that recorded ones start can be held until probes are attached to them.
     pub(in crate::engine::bpf) can_hold: bool,
     pub(in crate::engine::bpf) stopped: Option<BorrowedFd<'a>>,
-    pub(in crate::engine::bpf) spared: Option<BorrowedFd<'a>>,
+    pub(in crate::engine::bpf) exempt: Option<BorrowedFd<'a>>,
     pub(in crate::engine::bpf) stack_rates: Option<BorrowedFd<'a>>,
     pub(in crate::engine::bpf) thread_contexts: Option<BorrowedFd<'a>>,
     pub(in crate::engine::bpf) hit_groups: Option<GroupDescriptors<'a>>,
@@ -123,10 +123,10 @@ impl SitePrograms {
     /// Generates and loads the programs.
     pub(in crate::engine::bpf) fn load(
         loading: &Loading<'_>,
-        asked: &Asked,
+        end_signal: &EndSignal,
     ) -> Result<Self, RecordError> {
         let codes = loading.codes()?;
-        let results = loading.load_all(&codes, asked)?;
+        let results = loading.load_all(&codes, end_signal)?;
         let mut of_code = Vec::new();
         let mut programs = Vec::new();
         for Loaded { program, codes } in results {
@@ -241,11 +241,11 @@ impl Loading<'_> {
     }
 
     /// Loads all codes, in as few programs as the kernel takes.
-    fn load_all(&self, codes: &Codes, asked: &Asked) -> Result<Vec<Loaded>, RecordError> {
+    fn load_all(&self, codes: &Codes, end_signal: &EndSignal) -> Result<Vec<Loaded>, RecordError> {
         let mut loaded = Vec::new();
         let mut packs = codes.packs(self.is_of_one_site());
         while !packs.is_empty() {
-            if asked.to_end() {
+            if end_signal.has_arrived() {
                 return Err(Release::start(Descriptors::default()).interrupted());
             }
             let generated = packs.iter().map(|pack| self.generate(&codes.sites(pack)));
@@ -369,7 +369,7 @@ fn load(code: &Code, maps: &Maps<'_>, attach_method: AttachMethod) -> Result<Own
         Map::Groups => maps.groups.unwrap_or(maps.tracked),
         Map::Executables => maps.executables.unwrap_or(maps.tracked),
         Map::Stopped => maps.stopped.unwrap_or(maps.tracked),
-        Map::Spared => maps.spared.unwrap_or(maps.tracked),
+        Map::Exempt => maps.exempt.unwrap_or(maps.tracked),
         Map::StackRates => maps.stack_rates.unwrap_or(maps.tracked),
         Map::ThreadContexts => maps.thread_contexts.unwrap_or(maps.tracked),
         Map::HitGroups => maps.hit_groups.map_or(maps.tracked, |maps| maps.groups),

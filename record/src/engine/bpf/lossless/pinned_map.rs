@@ -40,7 +40,7 @@ const STEP: Duration = Duration::from_millis(10);
 
 /// The entry of a recording. It is kept when this is dropped, until [`forget`].
 #[derive(Debug)]
-pub(in crate::engine::bpf) struct Kept {
+pub(in crate::engine::bpf) struct PinnedEntry {
     /// Its name.
     pub(in crate::engine::bpf) name: String,
     /// The locked file. Processes that inherit the descriptor hold the lock, too.
@@ -56,7 +56,7 @@ pub struct StoppedProcess {
     pub is_stopped: bool,
 }
 
-impl Kept {
+impl PinnedEntry {
     /// Pins a map of stopped processes.
     pub(in crate::engine::bpf) fn new(map: BorrowedFd<'_>) -> io::Result<Self> {
         let directory = prepare()?;

@@ -20,8 +20,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::super::control::{self, Control};
 use super::super::processes::hold::work::MAX_HOLD;
 use super::super::sys;
-use super::never_stopped::Spared;
-use super::pinned_map::{self, GUARD_TIME, Kept, Repair};
+use super::exempt_processes::ExemptProcesses;
+use super::pinned_map::{self, GUARD_TIME, PinnedEntry, Repair};
 use super::stopped_map;
 use crate::clocks::trace_clock;
 use crate::engine::guard_process::{GuardDeath, GuardProcess, GuardTask};
@@ -59,10 +59,10 @@ const MAX_EXEMPT_PROCESSES: u32 = 4096;
 pub(in crate::engine::bpf) struct Stopped {
     map: OwnedFd,
     reason: StopReason,
-    spared: OwnedFd,
+    exempt: OwnedFd,
     guard: GuardProcess,
     /// The pinned map, for the case that the guard is killed, too. The guard also holds its lock.
-    kept: Option<Kept>,
+    kept: Option<PinnedEntry>,
 }
 
 impl Stopped {
@@ -83,18 +83,18 @@ impl Stopped {
         }
         heal(say);
         let map = stopped_map::create()?;
-        let kept = match Kept::new(map.as_fd()) {
+        let kept = match PinnedEntry::new(map.as_fd()) {
             Ok(kept) => Some(kept),
             Err(error) => {
                 say(&Caution::NotKept { reason, error });
                 None
             }
         };
-        let spared = sys::create_ids(MAX_EXEMPT_PROCESSES)?;
-        let never = Spared::find();
+        let exempt = sys::create_ids(MAX_EXEMPT_PROCESSES)?;
+        let never = ExemptProcesses::find();
         let all = never.ancestors.iter().chain(&never.readers);
         for pid in all.take(MAX_EXEMPT_PROCESSES as usize) {
-            sys::insert(spared.as_fd(), *pid)?;
+            sys::insert(exempt.as_fd(), *pid)?;
         }
         if !never.readers.is_empty() {
             say(&Caution::NeverStopped {
@@ -109,7 +109,7 @@ impl Stopped {
         Ok(Self {
             map,
             reason,
-            spared,
+            exempt,
             guard: GuardProcess::new(GuardTask::StoppedProcesses, guard),
             kept,
         })
@@ -150,8 +150,8 @@ impl Stopped {
     }
 
     /// The map of processes that are never stopped.
-    pub(in crate::engine::bpf) fn spared(&self) -> BorrowedFd<'_> {
-        self.spared.as_fd()
+    pub(in crate::engine::bpf) fn exempt(&self) -> BorrowedFd<'_> {
+        self.exempt.as_fd()
     }
 
     /// Continues all stopped processes, each once: one that continues may be stopped again at once.
@@ -201,7 +201,7 @@ fn start_guard(
     reason: StopReason,
     map: BorrowedFd<'_>,
     control: &Control,
-    kept: Option<&Kept>,
+    kept: Option<&PinnedEntry>,
 ) -> io::Result<Child> {
     let mut command = Command::new("/proc/self/exe");
     command

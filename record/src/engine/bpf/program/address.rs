@@ -6,7 +6,7 @@ use super::super::context::{instruction_pointer, register_offset};
 use super::super::insn::{Helper, If, Label, Op, Reg, Width};
 use super::builder::Program;
 use super::slots::{DESCRIPTORS, WORD};
-use crate::plan::capture::LEAST_POINTER;
+use crate::plan::capture::MIN_POINTER;
 use crate::plan::read::Address;
 
 impl Program<'_> {
@@ -39,7 +39,7 @@ impl Program<'_> {
     pub(in crate::engine::bpf) fn check_address(&mut self, nowhere: Label) {
         self.remove_tag();
         let asm = &mut self.asm;
-        asm.jump_if(If::Below, Reg::R9, LEAST_POINTER as i32, nowhere);
+        asm.jump_if(If::Below, Reg::R9, MIN_POINTER as i32, nowhere);
         asm.copy(Reg::R1, Reg::R9);
         let bits = self.spec.arch.address_bits();
         asm.op_value(Op::ShiftRight, Reg::R1, bits.into());

@@ -15,7 +15,7 @@ impl Program<'_> {
         asm.load(Width::Double, Reg::R1, Reg::R1, 0);
         asm.jump_if(If::Equal, Reg::R1, 0, ours);
         asm.store_process(KEY);
-        asm.call_map(Helper::MapLookup, Map::Spared, KEY);
+        asm.call_map(Helper::MapLookup, Map::Exempt, KEY);
         asm.jump_if(If::NotEqual, Reg::R0, 0, ours);
         // The signal is sent to this thread, which then stops its process: another thread may be waiting for a CPU. It is sent
         // before the map is updated, because a process in the map can be continued at any time. While preemption is disabled the kernel would

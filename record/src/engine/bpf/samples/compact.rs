@@ -6,7 +6,7 @@ use usdtrec_format::{RawField, RawLayout, RawString, StringStatus};
 use super::super::program::{END_SIZE, RAW, Rooms, THREAD};
 use super::string_history::{News, StringHistory};
 use crate::plan::call_graph::CallGraph;
-use crate::plan::capture::LEAST_POINTER;
+use crate::plan::capture::MIN_POINTER;
 
 /// Maximum size of a record: 16 bits, and a multiple of 8.
 const MAX_RECORD_BYTES: usize = 0xfff8;
@@ -133,7 +133,7 @@ fn is_unread(string: RawString, address: u64, record: &[u8]) -> bool {
         status,
         StringStatus::Fault | StringStatus::NotResident | StringStatus::NotRead
     );
-    is_unread && address >= LEAST_POINTER
+    is_unread && address >= MIN_POINTER
 }
 
 /// The status of a string of a record, as its program wrote it; 0 if the record is shorter.

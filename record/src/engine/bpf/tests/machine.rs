@@ -412,7 +412,7 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
             Map::Rings => RINGS,
             Map::Tracked => TRACKED,
             Map::Stopped => 3,
-            Map::Spared => 4,
+            Map::Exempt => 4,
             Map::StackRates => RATES,
             Map::HitGroups => COUNTS,
             Map::KeySlots => SLOTS,

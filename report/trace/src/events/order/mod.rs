@@ -50,7 +50,7 @@ use crate::session::scan::SampleBlock;
 /// Samples in a window at most.
 const WINDOW: usize = 2048;
 /// Samples in a window at least, if there are enough: threads share a batch of few large samples, too.
-const LEAST_WINDOW: usize = 16;
+const MIN_WINDOW: usize = 16;
 /// Windows that are shown in parallel before their results are taken.
 const AT_ONCE: usize = 256;
 /// The same where samples are shown with what is known of them from others, which takes more memory for each.
@@ -197,7 +197,7 @@ fn window_size(blocks: &[LoadedBlock], ends: &[usize]) -> usize {
     let due = blocks.iter().zip(ends);
     let due = due.map(|(block, end)| end.saturating_sub(block.shown));
     let share = due.sum::<usize>().div_ceil(rayon::current_num_threads());
-    share.clamp(LEAST_WINDOW, WINDOW)
+    share.clamp(MIN_WINDOW, WINDOW)
 }
 
 /// What windows are about.

@@ -52,12 +52,12 @@ pub(crate) struct InlineInfo {
     code: Vec<UnitCode>,
     /// Where each table of lines ends, by its offset.
     lines_end: BTreeMap<usize, usize>,
-    kept: Mutex<Kept>,
+    kept: Mutex<UnitCache>,
 }
 
 /// What was read.
 #[derive(Default)]
-struct Kept {
+struct UnitCache {
     units: HashMap<u32, Option<Arc<UnitInfo>>>,
     lines: HashMap<usize, Option<Arc<Lines>>>,
     /// Size of both in memory, bytes.
@@ -215,7 +215,7 @@ impl Inlining {
     }
 }
 
-impl Kept {
+impl UnitCache {
     fn make_room(&mut self, size: usize) {
         let size = size + size_of::<UnitInfo>();
         self.size += size;

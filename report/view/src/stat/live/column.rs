@@ -20,9 +20,9 @@ use crate::table::TableCell;
 /// Number of intervals of which the hits of each row are kept.
 pub const HISTORY: usize = 60;
 /// The width to which names and texts are cut at least.
-const LEAST_TEXT: usize = 8;
+const MIN_TEXT: usize = 8;
 /// The width of numbers at least, so that tables do not jump when they grow.
-const LEAST_NUMBER: usize = 7;
+const MIN_NUMBER: usize = 7;
 
 /// A column.
 pub(super) struct Column {
@@ -62,9 +62,9 @@ impl Column {
         match self.is_text {
             true => Width {
                 natural: widest,
-                least: widest.min(LEAST_TEXT),
+                least: widest.min(MIN_TEXT),
             },
-            false => Width::fixed(widest.max(LEAST_NUMBER)),
+            false => Width::fixed(widest.max(MIN_NUMBER)),
         }
     }
 }
@@ -188,7 +188,7 @@ pub(super) fn history_width(left: usize) -> Width {
     const MIN_INTERVALS: usize = 20;
     Width {
         natural: left.clamp(MIN_INTERVALS, HISTORY),
-        least: LEAST_TEXT,
+        least: MIN_TEXT,
     }
 }
 

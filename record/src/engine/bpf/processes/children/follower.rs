@@ -36,7 +36,7 @@ const SPARE_DESCRIPTORS: u64 = 256;
 const ALL: u32 = 0;
 
 /// How long a process is held while its old links are closed, after a thread other than the first executed a program.
-const EXECUTED_PATIENCE: Duration = Duration::from_millis(500);
+const EXECUTED_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What the thread is woken for.
 #[derive(Debug)]
@@ -318,7 +318,7 @@ impl Follower {
     fn close_former(&mut self, pid: u32) -> Result<(), EverywhereReason> {
         let former = self.table.take(pid);
         self.living.remove(&pid);
-        if former.is_empty() || close(former).wait(EXECUTED_PATIENCE) {
+        if former.is_empty() || close(former).wait(EXECUTED_TIMEOUT) {
             Ok(())
         } else {
             Err(EverywhereReason::Executed)

@@ -81,7 +81,7 @@ impl StopHold {
         let attach = |kind, code| {
             TracepointProgram::attach_as(kind, code, |map| match map {
                 Map::Stopped => stopped.as_fd(),
-                Map::Spared => stopped.spared(),
+                Map::Exempt => stopped.exempt(),
                 other => maps.descriptor(other),
             })
         };

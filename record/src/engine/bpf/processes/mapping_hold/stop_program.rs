@@ -90,7 +90,7 @@ fn program(
 fn may_be_stopped(asm: &mut Assembler, kernel: StopKernel, unheld: Label) {
     asm.load(Width::Word, Reg::R1, Reg::R10, KEY);
     asm.jump_if(If::Equal, Reg::R1, INIT, unheld);
-    asm.call_map(Helper::MapLookup, Map::Spared, KEY);
+    asm.call_map(Helper::MapLookup, Map::Exempt, KEY);
     asm.jump_if(If::NotEqual, Reg::R0, 0, unheld);
     asm.call(Helper::CurrentTask);
     asm.copy(Reg::R8, Reg::R0);

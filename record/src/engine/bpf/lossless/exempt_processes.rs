@@ -30,14 +30,14 @@ struct PipeEnd {
 
 /// The processes that are never stopped.
 #[derive(Clone, Debug)]
-pub(in crate::engine::bpf) struct Spared {
+pub(in crate::engine::bpf) struct ExemptProcesses {
     /// The recorder and its ancestors: shell, sudo, terminal, ssh server.
     pub(in crate::engine::bpf) ancestors: BTreeSet<u32>,
     /// Others that read its output from a pipe, those that read their output, and so on.
     pub(in crate::engine::bpf) readers: BTreeSet<u32>,
 }
 
-impl Spared {
+impl ExemptProcesses {
     /// Finds them. A child has all descriptors of its parent until it executes a program, and so seems to read what the parent
     /// reads, and to write to every process that the parent writes to. So for such children this waits for a bounded time.
     pub(in crate::engine::bpf) fn find() -> Self {
