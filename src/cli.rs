@@ -28,6 +28,7 @@ mod hidden_options;
 mod import;
 mod inline;
 mod list;
+mod perf_syntax;
 mod print;
 mod process_fields;
 #[cfg(feature = "record")]
@@ -50,7 +51,6 @@ mod text;
 #[cfg(feature = "record")]
 mod trace;
 mod with;
-mod words;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -88,6 +88,7 @@ pub(crate) use self::format::OutputFormat;
 pub(crate) use self::import::ImportArgs;
 pub(crate) use self::inline::InlineArgs;
 pub(crate) use self::list::{ListArgs, ListFormat};
+use self::perf_syntax::normalized;
 pub(crate) use self::print::{PrintArgs, ScriptFormat};
 pub(crate) use self::process_fields::group_keys;
 #[cfg(feature = "record")]
@@ -107,7 +108,6 @@ pub(crate) use self::text::PagerArgs;
 #[cfg(feature = "record")]
 pub(crate) use self::trace::{TopArgs, TopOrder, TraceArgs};
 pub(crate) use self::with::{HOLDER_KEYS, WithArgs};
-use self::words::normalized;
 use crate::pager::Paged;
 use crate::terminal;
 

@@ -87,7 +87,7 @@ pub use usdtrec_analysis::context_question::ContextQuestion;
 pub use usdtrec_analysis::origin::TriggerFacts;
 pub use usdtrec_analysis::question;
 pub use usdtrec_analysis::stacks::names::{MadeNames, StackNames};
-pub use usdtrec_analysis::summary::next::NextQuestion;
+pub use usdtrec_analysis::summary::next_questions::NextQuestion;
 pub use usdtrec_export as export;
 #[cfg(feature = "arrow")]
 pub use usdtrec_export::arrow;

@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
     use crate::cli::Cli;
-    use crate::cli::words::normalized;
+    use crate::cli::perf_syntax::normalized;
 
     /// The words of a shell's line, without quotes.
     fn words(line: &str) -> Vec<String> {

@@ -5,7 +5,7 @@ mod json;
 mod listed_probes;
 mod listing;
 #[cfg(feature = "record")]
-mod next;
+mod next_commands;
 mod running;
 mod text;
 
@@ -103,7 +103,7 @@ pub(crate) fn run_without_verb() -> anyhow::Result<ExitCode> {
     let running = listing.running.unwrap_or_default();
     let files = running::matching(&running, std::iter::empty())?;
     running::print(&args, &files)?;
-    next::print(&files)?;
+    next_commands::print(&files)?;
     Ok(ExitCode::SUCCESS)
 }
 

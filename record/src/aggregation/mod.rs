@@ -3,14 +3,14 @@
 mod counted_stack;
 mod group;
 mod key;
-mod measured;
+mod measured_argument;
 mod numbers;
 mod spans;
 
 pub use self::counted_stack::CountedStack;
 pub use self::group::{GroupedProbe, HitGroup};
 pub use self::key::{AggregateKey, AggregateValue, NoGroupName};
-pub use self::measured::MeasuredArgument;
+pub use self::measured_argument::MeasuredArgument;
 pub use self::numbers::{BucketCount, NumberEnds, NumberTotals};
 pub use self::spans::{SpanHitCounts, SpanHits};
 

@@ -25,11 +25,11 @@ mod opened;
 mod options;
 mod outcome;
 mod perf;
+mod perf_target;
 mod release;
 mod separate_process;
 mod task_filter;
 mod used_engine;
-mod watch;
 
 pub(crate) use attached::Attached;
 pub use bpf::{
@@ -59,6 +59,7 @@ pub(crate) use perf::owner::Owner;
 pub(crate) use perf::tracefs::Tracefs;
 pub(crate) use perf::tracefs_group::abandoned_groups;
 pub use perf::tracefs_group::{AbandonedGroup, GUARD_VERB, guard};
+pub(crate) use perf_target::PerfTarget;
 pub(crate) use release::Release;
 pub(crate) use release::attach_and_remove::attach_and_remove;
 pub use release::helper::{RELEASE_VERB, release};
@@ -67,4 +68,3 @@ pub(crate) use release::in_program::in_programs;
 pub(crate) use release::kernel_references::missing as missing_keeper;
 pub(crate) use task_filter::TaskFilter;
 pub use used_engine::{NotBetter, UsedEngine};
-pub(crate) use watch::Watch;

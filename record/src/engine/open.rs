@@ -84,7 +84,7 @@ impl Attached {
             is_prompt: true,
             ..mode(request, keeps)?
         };
-        let processes = Processes::open(mode, &request.watch)?;
+        let processes = Processes::open(mode, &request.perf_target)?;
         let opened = BpfEngine::open(probes, request, &processes.attr)?;
         let opened = opened.with(|bpf| Engine::Bpf(Box::new(bpf)));
         Ok(Self::new(opened, processes, request.pmu))
@@ -98,7 +98,7 @@ impl Attached {
         let probes = perf::split(probes, request.options.stack);
         let keeps = perf::keeps_copies(&probes, request.options.graph)?;
         let mode = mode(request, keeps)?;
-        let processes = Processes::open(mode, &request.watch)?;
+        let processes = Processes::open(mode, &request.perf_target)?;
         let opened = PerfEngine::open(probes, request, method, mode)?;
         Ok(Self::new(
             opened.with(|perf| Engine::Perf(Box::new(perf))),
@@ -110,16 +110,16 @@ impl Attached {
 
 /// The settings of events that this kernel supports, found by trying. `keeps` is whether copies of stacks are written.
 fn mode(request: &AttachRequest<'_>, keeps: bool) -> Result<Mode, RecordError> {
-    let watch = &request.watch;
+    let perf_target = &request.perf_target;
     let mode = Mode {
-        inherit: watch.inherit,
-        enable_on_exec: watch.enable_on_exec,
+        inherit: perf_target.inherit,
+        enable_on_exec: perf_target.enable_on_exec,
         maps_data: false,
         is_prompt: false,
         graph: None,
         counts_losses: true,
     };
-    let &[cpu, ..] = watch.cpus.as_slice() else {
+    let &[cpu, ..] = perf_target.cpus.as_slice() else {
         return Err(TargetError::NoCpu.into());
     };
     for mode in [

@@ -4,8 +4,8 @@ use super::bpf::NonResident;
 use super::choice::EngineChoice;
 use super::events::pmu::UprobePmu;
 use super::gap_hold::GapHold;
+use super::perf_target::PerfTarget;
 use super::task_filter::TaskFilter;
-use super::watch::Watch;
 use crate::aggregation::Aggregation;
 use crate::budget::Budget;
 use crate::chosen::ProcessChoice;
@@ -53,7 +53,7 @@ pub struct EngineOptions {
 pub(crate) struct AttachRequest<'a> {
     pub(crate) options: &'a EngineOptions,
     /// The threads and CPUs to open events for.
-    pub(crate) watch: Watch,
+    pub(crate) perf_target: PerfTarget,
     /// Whose hits are recorded.
     pub(crate) filter: TaskFilter,
     /// The uprobe PMU.

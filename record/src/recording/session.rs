@@ -125,7 +125,7 @@ impl Session {
         let end_signal = planting.signals.begin().map_err(no_signals)?;
         let request = AttachRequest {
             options: &options.engine,
-            watch: options.target.watch(cpus.clone(), options.inherit)?,
+            perf_target: options.target.perf_target(cpus.clone(), options.inherit)?,
             filter: options.target.filter(options.inherit),
             pmu: UprobePmu::find(),
             end_signal: &end_signal,

@@ -1,6 +1,6 @@
 //! What is recorded: all processes, some processes, threads, or a command.
 
-use crate::engine::{TaskFilter, Watch};
+use crate::engine::{PerfTarget, TaskFilter};
 use crate::error::RecordError;
 use crate::error::TargetError;
 use crate::host::process::Process;
@@ -38,7 +38,11 @@ impl Target {
     ///
     /// # Errors
     /// [`RecordError::Target`] if a process or thread does not exist.
-    pub(crate) fn watch(&self, cpus: Vec<u32>, inherit: bool) -> Result<Watch, RecordError> {
+    pub(crate) fn perf_target(
+        &self,
+        cpus: Vec<u32>,
+        inherit: bool,
+    ) -> Result<PerfTarget, RecordError> {
         let (tids, can_inherit) = match self {
             Self::All => (vec![-1], false),
             Self::Processes(pids) => {
@@ -56,7 +60,7 @@ impl Target {
                 false,
             ),
         };
-        Ok(Watch {
+        Ok(PerfTarget {
             tids,
             cpus,
             inherit: inherit && can_inherit,

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use usdtrec_format::trace::ShortfallKind;
 
 use super::expected::{ExpectedFiles, MappedExpected};
+use super::fault_words::{FaultWords, words};
 use super::look::{FaultKey, Look, Looking, SiteFault};
-use super::words::{FaultWords, words};
 use crate::engine::HeldProcesses;
 use crate::host::process::is_gone;
 use crate::recording::shortfalls::{FoundShortfall, Shortfalls};

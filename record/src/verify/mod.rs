@@ -14,12 +14,12 @@
 
 mod checker;
 mod expected;
+mod fault_words;
 mod identity;
 mod look;
 mod planted;
 mod process;
 mod running;
-mod words;
 
 use std::collections::HashSet;
 use std::sync::Arc;

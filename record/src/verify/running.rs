@@ -8,10 +8,10 @@ use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::Site;
 
 use super::expected::{ExpectedSite, SITE_BYTES, references_to};
+use super::fault_words::hex;
 use super::identity::MapIdentity;
 use super::look::{address_of, moved_code};
 use super::process::ProcessMemory;
-use super::words::hex;
 use crate::left_breakpoints::{BreakpointOwner, FileSite, OtherTracers};
 
 /// Something about a site in a process that matters to who attaches a probe there.

@@ -25,7 +25,7 @@ use crate::stacks::weighed::WeighedStacks;
 use crate::stats::bursts::Slices;
 use crate::summary::counts::Summary;
 use crate::summary::facts::{SummaryCounts, SummaryFacts};
-use crate::summary::recount::{TextsOfArgument, recount};
+use crate::summary::frequent_texts::{TextsOfArgument, recount};
 
 /// What is found about a question.
 #[derive(Debug)]

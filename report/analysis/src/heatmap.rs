@@ -7,7 +7,7 @@ use usdtrec_trace::events::fold::Folded;
 use usdtrec_trace::events::notices::Notices;
 use usdtrec_trace::question_error::QuestionError;
 
-use crate::measured::MeasuredSubject;
+use crate::measured_subject::MeasuredSubject;
 use crate::origin::Origin;
 use crate::question::Subject;
 use crate::samples::SelectedSamples;

@@ -5,7 +5,7 @@ use usdtrec_trace::events::fold::Folded;
 use usdtrec_trace::events::notices::Notices;
 use usdtrec_trace::question_error::QuestionError;
 
-use crate::measured::{Division, MeasuredSubject};
+use crate::measured_subject::{Division, MeasuredSubject};
 use crate::origin::Origin;
 use crate::question::{Scale, Subject};
 use crate::samples::SelectedSamples;
@@ -18,7 +18,7 @@ use crate::stats::frequency::Frequency;
 use crate::stats::log2::{self, BucketKind, Log2};
 use crate::stats::number::{Float, Integer, Number, Scalar};
 use crate::stats::text_counts::TextCounts;
-use crate::summary::recount::recount;
+use crate::summary::frequent_texts::recount;
 use crate::values::ArgumentValues;
 
 /// Different values up to which they are shown one by one unless a scale is requested.

@@ -15,7 +15,7 @@ pub mod histogram;
 pub(crate) mod holders;
 pub mod live_counts;
 pub mod losses;
-pub mod measured;
+pub mod measured_subject;
 pub mod origin;
 pub mod overview;
 pub mod question;

@@ -10,9 +10,9 @@ use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 
-use crate::measured::MeasuredSubject;
+use crate::measured_subject::MeasuredSubject;
 use crate::stats::keys::key::{Key, argument_value};
-use crate::summary::recount::TextsOfArgument;
+use crate::summary::frequent_texts::TextsOfArgument;
 
 /// An argument that is requested.
 pub(crate) struct ArgumentValues {

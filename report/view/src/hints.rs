@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use usdtrec_analysis::summary::next::NextQuestion;
+use usdtrec_analysis::summary::next_questions::NextQuestion;
 
 /// A part of a text that only the program that shows it can word: an option, or a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -212,7 +212,7 @@ impl Program<'_> {
         self.read_stack(read);
         self.asm.jump_if(read.success, Reg::R0, 0, done);
         if self.writes_values {
-            self.absent(Bytes::Number(bytes.into()), no);
+            self.bring_in_or_fail(Bytes::Number(bytes.into()), no);
         } else {
             self.read_again(read, no);
         }

@@ -57,7 +57,7 @@ impl Program<'_> {
         asm.jump_if(If::Equal, Reg::R0, 0, done);
         let gone = self.asm.label();
         self.length(length, room, negative);
-        self.absent(Bytes::InR2, gone);
+        self.bring_in_or_fail(Bytes::InR2, gone);
         self.asm.place(gone);
         self.gone(status);
         self.asm.jump(done);

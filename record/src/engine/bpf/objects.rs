@@ -65,13 +65,13 @@ impl Objects {
         let control = control.map_err(setup(BpfObject::Control))?;
         let AttachRequest {
             options,
-            watch,
+            perf_target,
             filter,
             say,
             ..
         } = request;
         let sizes = Sizes {
-            cpus: &watch.cpus,
+            cpus: &perf_target.cpus,
             bytes: ring_bytes,
         };
         let rings = CpuRings::new(sizes).map_err(setup(BpfObject::Rings))?;

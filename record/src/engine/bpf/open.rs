@@ -72,7 +72,7 @@ impl BpfEngine {
             aggregation.check(&planned, &measured)?;
         }
         let samples = Samples::new(groups, ids, options);
-        let wanted_ring_bytes = ring_bytes(options.ring_bytes, request.watch.cpus.len());
+        let wanted_ring_bytes = ring_bytes(options.ring_bytes, request.perf_target.cpus.len());
         let mut objects = Objects::create(request, wanted_ring_bytes, kernel, &samples)?;
         samples.set_stack_sizes(&objects.control);
         let touch = Touch::new(options.nonresident, btf.as_ref());
@@ -162,8 +162,9 @@ pub(super) fn refused(samples: &Samples, bad: Vec<BadSite>) -> Vec<RefusedProbe>
 /// What programs of a recording have in common, but for what the kernel's structures decide.
 fn common(request: &AttachRequest<'_>, objects: &Objects) -> Common {
     Common {
-        cpus: (request.options.cpus.is_some()).then(|| CpuRange::from_cpus(&request.watch.cpus)),
-        who: follow::who(&request.filter),
+        cpus: (request.options.cpus.is_some())
+            .then(|| CpuRange::from_cpus(&request.perf_target.cpus)),
+        recorded: follow::recorded_processes(&request.filter),
         in_groups: objects.groups.is_some(),
         executables: objects.executables.as_ref().map(Executables::members),
         grouping: objects

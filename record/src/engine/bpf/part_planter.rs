@@ -14,8 +14,8 @@ use super::super::choice::EngineChoice;
 use super::super::events::pmu::UprobePmu;
 use super::super::opened::Opened;
 use super::super::options::{AttachRequest, EngineOptions};
+use super::super::perf_target::PerfTarget;
 use super::super::task_filter::TaskFilter;
-use super::super::watch::Watch;
 use super::BpfEngine;
 use super::aggregate::EventNeeds;
 use super::attach::Attaching;
@@ -28,7 +28,7 @@ use super::open::{described, refused, sites, with_ids};
 use super::part::Part;
 use super::plan::{Ids, PlanRequest};
 use super::processes::children::{Children, LinkAdder};
-use super::program::{Common, Who};
+use super::program::{Common, RecordedProcesses};
 use super::samples::Samples;
 use super::setup::setup;
 use super::spans::plan_spans;
@@ -100,7 +100,7 @@ impl PartPlanter {
         let request = AttachRequest {
             options,
             // For what all parts share.
-            watch: Watch::default(),
+            perf_target: PerfTarget::default(),
             filter: filter.clone(),
             pmu: *pmu,
             end_signal,
@@ -164,7 +164,8 @@ impl PartPlanter {
         // Links of other programs for these sites may not be closed yet. With a control map of their own these stay disabled.
         let control = new_control(samples)?;
         let sites = self.attaching(&sites, &common, &control, request).run()?;
-        let is_everywhere = sites.attachment.processes.is_none() && self.common.who != Who::All;
+        let is_everywhere =
+            sites.attachment.processes.is_none() && self.common.recorded != RecordedProcesses::All;
         Ok(AttachedPart {
             sites,
             control,

@@ -17,7 +17,7 @@ use usdtrec_format::perf::{
     Comm, EventAttr, Lost, Mmap, MmapFile, RawRecord, RecordType, Records, SampleType,
 };
 
-use super::super::watch::Watch;
+use super::super::perf_target::PerfTarget;
 use super::event::{Event, KernelAttr, Mode};
 use super::refusal::{has_ended, refusal};
 use super::rings::Rings;
@@ -50,13 +50,13 @@ pub(crate) struct Processes {
 
 impl Processes {
     /// Opens the events, disabled.
-    pub(crate) fn open(mode: Mode, watch: &Watch) -> Result<Self, RecordError> {
-        let rings = Rings::map(mode, &watch.cpus, Some(RING))
-            .or_else(|_| Rings::map(mode, &watch.cpus, None))?;
+    pub(crate) fn open(mode: Mode, perf_target: &PerfTarget) -> Result<Self, RecordError> {
+        let rings = Rings::map(mode, &perf_target.cpus, Some(RING))
+            .or_else(|_| Rings::map(mode, &perf_target.cpus, None))?;
         let attr = KernelAttr::metadata(mode);
         let mut events = Vec::new();
-        for &tid in &watch.tids {
-            events.extend(open_thread(&attr, tid, watch, &rings)?);
+        for &tid in &perf_target.tids {
+            events.extend(open_thread(&attr, tid, perf_target, &rings)?);
         }
         if events.is_empty() {
             return Err(TargetError::AllEnded.into());
@@ -79,7 +79,7 @@ impl Processes {
             events,
             later: Vec::new(),
             attr,
-            watches_cpus: watch.tids == [-1],
+            watches_cpus: perf_target.tids == [-1],
             build_ids: BuildIds::default(),
             filled: Vec::new(),
         })
@@ -224,11 +224,11 @@ fn with_build_id<'a>(mapping: Mmap<'a>, build_ids: &mut BuildIds) -> Mmap<'a> {
 fn open_thread(
     attr: &KernelAttr<'_>,
     tid: i32,
-    watch: &Watch,
+    perf_target: &PerfTarget,
     rings: &Rings,
 ) -> Result<Option<Vec<Event>>, RecordError> {
     let mut events = Vec::new();
-    for (&cpu, owner) in watch.cpus.iter().zip(rings.owners()) {
+    for (&cpu, owner) in perf_target.cpus.iter().zip(rings.owners()) {
         match Event::open(attr, tid, cpu) {
             Ok(event) => {
                 event.redirect(owner).map_err(refusal)?;

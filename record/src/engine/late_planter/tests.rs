@@ -195,7 +195,7 @@ impl How {
         let cpus = cpus::online().unwrap();
         let request = AttachRequest {
             options: &self.options(),
-            watch: self.target.watch(cpus, self.inherit).unwrap(),
+            perf_target: self.target.perf_target(cpus, self.inherit).unwrap(),
             filter: self.filter(),
             pmu: UprobePmu::find(),
             end_signal: &end_signal,

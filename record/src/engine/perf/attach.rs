@@ -10,9 +10,9 @@ use super::super::events::refusal::{has_ended, meaning, site_meaning};
 use super::super::events::rings::Rings;
 use super::super::opened::ProbeAttr;
 use super::super::options::AttachRequest;
+use super::super::perf_target::PerfTarget;
 use super::super::release::{Descriptors, Release};
 use super::super::separate_process::{end_if_killed, planting};
-use super::super::watch::Watch;
 use super::{PerfEngine, PerfMethod, ProbeEvents, SiteEvents};
 use crate::error::RecordError;
 use crate::select::probe::{PlannedProbe, SiteOffsets};
@@ -59,8 +59,8 @@ impl PerfEngine {
             for_trace.get_or_insert_with(|| attr.for_trace(self.pmu.known().unwrap_or(0)));
             // The call must not allocate.
             let mut events =
-                Vec::with_capacity(request.watch.tids.len() * request.watch.cpus.len());
-            match planting(|| open_site(&attr, &request.watch, &self.rings, &mut events)) {
+                Vec::with_capacity(request.perf_target.tids.len() * request.perf_target.cpus.len());
+            match planting(|| open_site(&attr, &request.perf_target, &self.rings, &mut events)) {
                 Ok(()) => {}
                 Err(error) => {
                     sites.push(events);
@@ -122,13 +122,13 @@ fn undo(sites: Vec<Vec<Event>>) {
 /// Opens the events of a site, one for each thread and CPU. `events` has room for these.
 fn open_site(
     attr: &KernelAttr<'_>,
-    watch: &Watch,
+    perf_target: &PerfTarget,
     rings: &Rings,
     events: &mut Vec<Event>,
 ) -> io::Result<()> {
     events.clear();
-    for &tid in &watch.tids {
-        for (&cpu, owner) in watch.cpus.iter().zip(rings.owners()) {
+    for &tid in &perf_target.tids {
+        for (&cpu, owner) in perf_target.cpus.iter().zip(rings.owners()) {
             match Event::open(attr, tid, cpu) {
                 Ok(event) => {
                     event.redirect(owner)?;

@@ -2,7 +2,7 @@
 
 use super::super::choice::EngineChoice;
 use super::super::options::AttachRequest;
-use super::super::watch::Watch;
+use super::super::perf_target::PerfTarget;
 use super::tracefs_group::Group;
 use crate::error::RecordError;
 use crate::usage_error::UsageError;
@@ -20,7 +20,7 @@ impl PerfMethod {
     /// The first method that works: events of the uprobe PMU count wrong on several CPUs, so they are the last resort.
     pub(crate) fn choose(request: &AttachRequest<'_>) -> Result<Self, RecordError> {
         request.pmu.number()?;
-        let (choice, inherit) = (request.options.choice, request.watch.inherit);
+        let (choice, inherit) = (request.options.choice, request.perf_target.inherit);
         if choice == EngineChoice::PerfPmu {
             return match inherit {
                 true => Err(UsageError::PmuInherit.into()),
@@ -35,10 +35,10 @@ impl PerfMethod {
     }
 
     /// Number of perf events whose removal takes long: of a tracefs event, only the last perf event that is opened on it.
-    pub(super) fn removals(&self, sites: usize, watch: &Watch) -> usize {
+    pub(super) fn removals(&self, sites: usize, perf_target: &PerfTarget) -> usize {
         match self {
             Self::Tracefs(_) => sites,
-            Self::Pmu => sites * watch.cpus.len() * watch.tids.len(),
+            Self::Pmu => sites * perf_target.cpus.len() * perf_target.tids.len(),
         }
     }
 }

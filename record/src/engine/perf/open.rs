@@ -18,10 +18,10 @@ impl PerfEngine {
         method: PerfMethod,
         mode: Mode,
     ) -> Result<Opened<Self>, RecordError> {
-        let watch = &request.watch;
-        let rings = Rings::map(mode, &watch.cpus, request.options.ring_bytes)?;
+        let perf_target = &request.perf_target;
+        let rings = Rings::map(mode, &perf_target.cpus, request.options.ring_bytes)?;
         let sites = probes.iter().map(|probe| probe.sites.len()).sum();
-        request.announce(method.removals(sites, watch));
+        request.announce(method.removals(sites, perf_target));
         let mut opened = Opened {
             engine: Self {
                 probes: Vec::new(),
@@ -51,15 +51,15 @@ impl PerfEngine {
 
 /// Why perf events may miss hits or count them twice without reporting it.
 fn inexact(method: &PerfMethod, mode: Mode, request: &AttachRequest<'_>) -> Option<InexactCounts> {
-    let watch = &request.watch;
+    let perf_target = &request.perf_target;
     match method {
         _ if matches!(request.filter, TaskFilter::ProcessesAlone(_)) => {
             Some(InexactCounts::NotInherited)
         }
         // A tracefs event is one consumer of a site, however many perf events are opened on it.
-        PerfMethod::Tracefs(_) if watch.inherit => Some(InexactCounts::Inherited),
+        PerfMethod::Tracefs(_) if perf_target.inherit => Some(InexactCounts::Inherited),
         // Each PMU event is a consumer of its own. They run one after the other, and each compares its CPU with the current one.
-        PerfMethod::Pmu if watch.cpus.len() > 1 => Some(InexactCounts::PmuOnSeveralCpus),
+        PerfMethod::Pmu if perf_target.cpus.len() > 1 => Some(InexactCounts::PmuOnSeveralCpus),
         _ if !mode.counts_losses => Some(InexactCounts::LossesNotCounted),
         _ => None,
     }

@@ -15,12 +15,12 @@
 pub(crate) mod binomial;
 pub mod comparison;
 pub(crate) mod counts;
+pub(crate) mod frequent_texts;
 pub(crate) mod hypothesis_test;
 pub mod metric;
 pub(crate) mod noise;
 pub(crate) mod quantiles;
 pub mod recording;
-pub(crate) mod recount;
 pub mod sides;
 pub(crate) mod significance;
 pub(crate) mod similarity;

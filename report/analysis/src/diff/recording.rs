@@ -15,8 +15,8 @@ use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::resolver::Resolver;
 
 use crate::diff::counts::{ArgumentCounts, ProbeCounts, RecordingCounts};
+use crate::diff::frequent_texts::{ComparedSamples, recount};
 use crate::diff::quantiles::Ranked;
-use crate::diff::recount::{ComparedSamples, recount};
 use crate::diff::slices::{Counts, SLICES, total};
 use crate::diff::span_groups::GroupKey;
 use crate::diff::texts::SlicedTexts;

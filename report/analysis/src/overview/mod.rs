@@ -21,7 +21,7 @@ use crate::spans::pair::Pair;
 use crate::stacks::weighed::WeighedStacks;
 use crate::stats::timeline::Timeline;
 use crate::summary::facts::SummaryFacts;
-use crate::summary::next::groups_of;
+use crate::summary::next_questions::groups_of;
 
 /// Kinds of spans that are shown in detail: each is a walk over the trace.
 const MAX_SPANS: usize = 6;

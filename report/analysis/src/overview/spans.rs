@@ -8,7 +8,7 @@ use usdtrec_trace::session::TraceSession;
 use crate::answer::filter_of_spans;
 use crate::heatmap::{HeatMap, INTERVALS};
 use crate::histogram::Histogram;
-use crate::measured::{MeasuredSubject, SpanGroup, SpanPart};
+use crate::measured_subject::{MeasuredSubject, SpanGroup, SpanPart};
 use crate::question::{Scale, SpanQuestion};
 use crate::samples::SelectedSamples;
 use crate::span_report::facts::SpanReport;

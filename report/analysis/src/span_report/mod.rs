@@ -12,7 +12,7 @@ pub(crate) mod request;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::notices::Notices;
 
-use crate::measured::{SpanGroup, SpanPart};
+use crate::measured_subject::{SpanGroup, SpanPart};
 use crate::origin::Origin;
 use crate::samples::SelectedSamples;
 use crate::span_report::facts::{SlowFacts, SpanFacts, SpanReport};

@@ -7,6 +7,6 @@ pub mod names;
 pub mod path;
 pub(crate) mod sliced;
 pub mod tree;
-pub mod unnamed;
+pub mod unnamed_frames;
 pub(crate) mod weigh;
 pub mod weighed;

@@ -15,7 +15,7 @@ use crate::span_report::request::SpanRequest;
 use crate::span_report::spans;
 use crate::stacks::call_facts::CallFacts;
 use crate::stacks::path::{HitsWithoutStack, StackTable, WeighedPath};
-use crate::stacks::unnamed::UnnamedFrames;
+use crate::stacks::unnamed_frames::UnnamedFrames;
 use crate::stacks::weighed::{WeighedStacks, WeightUnit};
 use crate::stats::keys::key::Key;
 use crate::stats::keys::value::KeyValue;

@@ -4,7 +4,7 @@ use crate::losses::Losses;
 use crate::origin::Origin;
 use crate::stacks::call_facts::CallFacts;
 use crate::stacks::path::{HitsWithoutStack, StackTable};
-use crate::stacks::unnamed::UnnamedFrames;
+use crate::stacks::unnamed_frames::UnnamedFrames;
 
 /// What the weights are.
 #[derive(Clone, Debug, PartialEq, Eq)]

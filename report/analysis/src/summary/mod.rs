@@ -3,7 +3,7 @@
 pub mod busiest;
 pub mod counts;
 pub mod facts;
-pub mod next;
+pub(crate) mod frequent_texts;
+pub mod next_questions;
 pub mod probe;
-pub(crate) mod recount;
 pub mod unusual;

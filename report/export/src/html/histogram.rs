@@ -1,9 +1,9 @@
 //! A histogram as a table with bars.
 
 use usdtrec_analysis::histogram::{Edge, Histogram};
-use usdtrec_view::measured::form;
 use usdtrec_view::numbers::percent;
 use usdtrec_view::report::histogram::{edge, labels, words};
+use usdtrec_view::subject_names::form;
 use usdtrec_view::table::TableCell;
 
 use crate::html::markup::{Markup, percent_length};

@@ -7,9 +7,9 @@ use usdtrec_format::counted;
 use usdtrec_trace::form::Form;
 use usdtrec_view::columns::shortened;
 use usdtrec_view::hints::{HintWords, more_groups};
-use usdtrec_view::measured::ambiguities;
 use usdtrec_view::numbers::duration;
 use usdtrec_view::report::spans::{doubt, group_keys, group_table, remarks, seen, table, warnings};
+use usdtrec_view::subject_names::ambiguities;
 use usdtrec_view::text::scalar;
 
 use crate::html::heat::{ShadeMap, ShadeRow};

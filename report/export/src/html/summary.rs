@@ -10,12 +10,12 @@ use usdtrec_analysis::summary::probe::{ArgumentFacts, Spread};
 use usdtrec_format::escape::quote;
 use usdtrec_view::columns::shortened;
 use usdtrec_view::hints::HintWords;
-use usdtrec_view::measured::{form, measured};
 use usdtrec_view::numbers::percent;
 use usdtrec_view::report::probes::{self, silent};
 use usdtrec_view::report::short_names::ShortNames;
 use usdtrec_view::report::{arguments, busiest};
 use usdtrec_view::sentences::Sentences;
+use usdtrec_view::subject_names::{form, measured};
 use usdtrec_view::table::TableCell;
 use usdtrec_view::text::scalar;
 

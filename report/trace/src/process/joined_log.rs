@@ -10,7 +10,7 @@ use foldhash::HashSet;
 use usdtrec_format::trace::{PartBegin, Trace, TracePart};
 
 use crate::process::log::{Naming, Placing, ProcessLog, Renamed};
-use crate::process::words::PackedU64;
+use crate::process::unaligned::PackedU64;
 
 /// Shortfalls of one recording have smaller numbers.
 const SHORTFALLS: u32 = 1024;

@@ -12,7 +12,7 @@ use crate::process::mappers::{MappedFile, Mappers, RecordedFiles};
 use crate::process::pause_log::PauseLog;
 use crate::process::regions::{Region, Regions};
 use crate::process::texts::{TextId, TextPool};
-use crate::process::words::PackedU64;
+use crate::process::unaligned::PackedU64;
 
 /// The process that the kernel's own mappings are noted for, as perf has it.
 pub(crate) const KERNEL: i32 = -1;

@@ -28,7 +28,7 @@ pub(crate) mod spaces;
 mod tests;
 pub(crate) mod texts;
 pub(crate) mod threads;
-pub(crate) mod words;
+pub(crate) mod unaligned;
 
 use std::borrow::Cow;
 use std::path::PathBuf;

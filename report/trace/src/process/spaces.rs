@@ -7,7 +7,7 @@ use foldhash::{HashMap, HashSet};
 use crate::process::cover::Cover;
 use crate::process::index::{Index, Numbered};
 use crate::process::log::{FileRange, Placed, Placing};
-use crate::process::words::PackedU64;
+use crate::process::unaligned::PackedU64;
 use crate::process::{DsoId, Mapping};
 
 /// Maximum number of ancestors from which a process may have inherited a mapping; a bound against cycles in damaged files.

@@ -7,7 +7,7 @@ use crate::process::index::{Index, Numbered};
 use crate::process::log::{Naming, Renamed};
 use crate::process::names::NameId;
 use crate::process::texts::TextId;
-use crate::process::words::PackedU64;
+use crate::process::unaligned::PackedU64;
 
 /// The names of all threads.
 #[derive(Debug, Default)]

@@ -6,8 +6,8 @@ use usdtrec_analysis::histogram::{Bucket, Edge, Histogram, Histograms};
 use usdtrec_trace::form::Form;
 
 use crate::answer::figure::Figure;
-use crate::measured::{form, measured};
 use crate::report::histogram::readable;
+use crate::subject_names::{form, measured};
 
 /// A histogram.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -12,7 +12,7 @@ use crate::answer_style::AnswerStyle;
 use crate::folded::step_text;
 use crate::head;
 use crate::losses::words;
-use crate::report::unnamed;
+use crate::report::unnamed_frames;
 use crate::stack_remarks::{SPAN_TIME, stack_remarks};
 use crate::weights::{title, weight_text};
 
@@ -74,7 +74,7 @@ pub(crate) fn text(stacks: &WeighedStacks, graph: CallGraphStyle, style: AnswerS
         style.theme.put_heading(&heading, &mut out);
         lines.put(&mut out);
     }
-    unnamed::put(&stacks.unnamed, style, &mut out);
+    unnamed_frames::put(&stacks.unnamed, style, &mut out);
     out
 }
 

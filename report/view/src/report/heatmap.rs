@@ -10,9 +10,9 @@ use crate::answer_style::AnswerStyle;
 use crate::bars::shade;
 use crate::columns::right;
 use crate::head;
-use crate::measured::{ambiguities, form, measured};
 use crate::numbers::duration;
 use crate::report::shown_times::ShownTimes;
+use crate::subject_names::{ambiguities, form, measured};
 use crate::text::quoted::Csv;
 use crate::text::scalar;
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthStr as _;
 use usdtrec_analysis::histogram::{Bucket, Edge, Histograms};
-use usdtrec_analysis::measured::Division;
+use usdtrec_analysis::measured_subject::Division;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::form::Form;
 
@@ -13,7 +13,7 @@ use crate::bars::bar;
 use crate::columns::right;
 use crate::cut_apart::shortened_apart;
 use crate::head;
-use crate::measured::{ambiguities, form, measured};
+use crate::subject_names::{ambiguities, form, measured};
 use crate::text::quoted::Csv;
 use crate::text::scalar::{decimal, shown};
 use crate::theme::Theme;

@@ -9,15 +9,15 @@ pub(crate) mod groups;
 pub(crate) mod heatmap;
 pub mod histogram;
 pub mod losses;
-pub(crate) mod next;
 pub mod probes;
 pub(crate) mod rate;
 pub mod short_names;
 pub(crate) mod shown_times;
 pub mod spans;
 pub(crate) mod spans_data;
+pub(crate) mod suggestions;
 pub(crate) mod text;
-pub(crate) mod unnamed;
+pub(crate) mod unnamed_frames;
 pub mod unusual;
 
 use std::io::Write;

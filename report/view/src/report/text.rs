@@ -28,7 +28,7 @@ pub(crate) fn render(facts: &SummaryFacts, style: AnswerStyle) -> String {
     }
     crate::report::losses::put(facts, theme, &mut out);
     if facts.events > 0 {
-        crate::report::next::put(facts, style, &mut out);
+        crate::report::suggestions::put(facts, style, &mut out);
     }
     out
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use usdtrec_analysis::counted_numbers::{NumberDistribution, NumberFacts};
-use usdtrec_analysis::measured::Division;
+use usdtrec_analysis::measured_subject::Division;
 use usdtrec_format::counted;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::form::Form;

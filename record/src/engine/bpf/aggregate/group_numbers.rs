@@ -11,7 +11,7 @@ use usdtrec_format::NumberBucket;
 
 use super::super::mapped_words::MappedWords;
 use super::super::sys::{self, MapKind, MapShape};
-use super::measured::{DURATION, Measured};
+use super::measured_fields::{DURATION, Measured};
 use super::number_layout::{NumberLayout, RANK_OF_ZERO, Word};
 use crate::aggregation::{BucketCount, NumberEnds, NumberTotals};
 

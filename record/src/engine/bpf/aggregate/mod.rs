@@ -15,7 +15,7 @@ mod grouping;
 mod hit_counts;
 mod key_layout;
 mod key_size;
-mod measured;
+mod measured_fields;
 mod needs;
 mod number_hit;
 mod number_layout;
@@ -31,7 +31,7 @@ pub(super) use grouping::Grouping;
 pub(super) use hit_counts::{CountedIds, HitCounts, HitWord};
 #[cfg(test)]
 pub(super) use key_layout::KeyLayout;
-pub(super) use measured::{Measured, measured};
+pub(super) use measured_fields::{Measured, measured};
 pub(super) use needs::EventNeeds;
 #[cfg(test)]
 pub(super) use number_layout::NumberLayout;

@@ -1,6 +1,6 @@
 //! What events need of keys and numbers.
 
-use super::measured::Measured;
+use super::measured_fields::Measured;
 
 /// What events need of keys and numbers.
 #[derive(Clone, Debug, Default)]

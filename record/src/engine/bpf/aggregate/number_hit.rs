@@ -14,7 +14,7 @@ use super::buckets::Buckets;
 use super::durations::count_in_bucket;
 use super::group_map::ELEMENT_NUMBER;
 use super::grouping::Grouping;
-use super::measured::{DURATION, Measured, MeasuredField};
+use super::measured_fields::{DURATION, Measured, MeasuredField};
 use super::number_layout::{NumberLayout, RANK_OF_ZERO, Word};
 
 /// Maximum number of tries to raise an extreme. If all fail, it is counted that an extreme may be wrong.

@@ -9,7 +9,7 @@
 //! upper word changes only when the lower one wraps around.
 
 use super::buckets::Buckets;
-use super::measured::Measured;
+use super::measured_fields::Measured;
 use crate::aggregation::Aggregation;
 
 /// Offset of a word of a measured argument.

@@ -20,7 +20,7 @@ use self::site_programs::{Loading, Maps, Site, SitePrograms};
 use self::skipped_method::{NotFaultedIn, SkippedMethod};
 use super::kernel::version::{is_since, tells_processes};
 use super::nonresident::Touch;
-use super::program::{Common, Who};
+use super::program::{Common, RecordedProcesses};
 use crate::engine::options::AttachRequest;
 use crate::engine::task_filter::TaskFilter;
 use crate::error::RecordError;
@@ -80,7 +80,7 @@ impl Attaching<'_> {
     /// Loads the programs, and prepares links for processes that get links of their own, and for the others. Attaches to nothing.
     pub(super) fn plan(&self) -> Result<Attachment, RecordError> {
         let common = Common {
-            who: Who::Apart,
+            recorded: RecordedProcesses::Apart,
             ..self.common.clone()
         };
         let loading = Loading {
@@ -135,10 +135,10 @@ impl Attaching<'_> {
         let is_apart = attach_method == AttachMethod::Multi && self.maps.can_hold;
         let common = Common {
             touch,
-            who: if is_apart {
-                Who::Apart
+            recorded: if is_apart {
+                RecordedProcesses::Apart
             } else {
-                self.common.who
+                self.common.recorded
             },
             ..self.common.clone()
         };

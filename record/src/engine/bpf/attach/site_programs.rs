@@ -13,7 +13,7 @@ use usdtrec_buildid_cache::elf::FileId;
 use super::super::aggregate::GroupDescriptors;
 use super::super::insn::{Code, Map};
 use super::super::kernel::trials::has_cookies;
-use super::super::program::{Common, Cookie, Spec, Who, generate};
+use super::super::program::{Common, Cookie, RecordedProcesses, Spec, generate};
 use super::super::spans::SpanDescriptors;
 use super::super::sys::{self, LoadError, ProgramKind};
 use super::attach_method::AttachMethod;
@@ -218,7 +218,7 @@ impl Loading<'_> {
     /// Whether each program is for one site, whose cookie is in it: links to many sites of one program came after cookies.
     fn is_of_one_site(&self) -> bool {
         let has_none = self.attach_method == AttachMethod::Event && !has_cookies();
-        has_none || have_one_cookie(self.sites.len(), self.common.who)
+        has_none || have_one_cookie(self.sites.len(), self.common.recorded)
     }
 
     /// Generates the program of these sites, with a variant for each.
@@ -324,8 +324,8 @@ impl Codes {
 
 /// Whether the links of so many sites have the same cookie. Then the kernel is not asked, which takes a tenth of the time of a program that
 /// records a hit.
-fn have_one_cookie(sites: usize, who: Who) -> bool {
-    sites == 1 && who != Who::Apart
+fn have_one_cookie(sites: usize, recorded: RecordedProcesses) -> bool {
+    sites == 1 && recorded != RecordedProcesses::Apart
 }
 
 /// The results of `job` for `items`, worked out on as many threads as there are CPUs.
@@ -434,10 +434,15 @@ mod tests {
 
     #[test]
     fn links_of_one_site_have_one_cookie_unless_processes_have_their_own() {
-        let whose = [Who::All, Who::Processes, Who::Threads, Who::Apart];
-        let of_one = whose.map(|who| have_one_cookie(1, who));
+        let whose = [
+            RecordedProcesses::All,
+            RecordedProcesses::Processes,
+            RecordedProcesses::Threads,
+            RecordedProcesses::Apart,
+        ];
+        let of_one = whose.map(|recorded| have_one_cookie(1, recorded));
         assert_eq!(of_one, [true, true, true, false]);
-        assert!(!have_one_cookie(2, Who::All));
+        assert!(!have_one_cookie(2, RecordedProcesses::All));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::super::control::Control;
 use super::super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use super::super::kernel::RunningKernel;
 use super::super::kernel::members::Members;
-use super::super::program::{FOLLOWED, Who};
+use super::super::program::{FOLLOWED, RecordedProcesses};
 use super::super::sys;
 use super::super::tracepoint::{NEW_TASK, TracepointProgram};
 use super::hold::Hold;
@@ -155,11 +155,11 @@ pub(in crate::engine::bpf) fn members(btf: &Btf, kernel: RunningKernel<'_>) -> i
 }
 
 /// The keys of the map.
-pub(in crate::engine::bpf) const fn who(filter: &TaskFilter) -> Who {
+pub(in crate::engine::bpf) const fn recorded_processes(filter: &TaskFilter) -> RecordedProcesses {
     match filter {
-        TaskFilter::All => Who::All,
-        TaskFilter::Processes(_) | TaskFilter::ProcessesAlone(_) => Who::Processes,
-        TaskFilter::Threads(_) => Who::Threads,
+        TaskFilter::All => RecordedProcesses::All,
+        TaskFilter::Processes(_) | TaskFilter::ProcessesAlone(_) => RecordedProcesses::Processes,
+        TaskFilter::Threads(_) => RecordedProcesses::Threads,
     }
 }
 

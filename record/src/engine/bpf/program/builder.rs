@@ -169,7 +169,7 @@ impl Program<'_> {
             self.asm.call(Helper::RingQuery);
             self.asm
                 .jump_if(If::Below, Reg::R0, stop.at.cast_signed(), enough);
-            self.stop();
+            self.stop_process();
             self.asm.place(enough);
         }
     }
@@ -252,7 +252,7 @@ impl Program<'_> {
     pub(in crate::engine::bpf) fn count_loss(&mut self, out: Label) {
         self.count_at_site(out);
         if self.common.stop.is_some() {
-            self.stop();
+            self.stop_process();
         }
         self.asm.jump(out);
     }

@@ -9,39 +9,39 @@
 //! Programs are generated from the capture plan as bytecode; the only loop follows frame pointers. What brings memory in
 //! is a global function, which the verifier checks once and not at each read: loading takes a tenth of the time.
 
-mod absent;
 mod address;
 mod builder;
 mod chosen;
 mod cookie;
+mod entry_check;
 mod frame_function;
 mod frame_pointers;
-mod gate;
 mod ids;
+mod nonresident_memory;
+mod recorded_processes;
 mod sample_record;
 pub(super) mod slots;
 mod spec;
 mod stack;
-mod stop;
+mod stop_process;
 pub(super) mod target;
 mod text;
 mod thread_context;
 mod values;
-mod who;
 
 use super::insn::{Assembler, Code, Label, Reg};
 use super::nonresident::Functions;
 use super::preemption;
-pub(super) use absent::Bytes;
 pub(super) use builder::{Exits, Program};
 pub(super) use cookie::Cookie;
 pub(super) use frame_function::CHAIN;
+pub(super) use nonresident_memory::Bytes;
+pub(super) use recorded_processes::{FIRST_TOKEN, FOLLOWED, LINKED, RecordedProcesses};
 pub(in crate::engine::bpf) use sample_record::RAW;
 pub(super) use sample_record::{END_SIZE, Rooms, THREAD, rooms};
 pub(super) use spec::{Common, CpuRange, Spec, Stop, ThreadBase};
 pub(super) use stack::{EndKind, stack_ends};
 use target::Target;
-pub(super) use who::{FIRST_TOKEN, FOLLOWED, LINKED, Who};
 
 /// Generates the program of sites: the variant of each site is one of `specs`. `None` if it is too long, or there is none.
 pub(super) fn generate(specs: &[&Spec<'_>], common: &Common) -> Option<Code> {
@@ -90,7 +90,7 @@ impl<'a> Program<'a> {
         let (out, dropped) = (asm.label(), asm.label());
         asm.copy(Reg::R6, Reg::R1);
         preemption::disable(asm, self.common.preemption);
-        self.gate(out);
+        self.entry_check(out);
         Exits { out, dropped }
     }
 

@@ -8,7 +8,7 @@ use super::super::kernel::pid_namespace::PidNamespace;
 use super::super::nonresident::Touch;
 use super::super::preemption::Preemption;
 use super::super::spans::{SpanMemory, SpanRole};
-use super::who::Who;
+use super::recorded_processes::RecordedProcesses;
 use crate::plan::ReturnAddress;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::capture::Capture;
@@ -45,7 +45,7 @@ pub(in crate::engine::bpf) struct Common {
     /// CPUs recorded; `None` for all.
     pub(in crate::engine::bpf) cpus: Option<Vec<CpuRange>>,
     /// Whose hits are recorded.
-    pub(in crate::engine::bpf) who: Who,
+    pub(in crate::engine::bpf) recorded: RecordedProcesses,
     /// The pid namespace of the recorder, outside of which nothing is recorded; `None` if it is the first one.
     pub(in crate::engine::bpf) namespace: Option<PidNamespace>,
     /// Whether only hits in the control groups in the map are recorded.

@@ -4,8 +4,8 @@ use usdtrec_format::{RawField, RawString, StringStatus};
 
 use super::super::control;
 use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
-use super::absent::Bytes;
 use super::builder::Program;
+use super::nonresident_memory::Bytes;
 use super::slots::{HABITS, NOW};
 
 /// Number of unreadable addresses in a row after which an argument that is only tried as a string …
@@ -58,7 +58,7 @@ impl Program<'_> {
         self.asm.jump_if(If::AtLeastSigned, Reg::R0, 0, read);
         if string.known {
             let gone = self.asm.label();
-            self.absent(Bytes::Number(room), gone);
+            self.bring_in_or_fail(Bytes::Number(room), gone);
             self.asm.place(gone);
             self.gone(status);
             self.asm.jump(done);

@@ -8,8 +8,8 @@ use usdtrec_format::{ContextStatus, ThreadContext};
 
 use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
 use super::super::thread_contexts::VariableLocation;
-use super::absent::Bytes;
 use super::builder::Program;
+use super::nonresident_memory::Bytes;
 use super::slots::{DTV, KEY, LOCATION, VALUE};
 
 /// Bytes of the record that are read: the ids and `valid`.
@@ -92,7 +92,7 @@ impl Program<'_> {
         asm.copy(Reg::R3, Reg::R9);
         asm.call(Helper::ReadUser);
         asm.jump_if(If::Equal, Reg::R0, 0, read);
-        self.absent(Bytes::Number(8), unreadable);
+        self.bring_in_or_fail(Bytes::Number(8), unreadable);
         self.asm.place(read);
         self.asm.load(Width::Double, Reg::R9, Reg::R10, VALUE);
     }

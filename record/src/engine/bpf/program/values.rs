@@ -3,8 +3,8 @@
 use usdtrec_format::{RawArgument, RawField};
 
 use super::super::insn::{Helper, If, Label, Op, Reg, Width};
-use super::absent::Bytes;
 use super::builder::Program;
+use super::nonresident_memory::Bytes;
 use super::target::Target;
 use crate::plan::capture::Capture;
 use crate::plan::read::{Read, Source};
@@ -93,7 +93,7 @@ impl Program<'_> {
         let done = self.asm.label();
         self.read_user(Helper::ReadUser, size.into(), to.into());
         self.asm.jump_if(If::Equal, Reg::R0, 0, done);
-        self.absent(Bytes::Number(size.into()), unreadable);
+        self.bring_in_or_fail(Bytes::Number(size.into()), unreadable);
         self.asm.place(done);
     }
 

@@ -19,7 +19,7 @@ use crate::engine::bpf::insn::Map;
 use crate::engine::bpf::kernel::trials::functions_take_memory;
 use crate::engine::bpf::nonresident::Touch;
 use crate::engine::bpf::preemption::Preemption;
-use crate::engine::bpf::program::{Common, Spec, Who, generate, rooms};
+use crate::engine::bpf::program::{Common, RecordedProcesses, Spec, generate, rooms};
 use crate::engine::bpf::sys::{self, ProgramKind};
 use crate::plan::call_graph::{CallGraph, CallGraphMethod};
 
@@ -136,7 +136,7 @@ fn a_key_is_written_again_after_memory_was_brought_in() {
     let value = |name| value_of(Arch::X86_64.register(name).unwrap(), Arch::X86_64);
     let (number_at, text_at) = (value("rsi") + 8, value("rdi"));
     let common = counting(Common {
-        who: Who::Processes,
+        recorded: RecordedProcesses::Processes,
         ..common()
     });
     let code = generate(&[&planned.spec()], &common).unwrap();

@@ -17,7 +17,8 @@ use self::machine::{Hit, NOW, PREEMPTION, THREAD, UID, byte_at, register_value, 
 use super::context::{instruction_pointer, register_offset};
 use super::nonresident::{Look, Touch};
 use super::program::{
-    Common, CpuRange, END_SIZE, FOLLOWED, LINKED, RAW, Spec, ThreadBase, Who, generate, rooms,
+    Common, CpuRange, END_SIZE, FOLLOWED, LINKED, RAW, RecordedProcesses, Spec, ThreadBase,
+    generate, rooms,
 };
 use super::samples::compact::{self, Evidence, Shape, is_long};
 use crate::plan::capture::{Capture, CaptureSite};
@@ -514,7 +515,7 @@ fn hits_that_do_not_count_write_nothing() {
     }
     let apart = |links: u32, is_everywhere: bool| {
         let common = Common {
-            who: Who::Apart,
+            recorded: RecordedProcesses::Apart,
             ..common()
         };
         let hit = Hit {
@@ -529,18 +530,21 @@ fn hits_that_do_not_count_write_nothing() {
     assert!(!apart(LINKED, true), "the link of all, too");
     assert!(apart(FOLLOWED, true));
     assert!(!apart(FOLLOWED, false), "it got links while it is held");
-    for (who, id, counts) in [
-        (Who::Processes, 1234, true),
-        (Who::Processes, 1235, false),
-        (Who::Threads, 1235, true),
-        (Who::Threads, 1234, false),
+    for (recorded, id, counts) in [
+        (RecordedProcesses::Processes, 1234, true),
+        (RecordedProcesses::Processes, 1235, false),
+        (RecordedProcesses::Threads, 1235, true),
+        (RecordedProcesses::Threads, 1234, false),
     ] {
-        let common = Common { who, ..common() };
+        let common = Common {
+            recorded,
+            ..common()
+        };
         let hit = Hit {
             tracked: [id].into(),
             ..Hit::default()
         };
-        assert_eq!(runs(&hit, &common), counts, "{who:?} {id}");
+        assert_eq!(runs(&hit, &common), counts, "{recorded:?} {id}");
     }
 }
 

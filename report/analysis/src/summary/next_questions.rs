@@ -53,7 +53,7 @@ pub enum NextQuestion {
 }
 
 /// The questions that lead on; empty without events.
-pub fn next(facts: &SummaryFacts) -> Vec<NextQuestion> {
+pub fn next_questions(facts: &SummaryFacts) -> Vec<NextQuestion> {
     let Some(probe) = facts.probes.first() else {
         return Vec::new();
     };

@@ -8,7 +8,7 @@ use super::slots::{KEY, WORD};
 
 impl Program<'_> {
     /// Stops the process, unless stopping is disabled or the process is exempt.
-    pub(super) fn stop(&mut self) {
+    pub(super) fn stop_process(&mut self) {
         let asm = &mut self.asm;
         let ours = asm.label();
         asm.set_map_value(Reg::R1, Map::FirstControl, control::STOPPING);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use usdtrec_analysis::stacks::unnamed::{UnnamedFrames, UnnamedReason};
+use usdtrec_analysis::stacks::unnamed_frames::{UnnamedFrames, UnnamedReason};
 use usdtrec_format::escape::escape_bytes;
 use usdtrec_trace::symbols::inlined::LIMIT;
 

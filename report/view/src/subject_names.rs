@@ -1,6 +1,6 @@
 //! Names of what histograms and heat maps are of.
 
-use usdtrec_analysis::measured::{MeasuredSubject, SpanGroup, SpanPart};
+use usdtrec_analysis::measured_subject::{MeasuredSubject, SpanGroup, SpanPart};
 use usdtrec_analysis::spans::ambiguity::{Ambiguity, NameUse};
 use usdtrec_trace::form::Form;
 use usdtrec_trace::session::event_name::short_name;

@@ -1,8 +1,8 @@
-//! Whose hits are recorded.
+//! The processes and threads whose hits are recorded.
 
-/// Whose hits are recorded.
+/// The processes or threads whose hits are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::engine::bpf) enum Who {
+pub(in crate::engine::bpf) enum RecordedProcesses {
     /// Hits of all processes.
     #[default]
     All,

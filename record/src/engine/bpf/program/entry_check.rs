@@ -4,9 +4,9 @@ use super::super::control;
 use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
 use super::builder::Program;
 use super::cookie::Cookie;
+use super::recorded_processes::{LINKED, RecordedProcesses};
 use super::slots::{COOKIE, IDS, KEY};
 use super::spec::CpuRange;
-use super::who::{LINKED, Who};
 
 impl Program<'_> {
     /// Returns if recording has ended.
@@ -17,7 +17,7 @@ impl Program<'_> {
     }
 
     /// Returns if recording has ended, or if the CPU, process or thread is not recorded.
-    pub(super) fn gate(&mut self, out: Label) {
+    pub(super) fn entry_check(&mut self, out: Label) {
         self.is_enabled(out);
         let asm = &mut self.asm;
         if let Some(cpus) = &self.common.cpus {
@@ -41,21 +41,21 @@ impl Program<'_> {
             namespace.use_ids(&mut self.asm, IDS, out);
         }
         self.is_chosen(out);
-        if self.common.who == Who::All {
+        if self.common.recorded == RecordedProcesses::All {
             return;
         }
-        if self.common.who == Who::Apart {
+        if self.common.recorded == RecordedProcesses::Apart {
             self.keep_cookie();
         }
         let asm = &mut self.asm;
         asm.thread_and_process();
-        if self.common.who != Who::Threads {
+        if self.common.recorded != RecordedProcesses::Threads {
             asm.op_value(Op::ShiftRight, Reg::R0, 32);
         }
         asm.store(Width::Word, Reg::R10, KEY, Reg::R0);
         asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
         asm.jump_if(If::Equal, Reg::R0, 0, out);
-        if self.common.who == Who::Apart {
+        if self.common.recorded == RecordedProcesses::Apart {
             self.is_own_link(out);
         }
     }

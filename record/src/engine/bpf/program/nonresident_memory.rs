@@ -1,7 +1,7 @@
 //! Memory that is not resident.
 //!
 //! Nothing waits while a record is reserved, because later records wait with it: reads do not fault. If one fails, the program discards
-//! the record, brings the memory in as far as [`Touch`] allows, and starts again with the reservation ([`Program::absent`]): with whole room
+//! the record, brings the memory in as far as [`Touch`] allows, and starts again with the reservation ([`Program::bring_in_or_fail`]): with whole room
 //! for the strings, so that the verifier has only one record to follow for each read that may have failed.
 //!
 //! Each read is tried again at most once. Filters are evaluated before the reservation. So reads of resident memory
@@ -38,7 +38,7 @@ impl Program<'_> {
     ///
     /// Reads are retried in their order, each at most once. So the number of restarts is bounded, and the verifier
     /// need not consider each set of reads that may have failed.
-    pub(in crate::engine::bpf) fn absent(&mut self, bytes: Bytes, gone: Label) {
+    pub(in crate::engine::bpf) fn bring_in_or_fail(&mut self, bytes: Bytes, gone: Label) {
         if self.common.touch == Touch::Never || self.reads == MAX_READS {
             self.asm.set(Reg::R1, 0);
             self.asm.jump(gone);

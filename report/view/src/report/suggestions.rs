@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthStr as _;
 use usdtrec_analysis::summary::facts::SummaryFacts;
-use usdtrec_analysis::summary::next::{NextQuestion, next};
+use usdtrec_analysis::summary::next_questions::{NextQuestion, next_questions};
 
 use crate::answer_style::AnswerStyle;
 use crate::columns::left;
@@ -22,7 +22,7 @@ struct Line {
 pub(crate) fn put(facts: &SummaryFacts, style: AnswerStyle, out: &mut String) {
     let AnswerStyle { theme, hints, .. } = style;
     let file = &facts.origin.file;
-    let lines = next(facts).into_iter().filter_map(|question| {
+    let lines = next_questions(facts).into_iter().filter_map(|question| {
         let command = hints.words(&Hint::Next {
             question: &question,
             file,

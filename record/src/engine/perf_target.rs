@@ -1,8 +1,8 @@
-//! The threads and CPUs that are recorded.
+//! The threads and CPUs whose perf events are opened.
 
-/// The threads and CPUs that are recorded, as the kernel takes them.
+/// The threads and CPUs that are recorded, as `perf_event_open(2)` takes them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Watch {
+pub(crate) struct PerfTarget {
     /// Threads; only -1 for all.
     pub(crate) tids: Vec<i32>,
     /// CPUs, sorted.
