@@ -13,6 +13,8 @@
 //! | schema files and the built-in set | [`schema`] | `schemas` |
 //! | which probes begin and end spans | [`spans`] | |
 
+#![forbid(unsafe_code)]
+
 mod arch;
 mod btf;
 mod build_id;

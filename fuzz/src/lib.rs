@@ -3,6 +3,8 @@
 //!
 //! A function panics if something is wrong with us. What is wrong with the input is no reason to.
 
+#![forbid(unsafe_code)]
+
 pub mod cache;
 pub mod code_names;
 pub mod compact;

@@ -1,6 +1,8 @@
 //! Writes the inputs that fuzzing starts from into `corpus/`, made of the project's `testdata/` and of traces that are
 //! written here. Run in `fuzz/`.
 
+#![forbid(unsafe_code)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,7 @@
 //! The attribute `#[test]` of `usdtrec-testing`.
 
+#![forbid(unsafe_code)]
+
 use proc_macro::{TokenStream, TokenTree};
 
 /// Marks a function without parameters as a test of a target that has `usdtrec_testing::main` as its main function.
