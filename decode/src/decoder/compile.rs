@@ -6,21 +6,29 @@ use super::address::{Address, Index, Sampled};
 use super::machine::sampled_index;
 use super::operation::{BitSource, Shape};
 
-/// A compiled operand.
-pub(super) enum Compiled {
+/// A compiled argument.
+#[derive(Debug)]
+pub(super) enum Compiled<Operation> {
     /// A value that does not depend on the sample: a constant, or a value that is always missing.
     Fixed(Value),
     /// An operation on each sample.
-    PerSample(BitSource, Shape),
+    PerSample(Operation),
+}
+
+/// The bits of an operand in a sample.
+#[derive(Debug)]
+pub(super) struct OperandBits {
+    pub(super) source: BitSource,
+    pub(super) shape: Shape,
 }
 
 /// Compiles an operand for samples with the registers of `mask` (perf's register bits).
-pub(super) fn operand(operand: &Operand, arch: Arch, mask: u64) -> Compiled {
+pub(super) fn operand(operand: &Operand, arch: Arch, mask: u64) -> Compiled<OperandBits> {
     captured(operand, arch, mask).unwrap_or_else(|missing| Compiled::Fixed(Value::Missing(missing)))
 }
 
 /// The error is why the value is in no sample.
-fn captured(operand: &Operand, arch: Arch, mask: u64) -> Result<Compiled, Missing> {
+fn captured(operand: &Operand, arch: Arch, mask: u64) -> Result<Compiled<OperandBits>, Missing> {
     let sampled = |register: Register| sampled(arch, register, mask);
     let memory = |address: Address| {
         let shape = shape(operand, arch.pointer_size())?;
@@ -30,7 +38,8 @@ fn captured(operand: &Operand, arch: Arch, mask: u64) -> Result<Compiled, Missin
             // The lowest bytes are the last ones.
             return Err(Missing::Operand(format!("value of {bytes} bytes")));
         }
-        Ok(Compiled::PerSample(BitSource::Memory(address), shape))
+        let source = BitSource::Memory(address);
+        Ok(Compiled::PerSample(OperandBits { source, shape }))
     };
     match &operand.location {
         Location::Constant(Constant::Integer(number)) | Location::ConstantExpression(number) => {
@@ -44,8 +53,7 @@ fn captured(operand: &Operand, arch: Arch, mask: u64) -> Result<Compiled, Missin
             pair,
         } => {
             let bits = RegisterBits { width, shift, pair };
-            let (source, shape) = register_operand(operand, arch, sampled(register)?, bits)?;
-            Ok(Compiled::PerSample(source, shape))
+            register_operand(operand, arch, sampled(register)?, bits).map(Compiled::PerSample)
         }
         &Location::RegisterDeref { register, offset } => {
             let of_stack = register == arch.stack_pointer();
@@ -138,11 +146,14 @@ fn register_operand(
     arch: Arch,
     register: Sampled,
     RegisterBits { width, shift, pair }: RegisterBits,
-) -> Result<(BitSource, Shape), Missing> {
+) -> Result<OperandBits, Missing> {
     let size = operand.size.unwrap_or(width);
     let word = arch.pointer_size();
     if pair || word == 4 && size == 8 {
-        return Ok((BitSource::LowerHalf(register), Shape::Unsigned(word)));
+        return Ok(OperandBits {
+            source: BitSource::LowerHalf(register),
+            shape: Shape::Unsigned(word),
+        });
     }
     let shape = match shape(operand, width)? {
         // If the register name is narrower than the value, only the named part is known.
@@ -157,7 +168,8 @@ fn register_operand(
         }
         float => float,
     };
-    Ok((BitSource::Register { register, shift }, shape))
+    let source = BitSource::Register { register, shift };
+    Ok(OperandBits { source, shape })
 }
 
 /// The shape of a value; `default` is its size in bytes if the note has no size.

@@ -4,6 +4,7 @@
 use usdtrec_format::perf::{FieldShape, TracepointField, TracepointFormat};
 use usdtrec_format::{Missing, StringAt, Value};
 
+use super::compile::Compiled;
 use super::operation::Shape;
 
 /// Maximum length of an array whose elements become arguments.
@@ -36,8 +37,7 @@ enum FieldSource {
 pub(super) struct FieldArgument {
     pub(super) name: String,
     pub(super) kind: String,
-    /// The operation, or the value that is the same in every sample.
-    pub(super) operation: Result<FieldOperation, Value>,
+    pub(super) operation: Compiled<FieldOperation>,
 }
 
 /// The arguments of a tracepoint: its fields, except for the address of the hit. Every element of a
@@ -49,7 +49,7 @@ pub(super) fn arguments(format: &TracepointFormat) -> Vec<FieldArgument> {
         .flat_map(of_field)
         .collect();
     for (slot, argument) in arguments.iter_mut().enumerate() {
-        if let Ok(operation) = &mut argument.operation {
+        if let Compiled::PerSample(operation) = &mut argument.operation {
             operation.slot = slot;
         }
     }
@@ -61,7 +61,7 @@ fn of_field(field: &TracepointField) -> Vec<FieldArgument> {
     let one = |name: String, kind: &str, offset: usize, source: FieldSource| FieldArgument {
         name,
         kind: kind.to_owned(),
-        operation: Ok(FieldOperation {
+        operation: Compiled::PerSample(FieldOperation {
             slot: 0,
             offset,
             source,
@@ -118,7 +118,7 @@ fn of_field(field: &TracepointField) -> Vec<FieldArgument> {
             vec![FieldArgument {
                 name,
                 kind: "?".to_owned(),
-                operation: Err(Value::Missing(Missing::Operand(reason))),
+                operation: Compiled::Fixed(Value::Missing(Missing::Operand(reason))),
             }]
         }
     }

@@ -27,6 +27,7 @@ pub use self::number_source::{IntegerShape, NumberSource};
 pub use self::raw_integer::RawInteger;
 pub use self::unread_string::{StringEvidence, UnreadString};
 
+use self::compile::{Compiled, OperandBits};
 use self::constant_address::ConstantAddress;
 use self::field::{FieldArgument, FieldOperation};
 use self::machine::Machine;
@@ -96,19 +97,19 @@ impl Decoder {
             let compiled = arch.map_or_else(
                 || {
                     let reason = "the file's architecture is not known".to_owned();
-                    compile::Compiled::Fixed(Value::Missing(Missing::Operand(reason)))
+                    Compiled::Fixed(Value::Missing(Missing::Operand(reason)))
                 },
                 |arch| compile::operand(operand, arch, attr.sample_regs_user),
             );
             fixed.push(match compiled {
-                compile::Compiled::Fixed(value) => {
+                Compiled::Fixed(value) => {
                     let address = arch.and_then(|arch| {
                         ConstantAddress::from_operand(slot, operand, arch, &value)
                     });
                     constants.extend(address);
                     value
                 }
-                compile::Compiled::PerSample(source, shape) => {
+                Compiled::PerSample(OperandBits { source, shape }) => {
                     let is_address =
                         arch.is_some_and(|arch| shape == Shape::Unsigned(arch.pointer_size()));
                     operations.push(Operation {
@@ -144,12 +145,12 @@ impl Decoder {
         };
         for (slot, operand) in layout.operands(args, Some(arch)).iter().enumerate() {
             let value = match raw::argument(slot, operand, arch, layout) {
-                Ok(value) => {
+                Compiled::Fixed(value) => {
                     let address = ConstantAddress::from_operand(slot, operand, arch, &value);
                     decoder.constants.extend(address);
                     value
                 }
-                Err(operation) => {
+                Compiled::PerSample(operation) => {
                     decoder.raw.push(operation);
                     Value::Missing(Missing::Truncated)
                 }
@@ -172,11 +173,11 @@ impl Decoder {
             } = argument;
             arguments.push(TracepointArgument { name, kind });
             decoder.fixed.push(match operation {
-                Ok(operation) => {
+                Compiled::PerSample(operation) => {
                     decoder.fields.push(operation);
                     Value::Missing(Missing::Truncated)
                 }
-                Err(value) => value,
+                Compiled::Fixed(value) => value,
             });
         }
         TracepointDecoder { arguments, decoder }

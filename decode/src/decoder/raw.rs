@@ -57,29 +57,29 @@ struct StringFields {
     has_length: bool,
 }
 
-/// Compiles an argument: `Ok` is a value that is the same in every sample, `Err` an operation.
+/// Compiles an argument.
 pub(super) fn argument(
     slot: usize,
     operand: &Operand,
     arch: Arch,
     layout: &RawLayout,
-) -> Result<Value, RawOperation> {
+) -> Compiled<RawOperation> {
     match layout.arguments.get(slot) {
-        Some(RawArgument::Constant) => Ok(match compile::operand(operand, arch, 0) {
+        Some(RawArgument::Constant) => Compiled::Fixed(match compile::operand(operand, arch, 0) {
             Compiled::Fixed(value) => value,
-            Compiled::PerSample(..) => Value::Missing(Missing::Truncated),
+            Compiled::PerSample(_) => Value::Missing(Missing::Truncated),
         }),
         Some(RawArgument::NotCaptured { reason }) => {
-            Ok(Value::Missing(Missing::Operand(reason.clone())))
+            Compiled::Fixed(Value::Missing(Missing::Operand(reason.clone())))
         }
         Some(RawArgument::Field(field)) => match of_field(slot, operand, arch, *field, layout) {
-            Some(operation) => Err(operation),
+            Some(operation) => Compiled::PerSample(operation),
             None => {
                 let reason = "its field in the trace's definitions is invalid".to_owned();
-                Ok(Value::Missing(Missing::Operand(reason)))
+                Compiled::Fixed(Value::Missing(Missing::Operand(reason)))
             }
         },
-        None => Ok(Value::Missing(Missing::Truncated)),
+        None => Compiled::Fixed(Value::Missing(Missing::Truncated)),
     }
 }
 
