@@ -27,6 +27,14 @@ impl TriedHits {
     };
 }
 
+/// The outcome of a trial.
+pub(super) enum TrialOutcome {
+    /// Nanoseconds that a hit took.
+    Ns(u64),
+    /// Why hits were not recorded.
+    NotRecorded(String),
+}
+
 /// A directory to record in.
 pub(super) struct HitTrials {
     directory: tempfile::TempDir,
@@ -46,15 +54,11 @@ impl HitTrials {
         })
     }
 
-    /// Records hits; what each took, ns, or why they were not recorded.
+    /// Records hits, and measures what each costs.
     ///
     /// # Errors
     /// If this program cannot be run.
-    pub(super) fn cost(
-        &self,
-        hits: &TriedHits,
-        options: &[&str],
-    ) -> anyhow::Result<Result<u64, String>> {
+    pub(super) fn cost(&self, hits: &TriedHits, options: &[&str]) -> anyhow::Result<TrialOutcome> {
         let mut command = Command::new(&self.program);
         command
             .args(["record", "-o", "trace", "-e"])
@@ -87,7 +91,7 @@ fn event(event: &str, file: &Path) -> OsString {
 }
 
 /// What a recorded program printed; else what the recorder said.
-fn cost_of(output: &Output) -> Result<u64, String> {
+fn cost_of(output: &Output) -> TrialOutcome {
     let said = String::from_utf8_lossy(&output.stderr);
     let has_events = said
         .lines()
@@ -95,13 +99,13 @@ fn cost_of(output: &Output) -> Result<u64, String> {
     let printed = String::from_utf8_lossy(&output.stdout);
     let ns = printed.lines().find_map(|line| line.trim().parse().ok());
     match ns.filter(|_| output.status.success() && has_events) {
-        Some(ns) => Ok(ns),
+        Some(ns) => TrialOutcome::Ns(ns),
         None => {
             let mut lines = said
                 .lines()
                 .filter_map(|line| line.strip_prefix("usdtrec: "));
             let reason = lines.next_back().unwrap_or("no hit was recorded");
-            Err(reason.to_owned())
+            TrialOutcome::NotRecorded(reason.to_owned())
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Each engine and attach method, tried on a probe of this program, and what a hit costs with the best one.
 
 use super::finding::Finding;
-use crate::cmd::hit_trials::{HitTrials, TriedHits};
+use crate::cmd::hit_trials::{HitTrials, TrialOutcome, TriedHits};
 use crate::sdt;
 
 /// An engine with an attach method, as `--engine` names it.
@@ -75,10 +75,12 @@ pub(super) fn findings() -> anyhow::Result<Vec<Finding>> {
     let mut works = false;
     for engine in &ENGINES {
         let tried = trials.cost(&plain.hits, &["--engine", engine.name, "--no-inherit"])?;
-        works |= tried.is_ok();
+        works |= matches!(tried, TrialOutcome::Ns(_));
         findings.push(match tried {
-            Ok(ns) => Finding::works(engine.check, format!("{ns} ns a hit")),
-            Err(reason) => Finding::limited(engine.check, reason, engine.advice),
+            TrialOutcome::Ns(ns) => Finding::works(engine.check, format!("{ns} ns a hit")),
+            TrialOutcome::NotRecorded(reason) => {
+                Finding::limited(engine.check, reason, engine.advice)
+            }
         });
     }
     if !works {
@@ -88,8 +90,8 @@ pub(super) fn findings() -> anyhow::Result<Vec<Finding>> {
     }
     for cost in &COSTS {
         findings.push(match trials.cost(&cost.hits, cost.options)? {
-            Ok(ns) => Finding::works(cost.check, format!("{ns} ns")),
-            Err(reason) => {
+            TrialOutcome::Ns(ns) => Finding::works(cost.check, format!("{ns} ns")),
+            TrialOutcome::NotRecorded(reason) => {
                 let advice = "record without it, or see the lines above";
                 Finding::limited(cost.check, reason, advice)
             }

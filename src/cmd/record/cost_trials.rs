@@ -4,7 +4,7 @@ use clap::ValueEnum as _;
 use usdtrec_record::{HitCosts, Options};
 
 use crate::cli::{Engine, RecordArgs};
-use crate::cmd::hit_trials::{HitTrials, TriedHits};
+use crate::cmd::hit_trials::{HitTrials, TrialOutcome, TriedHits};
 
 /// What is to be measured.
 pub(super) struct CostTrials {
@@ -31,7 +31,10 @@ impl CostTrials {
         let trials = HitTrials::new()?;
         let cost = |hits, options: &[&str]| {
             let all = [&["--engine", &*self.engine], options].concat();
-            trials.cost(hits, &all)?.map_err(anyhow::Error::msg)
+            match trials.cost(hits, &all)? {
+                TrialOutcome::Ns(ns) => Ok(ns),
+                TrialOutcome::NotRecorded(reason) => Err(anyhow::Error::msg(reason)),
+            }
         };
         let number = cost(&TriedHits::NUMBER, &[])?;
         Ok(HitCosts {
