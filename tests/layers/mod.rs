@@ -64,7 +64,8 @@ static SOURCES: LazyLock<BTreeMap<&str, Crate>> = LazyLock::new(|| {
 #[test]
 fn files_import_each_other_in_no_circle() {
     // `report` is one file.
-    for name in CRATES.into_iter().filter(|name| *name != "report") {
+    let crates = CRATES.into_iter().filter(|name| *name != "report");
+    for name in crates.chain(["python"]) {
         let imports = SOURCES[name].imports();
         assert!(
             imports.len() >= 7,
