@@ -1,5 +1,5 @@
 //! Attaching to the processes that recorded ones start, which are held meanwhile: to each by links of its own, as long as there are few, so
-//! that no other process has breakpoints; then to all processes of the files, once.
+//! that no other process has breakpoints; then to all processes of the files. The [invariants](super) are one level up.
 //!
 //! # Which processes have breakpoints
 //!
@@ -8,9 +8,7 @@
 //! of children are recorded from the first one on. A child inherits breakpoints and semaphores, but a link for its
 //! parent ignores the child's hits. So the child is held (module `hold`) until it has links with its own pid.
 //!
-//! For each kind of site there are two programs. The program of links with a pid records processes that the map marks
-//! as having links of their own; the program of links for all processes records the others. So no hit is recorded twice
-//! or missed while links are added. A child marks itself in the map before its first instruction in user mode.
+//! For each kind of site there are two programs: that of links with a pid and that of links for all processes.
 //!
 //! # Limits
 //!
@@ -21,8 +19,7 @@
 //!   that ([`Budget`](budget::Budget)).
 //! * At most 64 processes have ended whose links are not closed yet. A pidfd reports the end of a process. Its links
 //!   are closed in batches by the helpers that close links at the end ([`Ended`](ended::Ended)).
-//! * Beyond a limit the probes are attached to all processes of the files, once, and no child is held any more; `-v`
-//!   reports the reason.
+//! * Beyond a limit the probes are attached to all processes of the files, and `-v` reports the reason.
 //!
 //! # Added probes
 //!
@@ -31,9 +28,7 @@
 //!
 //! # Special processes
 //!
-//! * The kernel identifies a process by its first thread. If another thread replaces it (`execve`), the process is held
-//!   like a child, and its old links, which the kernel still takes for its own, are closed before it gets new ones.
-//! * If the first thread ends before the others, the probes are attached to all processes.
+//! * If a thread replaces the first (`execve`), the kernel still takes the old links for those of the process.
 //! * A child of `vfork` shares its parent's memory and has links of its own like any other child.
 //! * The held children of a real-time process could occupy all CPUs. So such a process is itself held when it is
 //!   executed, until the probes are attached to all processes. If one of the named processes is real-time when

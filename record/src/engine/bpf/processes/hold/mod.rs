@@ -1,4 +1,4 @@
-//! Holding a new process until probes are attached to it (Linux 6.18).
+//! Holding a new process until probes are attached to it (Linux 6.18). The [invariants](super) are one level up.
 //!
 //! If probes are attached to single processes, a process that such a process starts has no links of its own. Programs on `fork` and
 //! `execve` queue work for it, which it runs before it first returns to user mode: the work checks whether the process is released, and if
@@ -6,13 +6,8 @@
 //! notice, and a parent waits only in `vfork`. The recorder is called ([`Calls`]) and releases the process when it has links of its own, or
 //! all processes when probes are attached to all processes of the files; then no process is held any more.
 //!
-//! The hold also ends after two seconds, which is counted, and when the recorder is killed: the kernel runs no work of a map that is not
-//! open in any process.
-//!
-//! The work is `bpf_task_work_schedule_resume` (Linux 6.18). A pid can be reused, so each hold has a token: the
-//! recorder writes it into the map of recorded processes, and the child compares it with its own. Holds that time out
-//! are counted and reported. So is work that could not be queued or ran too late, which the child's instruction pointer
-//! shows.
+//! The work is `bpf_task_work_schedule_resume` (Linux 6.18). The recorder writes the token of a hold into the map of recorded processes, and
+//! the child compares it with its own. The child's instruction pointer shows whether its work ran too late.
 //!
 //! Whether the kernel can allocate such work is tested on the recorder's own process: 7.1 and later cannot on processors without
 //! `cmpxchg16b`. If it cannot, `-p` and `-- CMD` attach to all processes of the file from the start, and each hit of

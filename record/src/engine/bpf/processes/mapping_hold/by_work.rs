@@ -2,8 +2,7 @@
 //! notice.
 //!
 //! Each mapping has a token, the number of those so far. The recorder stores the token up to which the probes of all files are attached, and
-//! the work waits for that. The hold ends after [`MAX_HOLD`](work::MAX_HOLD), which is counted, and when the recorder is killed: the kernel runs
-//! no work of a map that is not open in any process. Real-time threads are never held: they could keep the recorder from its CPU.
+//! the work waits for that. Real-time threads are not held.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

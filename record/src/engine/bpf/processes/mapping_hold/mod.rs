@@ -1,4 +1,5 @@
-//! Holding a thread that maps a file with code that is not known yet, until the probes of the file are attached (`--no-gap`).
+//! Holding a thread that maps a file with code that is not known yet, until the probes of the file are attached (`--no-gap`). The
+//! [invariants](super) are one level up.
 //!
 //! Programs on `execve` and `mmap`, run when the kernel has written the record of the mapping, look up the file of the descriptor or of the
 //! executable in a map of known files. If it is not there, they hold the thread until the recorder has answered, before it returns to user mode:
@@ -12,9 +13,6 @@
 //! A breakpoint in the loader (`r_debug.r_brk`) is not needed. It would not be hit by mappings without the loader, and would have to be found
 //! and planted in each loader. Memory that `mprotect` makes executable later is not seen: compilers at run time do that all the time, loaders
 //! do not. Its gap is reported as without `--no-gap`.
-//!
-//! The hold ends after [`MAX_HOLD`], which is counted, and when the recorder is killed. While the recorder does not run (it is stopped, or waits
-//! for a disk), no further thread is held.
 
 mod by_stop;
 mod by_work;
