@@ -96,7 +96,7 @@ struct Mapping {
 
 /// The mapping at an address of a process.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found<'m> {
+pub(super) struct FoundMapping<'m> {
     pub(super) file: &'m MappedFile,
     /// File offset of the address.
     pub(super) offset: u64,
@@ -170,9 +170,9 @@ impl ProcessMaps {
     }
 
     /// The mapping at an address of a process at a time.
-    pub(super) fn find(&self, pid: i32, address: u64, time: u64) -> Option<Found<'_>> {
+    pub(super) fn find(&self, pid: i32, address: u64, time: u64) -> Option<FoundMapping<'_>> {
         let mapping = self.processes.get(&pid)?.find(address, time)?;
-        Some(Found {
+        Some(FoundMapping {
             file: self.files.get(mapping.file)?,
             offset: mapping.offset.wrapping_add(address - mapping.start),
             is_executable: mapping.is_executable,

@@ -39,7 +39,7 @@ pub use self::tables::FileElsewhere;
 
 use self::copied::CopiedFunctions;
 use self::known::{KnownStack, StackKey};
-use self::maps::{Found, ProcessMaps};
+use self::maps::{FoundMapping, ProcessMaps};
 use self::rewrite::{Callers, rewrite};
 use crate::batch::{Batch, Record, RecordBuffer};
 use crate::clocks::trace_clock;
@@ -109,11 +109,11 @@ struct SampledCode<'m> {
     pid: i32,
     time: u64,
     /// The file of the last frame that has one.
-    file: Option<Found<'m>>,
+    file: Option<FoundMapping<'m>>,
 }
 
 impl<'m> SampledCode<'m> {
-    fn find(self, address: u64) -> Option<Found<'m>> {
+    fn find(self, address: u64) -> Option<FoundMapping<'m>> {
         self.maps.find(self.pid, address, self.time)
     }
 }

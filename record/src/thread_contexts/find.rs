@@ -47,7 +47,7 @@ struct FileVersion {
 
 /// What was found in a process.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum VariableSearch {
     /// It has no such variable, or has ended.
     Nothing,
     /// It has the variable, and the loader has not written yet where.
@@ -73,10 +73,10 @@ impl FoundVariable {
 
 impl Finder {
     /// Looks for the variable in a process: in the order of addresses, the first file that leads to it.
-    pub(super) fn find(&mut self, pid: i32) -> Found {
+    pub(super) fn find(&mut self, pid: i32) -> VariableSearch {
         const EXECUTABLE: usize = 2;
         let Ok(memory) = ProcessMemory::open(pid) else {
-            return Found::Nothing;
+            return VariableSearch::Nothing;
         };
         let mut loader = None;
         let mut with_variable: Vec<(FileMapping, ThreadLocal)> = Vec::new();
@@ -88,7 +88,7 @@ impl Finder {
             loader = loader.or(locals.loader);
             with_variable.extend(locals.variable.map(|variable| (mapping, variable)));
         }
-        let mut outcome = Found::Nothing;
+        let mut outcome = VariableSearch::Nothing;
         for (mapping, variable) in with_variable {
             let object = MappedObject {
                 pid,
@@ -97,8 +97,10 @@ impl Finder {
                 loader,
             };
             match object.location(variable) {
-                Some(location) => return Found::Variable(FoundVariable { location, mapping }),
-                None => outcome = Found::NotYet,
+                Some(location) => {
+                    return VariableSearch::Variable(FoundVariable { location, mapping });
+                }
+                None => outcome = VariableSearch::NotYet,
             }
         }
         outcome

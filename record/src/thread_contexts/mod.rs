@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use usdtrec_format::perf::{Comm, Mmap, RecordType, SampleType, Task};
 
-use self::find::{Finder, Found};
+use self::find::{Finder, VariableSearch};
 use crate::batch::{Batch, Record};
 use crate::engine::VariableLocations;
 use crate::stage::Stage;
@@ -246,13 +246,13 @@ impl Search {
         let found = self.finder.find(pid);
         self.unfinished.remove(&pid);
         match found {
-            Found::Nothing => {}
-            Found::NotYet => {
+            VariableSearch::Nothing => {}
+            VariableSearch::NotYet => {
                 let has_room = self.unfinished.len() < MAX_UNFINISHED;
                 self.unfinished
                     .extend(again.filter(|_| has_room).map(|again| (pid, again)));
             }
-            Found::Variable(found) => {
+            VariableSearch::Variable(found) => {
                 if self.locations.set(pid, found.location).is_err() || !found.is_mapped(pid) {
                     // It executed another program meanwhile.
                     self.locations.remove(pid);

@@ -29,7 +29,7 @@ use self::held_mappings::HeldMappings;
 use self::origin::user_of;
 use self::queue::Queue;
 use self::reports::{PlantedFile, Reports};
-use self::search::{ENDED, Found, RefusedFile, Search};
+use self::search::{ENDED, RefusedFile, Search, SearchedFile};
 use crate::engine::NewMapping;
 use crate::recording::build_ids::NewFiles;
 use crate::recording::mapped_file_id::MappedFileId;
@@ -57,7 +57,7 @@ pub struct FollowedFiles {
 #[derive(Debug)]
 pub(crate) struct Follower {
     queue: Arc<Queue>,
-    found: Receiver<Found>,
+    found: Receiver<SearchedFile>,
     /// Readable when the thread has found something.
     wake: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
@@ -149,7 +149,7 @@ impl Follower {
     }
 
     /// What the thread has found, one after the other.
-    fn next(&self) -> Option<Found> {
+    fn next(&self) -> Option<SearchedFile> {
         let mut count = [0; 8];
         // It is 0 if nothing was found.
         let _ = rustix::io::read(&self.wake, &mut count);
@@ -191,8 +191,8 @@ impl Follower {
         self.unread += self.queued.saturating_sub(self.queue.done()) as usize;
         while let Some(found) = self.next() {
             let refused = match found {
-                Found::Refused(refused) => refused,
-                Found::Planted(attached) => RefusedFile {
+                SearchedFile::Refused(refused) => refused,
+                SearchedFile::Planted(attached) => RefusedFile {
                     file: attached.file,
                     reason: ENDED.to_owned(),
                 },

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::added_file::AddedFile;
 use super::reports::PlantedFile;
-use super::search::{AttachedFile, Found, RefusedFile};
+use super::search::{AttachedFile, RefusedFile, SearchedFile};
 use crate::clocks::trace_clock;
 use crate::engine::MAX_HOLD;
 use crate::error::{RecordError, with_source};
@@ -26,8 +26,8 @@ impl Recording {
         let mut added = Vec::new();
         while let Some(found) = self.follower.next() {
             match found {
-                Found::Planted(attached) => added.extend(self.add(attached)?),
-                Found::Refused(file) => self.follower.refuse(file, &self.session.shortfalls),
+                SearchedFile::Planted(attached) => added.extend(self.add(attached)?),
+                SearchedFile::Refused(file) => self.follower.refuse(file, &self.session.shortfalls),
             }
         }
         if !added.is_empty() {

@@ -30,7 +30,7 @@ pub(super) const ENDED: &str = "the recording ended first";
 
 /// What the thread has found.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum SearchedFile {
     /// Probes that are attached and not enabled.
     Planted(AttachedFile),
     /// A file with selected probes that are not attached.
@@ -85,7 +85,7 @@ pub(super) struct Search {
     /// Attaches; or why that is impossible.
     planter: Result<LatePlanter, RecordError>,
     queue: Arc<Queue>,
-    found: Sender<Found>,
+    found: Sender<SearchedFile>,
     wake: Arc<OwnedFd>,
 }
 
@@ -93,7 +93,7 @@ impl Search {
     pub(super) fn new(
         session: &Session,
         queue: Arc<Queue>,
-        found: Sender<Found>,
+        found: Sender<SearchedFile>,
         wake: Arc<OwnedFd>,
     ) -> Self {
         let mut recorded: Vec<Arc<Program>> = Vec::new();
@@ -136,7 +136,7 @@ impl Search {
             let (user, work) = (taken.user, WorkTime::begin());
             let found = self.look(taken);
             // Attaching mostly waits for the kernel, and is limited by the budget. A held process does not wait for pauses.
-            if !matches!(found, Some(Found::Planted(_))) && !self.no_gap {
+            if !matches!(found, Some(SearchedFile::Planted(_))) && !self.no_gap {
                 self.queue.note_time(user, work.taken());
             }
             let is_awaited = found.is_some() || self.no_gap;
@@ -152,7 +152,7 @@ impl Search {
     }
 
     /// Plants the selected probes of a file; `None` if it has none, or is recorded.
-    fn look(&mut self, taken: Taken) -> Option<Found> {
+    fn look(&mut self, taken: Taken) -> Option<SearchedFile> {
         let Taken {
             file, is_ending, ..
         } = taken;
@@ -185,13 +185,13 @@ impl Search {
         Some(match planted {
             Ok(Planted { part, refusals }) => {
                 self.note_builds(&events, binary.build_id);
-                Found::Planted(AttachedFile {
+                SearchedFile::Planted(AttachedFile {
                     file: selected,
                     planted: part,
                     refusals: [several, refusals].concat(),
                 })
             }
-            Err(reason) => Found::Refused(RefusedFile {
+            Err(reason) => SearchedFile::Refused(RefusedFile {
                 file: selected,
                 reason,
             }),
