@@ -90,7 +90,7 @@ pub(super) fn write(
 /// Prints what is wrong with the trace, and what was lost: not all formats have a place for it.
 fn end(session: &TraceSession, notices: &Notices) -> ExitCode {
     selection::print_faults(session, notices);
-    selection::print_losses(session.path(), session.lost(), session.is_loss_unknown());
+    selection::print_losses(session.path(), session.losses().known_total());
     ExitCode::SUCCESS
 }
 

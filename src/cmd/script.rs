@@ -52,11 +52,11 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         let fields = options.fields.apply(Fields::default());
         let extent = Extent::for_spans(options.spans.is_some() || fields.has(Field::Span));
         let session = selection::open(&args.selection, extent, buildid_dir)?;
-        unknown = session.is_loss_unknown();
+        unknown = session.losses().known_total().is_none();
         let asked = selection::selection(&args.selection.which);
         StreamSummary {
             notices: printed(&session, &asked, &options, args.pager)?,
-            lost: session.lost(),
+            lost: session.losses().total(),
             // If the trace has samples, the options select none of them, and there is nothing to explain.
             reasons: match session.time() {
                 None => NoEventsReason::find(&session, |_| true),
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     for reason in reasons.sentences(HINTS) {
         terminal::warn(&input, &reason);
     }
-    selection::print_losses(&input, lost, unknown);
+    selection::print_losses(&input, (!unknown).then_some(lost));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -271,13 +271,11 @@ pub(super) fn print_faults(session: &TraceSession, notices: &Notices) {
 }
 
 /// Prints on stderr how many events were lost, if any were, or that this is not known.
-pub(super) fn print_losses(path: &Path, lost: u64, is_unknown: bool) {
-    if is_unknown {
-        let message = "the number of lost events is not known: the recorder was killed";
-        terminal::warn(path, &message);
-    }
-    if lost > 0 {
-        let message = format!("{lost} events were lost while recording; see usdtrec report");
-        terminal::warn(path, &message);
-    }
+pub(super) fn print_losses(path: &Path, lost: Option<u64>) {
+    let message = match lost {
+        None => "the number of lost events is not known: the recorder was killed".to_owned(),
+        Some(0) => return,
+        Some(lost) => format!("{lost} events were lost while recording; see usdtrec report"),
+    };
+    terminal::warn(path, &message);
 }

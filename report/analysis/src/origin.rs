@@ -62,7 +62,7 @@ impl Origin {
                 .as_ref()
                 .map(|definitions| definitions.engine.clone()),
             command: info.command.clone(),
-            lost: session.lost(),
+            lost: session.losses().total(),
             trigger: TriggerFacts::of_session(session),
         }
     }

@@ -28,7 +28,6 @@ pub(crate) mod pprof;
 pub(crate) mod protobuf;
 pub mod rows;
 pub(crate) mod thread_names;
-pub(crate) mod trace_losses;
 pub(crate) mod typed_value;
 
 use std::io::{self, Write};

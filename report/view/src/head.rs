@@ -1,10 +1,10 @@
 //! The head of a report: what was recorded where, when and how.
 
 use usdtrec_analysis::clock_facts::ClockFacts;
-use usdtrec_analysis::losses::Losses;
 use usdtrec_analysis::origin::Origin;
 use usdtrec_format::counted;
 use usdtrec_format::escape::escape;
+use usdtrec_trace::session::loss_ledger::LossLedger;
 use usdtrec_trace::wall_times::ClockStep;
 
 use crate::columns::folded_from;
@@ -52,7 +52,7 @@ pub(crate) fn rfc3339(wall_ns: i128) -> Option<String> {
 }
 
 /// How many events there are, in which time, and how many were lost. Without the times of a recording, the time is that `from first to last`.
-pub fn totals(events: u64, duration: u64, recorded: bool, losses: &Losses) -> String {
+pub fn totals(events: u64, duration: u64, recorded: bool, losses: &LossLedger) -> String {
     format!(
         "{} in {}{}, {}",
         counted(events, "event"),

@@ -1,13 +1,13 @@
 //! Losses in words.
 
-use usdtrec_analysis::losses::{LossSource, Losses, Uncounted};
+use usdtrec_trace::session::loss_ledger::{LossLedger, LossSource, Uncounted};
 
 /// The number of lost events, and how exact it is: `3 lost`, `at least 3 lost`, `losses not known`.
-pub fn words(losses: &Losses) -> String {
-    match (losses.total(), losses.counted) {
+pub fn words(losses: &LossLedger) -> String {
+    match (losses.total(), losses.source) {
         (0, LossSource::Unknown) => "losses not known".to_owned(),
         (total, LossSource::AtTheLastFlush) => format!("{total} lost up to the last flush"),
-        (total, _) if losses.exact => format!("{total} lost"),
+        (total, _) if losses.is_exact() => format!("{total} lost"),
         (0, LossSource::KernelLostRecords) => "0 lost".to_owned(),
         (0, _) => "losses not known".to_owned(),
         (total, _) => format!("at least {total} lost"),
@@ -15,8 +15,8 @@ pub fn words(losses: &Losses) -> String {
 }
 
 /// Why more events may be lost than were counted; `None` if the count is exact.
-pub fn doubt(losses: &Losses) -> Option<&str> {
-    match (&losses.uncounted, losses.counted) {
+pub fn doubt(losses: &LossLedger) -> Option<&str> {
+    match (&losses.uncounted, losses.source) {
         (Some(Uncounted::Recorder(why)), _) => Some(why),
         (Some(Uncounted::CpusChanged), _) => Some(
             "CPUs went off line or came on line while perf events recorded: hits there are missing, uncounted",

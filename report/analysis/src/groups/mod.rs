@@ -27,9 +27,9 @@ use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::ids::SampleTarget;
+use usdtrec_trace::session::loss_ledger::LossLedger;
 use usdtrec_trace::session::resolver::Resolver;
 
-use crate::losses::Losses;
 use crate::question::GroupOrder;
 use crate::samples::SelectedSamples;
 use crate::stats::sketch::Combine;
@@ -77,7 +77,7 @@ pub struct Grouped {
     /// Facts about the trace.
     pub origin: Origin,
     /// Events that were lost.
-    pub losses: Losses,
+    pub losses: LossLedger,
     /// What samples are grouped by.
     pub keys: Vec<Key>,
     /// The argument that is summed up.
@@ -155,7 +155,7 @@ pub(crate) fn grouped_by(
     });
     Ok(Grouped {
         origin: Origin::new(session),
-        losses: Losses::new(session, &rows),
+        losses: session.losses().clone(),
         tables: tables.collect(),
         value: value.map(str::to_owned),
         order: asked.order,

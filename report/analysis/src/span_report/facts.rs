@@ -3,7 +3,6 @@
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::recorded_part::RecordedPart;
 
-use crate::losses::lost;
 use crate::origin::Origin;
 use crate::question::GroupOrder;
 use crate::spans::ambiguity::Ambiguity;
@@ -175,9 +174,9 @@ impl SpanFacts {
                 is_same: true,
                 ..part
             }),
-            lost: lost(session, |event| {
-                pair.starts.contains(&event) || pair.dones.contains(&event)
-            }),
+            lost: session
+                .losses()
+                .lost_of(|event| pair.starts.contains(&event) || pair.dones.contains(&event)),
         }
     }
 }

@@ -3,8 +3,6 @@
 use usdtrec_trace::calls::{CallDoubts, ScriptCalls};
 use usdtrec_trace::session::TraceSession;
 
-use crate::losses::lost;
-
 /// How far stacks of functions of scripts can be trusted.
 #[derive(Clone, Copy, Debug)]
 pub struct CallFacts {
@@ -18,7 +16,7 @@ impl CallFacts {
     /// After a walk over the trace.
     pub(crate) fn new(calls: &ScriptCalls, session: &TraceSession) -> Self {
         Self {
-            lost: lost(session, |event| calls.has(event)),
+            lost: session.losses().lost_of(|event| calls.has(event)),
             doubts: calls.doubts(),
         }
     }

@@ -9,12 +9,11 @@ use usdtrec_trace::events::notices::Notices;
 use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::process::Dso;
 use usdtrec_trace::question_error::QuestionError;
-use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
+use usdtrec_trace::session::loss_ledger::LossLedger;
 use usdtrec_trace::time_span::TimeSpan;
 
 use crate::diff::sides::Sides;
-use crate::losses::Losses;
 use crate::question::StackKind;
 use crate::samples::SelectedSamples;
 use crate::stacks::diff_tree::DiffTree;
@@ -27,7 +26,7 @@ pub struct ComparedStacks {
     /// The trees of the events that both recordings have, by name.
     pub trees: Vec<DiffTree>,
     /// What each lost.
-    pub losses: Sides<Losses>,
+    pub losses: Sides<LossLedger>,
     /// The faults of each recording.
     pub notices: Sides<Notices>,
 }
@@ -85,7 +84,7 @@ fn same_files(sessions: Sides<&TraceSession>) -> SameFiles {
 
 /// The part of one recording that is compared.
 struct OneSide {
-    losses: Losses,
+    losses: LossLedger,
     events: BTreeMap<String, Vec<SlicedPath>>,
 }
 
@@ -100,9 +99,8 @@ fn stacks(
         session,
         filter: &filter,
     };
-    let rows = Rows::new(session, |event| filter.event(event));
     Ok(OneSide {
-        losses: Losses::new(session, &rows),
+        losses: session.losses().clone(),
         events: sliced(samples, of, notices)?,
     })
 }

@@ -3,11 +3,9 @@
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::notices::Notices;
 use usdtrec_trace::question_error::QuestionError;
-use usdtrec_trace::rows::Rows;
 
 use crate::groups::stats::Sum;
 use crate::groups::{GroupQuestion, GroupTable, grouped};
-use crate::losses::Losses;
 use crate::origin::Origin;
 use crate::question::{GroupOrder, SpanQuestion, StackKind, StackWeight};
 use crate::samples::SelectedSamples;
@@ -44,10 +42,9 @@ pub(crate) fn weigh(
         calls,
     } = weighed;
     let session = samples.session;
-    let rows = Rows::new(session, |event| samples.filter.event(event));
     Ok(WeighedStacks {
         origin: Origin::new(session),
-        losses: Losses::new(session, &rows),
+        losses: session.losses().clone(),
         unit,
         calls,
         without_stack,

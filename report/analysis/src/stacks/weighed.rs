@@ -1,6 +1,7 @@
 //! The stacks of a trace with their weights.
 
-use crate::losses::Losses;
+use usdtrec_trace::session::loss_ledger::LossLedger;
+
 use crate::origin::Origin;
 use crate::stacks::call_facts::CallFacts;
 use crate::stacks::path::{HitsWithoutStack, StackTable};
@@ -23,7 +24,7 @@ pub struct WeighedStacks {
     /// Facts about the trace.
     pub origin: Origin,
     /// Events that were lost.
-    pub losses: Losses,
+    pub losses: LossLedger,
     /// What the weights are.
     pub unit: WeightUnit,
     /// If they are of functions of scripts: how far they can be trusted.

@@ -59,7 +59,7 @@ impl<'a> CtfTrace<'a> {
     /// Writes the end.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.streams.flush()?;
-        let lost = self.session.lost();
+        let lost = self.session.losses().total();
         if let (true, Some(time)) = (lost > 0, self.session.time()) {
             self.streams.losses(LostPackets {
                 first: time.first,

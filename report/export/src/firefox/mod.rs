@@ -48,7 +48,6 @@ use crate::firefox::json_table::{put_json, put_list};
 use crate::firefox::marker_schema::{LOSSES, MarkerSchemas, MarkerSide};
 use crate::firefox::profile_threads::{MarkerHead, MarkerTime, ProfileThreads, ThreadKey};
 use crate::firefox::stack_tables::StackTables;
-use crate::trace_losses::losses_of;
 
 /// Version of the processed format, the first one with tables that all threads share. The profiler upgrades older ones when it loads them.
 const VERSION: u32 = 60;
@@ -217,7 +216,8 @@ impl<'a> FirefoxProfile<'a> {
         let Some(time) = self.session.time() else {
             return Ok(());
         };
-        for loss in losses_of(self.session) {
+        let session = self.session;
+        for (event, lost) in session.losses().by_name(session.events()) {
             let thread = self.threads.number(ThreadKey::Losses);
             let head = MarkerHead {
                 time: MarkerTime::Interval {
@@ -231,10 +231,10 @@ impl<'a> FirefoxProfile<'a> {
             self.data.string("{\"type\":\"");
             self.data.string(LOSSES);
             self.data.string("\",\"lost\":");
-            self.data.json_string(&loss.lost.to_string());
-            if let Some(event) = loss.event {
+            self.data.json_string(&lost.to_string());
+            if let Some(event) = event {
                 self.data.string(",\"event\":");
-                self.data.json_string(&event);
+                self.data.json_string(event);
             }
             self.data.byte(b'}');
             self.threads.marker(thread, head, self.data.as_slice())?;

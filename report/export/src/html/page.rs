@@ -101,7 +101,7 @@ fn put_header(overview: &Overview, out: &mut Markup) {
         facts.events,
         facts.duration(),
         facts.recorded.is_some(),
-        &facts.losses,
+        &facts.losses.ledger,
     );
     out.tag("<header>\n<h1>")
         .text(&shortened(&facts.origin.file, 300))

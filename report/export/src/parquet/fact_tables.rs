@@ -76,10 +76,10 @@ pub(crate) fn losses(
         cells.text(names.and_then(|(provider, _)| provider));
         cells.text(names.map(|(_, probe)| probe));
         cells.count(rows);
-        cells.count(losses.known(*lost));
-        cells.bool(Some(losses.exact));
-        cells.text(Some(source_word(losses.counted)));
-        cells.text(doubt(&losses));
+        cells.count(losses.ledger.known(*lost));
+        cells.bool(Some(losses.ledger.is_exact()));
+        cells.text(Some(source_word(losses.ledger.source)));
+        cells.text(doubt(&losses.ledger));
         table.end_row()?;
     }
     table.finish_always()

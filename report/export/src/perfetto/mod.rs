@@ -179,7 +179,7 @@ impl<'a> PerfettoTrace<'a> {
 
     /// Writes the end.
     pub(crate) fn finish(mut self) -> io::Result<()> {
-        let lost = self.session.lost();
+        let lost = self.session.losses().total();
         if let (true, Some(time)) = (lost > 0, self.session.time()) {
             let track = self.tracks.of_losses(&mut self.proto);
             let text = format!("{lost} events were lost while recording");

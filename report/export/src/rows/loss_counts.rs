@@ -1,8 +1,9 @@
 //! Events that the recorder lost.
 
-use usdtrec_analysis::losses::{LossSource, Losses};
+use usdtrec_analysis::losses::Losses;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
+use usdtrec_trace::session::loss_ledger::LossSource;
 use usdtrec_view::losses::{doubt, source_word};
 
 /// Events that were lost while recording, of the whole trace.
@@ -40,12 +41,12 @@ impl LossCounts {
             probes: probes
                 .map(|(event, lost)| ProbeLosses {
                     event,
-                    lost: losses.known(lost),
+                    lost: losses.ledger.known(lost),
                 })
                 .collect(),
-            is_exact: losses.exact,
-            counted: losses.counted,
-            doubt: doubt(&losses).map(str::to_owned),
+            is_exact: losses.ledger.is_exact(),
+            counted: losses.ledger.source,
+            doubt: doubt(&losses.ledger).map(str::to_owned),
         }
     }
 

@@ -10,6 +10,7 @@ pub mod hit;
 pub mod hit_context;
 pub mod ids;
 pub mod joined_files;
+pub mod loss_ledger;
 pub mod paused_times;
 pub mod pauses;
 pub mod recorded_part;
@@ -37,7 +38,7 @@ use crate::session::deferred_chains::DeferredChains;
 use crate::session::events::Events;
 use crate::session::found_files::{FoundFiles, name, open_together};
 use crate::session::ids::SampleTarget;
-use crate::session::scan::{LostByEvent, SampleBlock};
+use crate::session::scan::SampleBlock;
 
 use usdtrec_format::trace::TimeRange;
 
@@ -52,6 +53,7 @@ use crate::session::head::{TimedTarget, target_of, time_of};
 use crate::session::hit::ParsedHit;
 use crate::session::ids::SampleIds;
 use crate::session::joined_files::{JoinedFiles, PlacedDamage};
+use crate::session::loss_ledger::LossLedger;
 use crate::session::pauses::Pauses;
 use crate::session::scan::Scan;
 use crate::session::site_index::SitePlaces;
@@ -101,7 +103,7 @@ pub struct TraceSession {
     sources: Sources,
     blocks: Vec<SampleBlock>,
     time: Option<TimeRange>,
-    lost: LostByEvent,
+    losses: LossLedger,
     /// By their numbers.
     shortfalls: BTreeMap<u32, Shortfall>,
     pauses: Pauses,
@@ -189,10 +191,11 @@ impl TraceSession {
         let ids = SampleIds::new(&info.events, &events);
         let recorded = Arc::new(RecordedFiles::from_info(info));
         let mut scan = Scan::new(&trace, &events, &ids, sources.time.as_ref(), &recorded);
-        let lost = scan.losses();
+        let mut losses = LossLedger::new(&trace, scan.losses());
         let mut log = scan.log.into_log();
         let mut shortfalls = BTreeMap::new();
         learn_shortfalls(&mut shortfalls, log.take_shortfalls());
+        losses.doubt(&trace, &shortfalls);
         let pauses = Pauses::new(log.take_pauses(), &ids, events.events.len());
         let fired = log.take_fired();
         text_arguments::learn(&mut events, &ids, &log.take_text_arguments());
@@ -223,7 +226,7 @@ impl TraceSession {
             processes,
             blocks: scan.blocks,
             time: scan.time,
-            lost,
+            losses,
             shortfalls,
             pauses,
             fired,
@@ -263,6 +266,7 @@ impl TraceSession {
         self.places = OnceLock::new();
         self.recorded = Arc::new(RecordedFiles::from_info(&info));
         self.trace.set_info(info);
+        self.losses.doubt(&self.trace, &self.shortfalls);
         if let Some(mapped) = self.mapped.get_mut() {
             mapped.mappings.set_recorded(Arc::clone(&self.recorded));
             mapped.symbols.set_recorded(&self.trace);
@@ -287,6 +291,7 @@ impl TraceSession {
     /// Adds to a session of a stream what happened to processes after all that is known.
     pub(crate) fn learn(&mut self, mut log: ProcessLog) {
         learn_shortfalls(&mut self.shortfalls, log.take_shortfalls());
+        self.losses.doubt(&self.trace, &self.shortfalls);
         self.fired = self.fired.take().or_else(|| log.take_fired());
         let texts = log.take_text_arguments();
         text_arguments::learn(&mut self.events, &self.ids, &texts);
@@ -513,32 +518,10 @@ impl TraceSession {
         &self.blocks
     }
 
-    /// Events lost: exactly, or at least so many if the recorder was killed before it counted them.
+    /// What was lost.
     #[must_use]
-    pub fn lost(&self) -> u64 {
-        let sum = |all: u64, lost: u64| all.saturating_add(lost);
-        let counted = self.trace.losses();
-        match counted.or_else(|| self.trace.losses_so_far()) {
-            Some(losses) => losses.iter().map(|loss| loss.lost).fold(0, sum),
-            None => self.lost.values().copied().fold(0, sum),
-        }
-    }
-
-    /// Whether it is not known how many events were lost: the recorder counts, but was killed before it wrote the counts.
-    #[must_use]
-    pub fn is_loss_unknown(&self) -> bool {
-        self.lacks_counts() && self.lost() == 0
-    }
-
-    /// Whether the recorder did not end and left no counts. A stream has them among its records.
-    pub fn lacks_counts(&self) -> bool {
-        let counted = self.trace.losses().or_else(|| self.trace.losses_so_far());
-        counted.is_none() && !self.trace.is_finished()
-    }
-
-    /// Events lost, from the kernel's LOST records.
-    pub fn lost_by_event(&self) -> &LostByEvent {
-        &self.lost
+    pub const fn losses(&self) -> &LossLedger {
+        &self.losses
     }
 
     /// A sample's event and time, from the body of its record.

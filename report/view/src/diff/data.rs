@@ -88,8 +88,8 @@ fn json_side(side: &ComparedRecording) -> Value {
         "start": date_for_machines(&side.origin),
         "events": side.events(),
         "seconds": side.duration() as f64 / 1e9,
-        "lost": side.losses.known(side.losses.total()),
-        "lost_exact": side.losses.exact,
+        "lost": side.losses.ledger.known_total(),
+        "lost_exact": side.losses.ledger.is_exact(),
         "lacking": side.lacking.as_ref().map(ToString::to_string),
     })
 }

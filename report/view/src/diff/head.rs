@@ -13,9 +13,9 @@ use crate::theme::Theme;
 
 /// Appends the lines about a recording.
 pub(crate) fn put_head(name: &str, side: &ComparedRecording, theme: Theme, out: &mut String) {
-    let totals = head::totals(side.events(), side.duration(), true, &side.losses);
+    let totals = head::totals(side.events(), side.duration(), true, &side.losses.ledger);
     let line = format!("# {name} {}: {totals}", escape(&side.origin.file));
-    theme.put_totals(&line, side.losses.total(), out);
+    theme.put_totals(&line, side.losses.ledger.total(), out);
     for line in head::lines(&side.origin) {
         let mut lines = String::new();
         folded(&line, "#   ", theme, &mut lines);
@@ -43,7 +43,7 @@ pub(crate) fn losses(comparison: &Comparison, theme: Theme, out: &mut String) {
         if side.losses.others > 0 {
             parts.push(format!("{} of events not compared", side.losses.others));
         }
-        if let Some(why) = doubt(&side.losses) {
+        if let Some(why) = doubt(&side.losses.ledger) {
             parts.push(format!("not exact, as {}", escape(why)));
         }
         if !parts.is_empty() {

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use std::io::Write;
 
 use usdtrec_analysis::diff::sides::Sides;
-use usdtrec_analysis::losses::Losses;
 use usdtrec_analysis::stacks::compare::{ComparedStacks, compare_stacks};
 use usdtrec_analysis::stacks::diff_tree::{DiffNode, DiffTree, ShareVerdict};
 use usdtrec_format::escape::escape;
@@ -15,6 +14,7 @@ use usdtrec_trace::events::notices::Notices;
 use usdtrec_trace::events::selection::EventSelection;
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::TraceSession;
+use usdtrec_trace::session::loss_ledger::LossLedger;
 
 use crate::flame::page;
 use crate::flame::recolour::{FrameLook, FramePlace, recolour};
@@ -67,7 +67,7 @@ pub fn print_diff(
     Ok([a, b])
 }
 
-fn labels(trees: &[DiffTree], losses: &Sides<Losses>) -> Labels {
+fn labels(trees: &[DiffTree], losses: &Sides<LossLedger>) -> Labels {
     let lost = format!("A: {}, B: {}", words(&losses.a), words(&losses.b));
     let title = match trees {
         [one] => title(one),

@@ -25,6 +25,7 @@ pub(crate) fn csv(csv: Csv, facts: &SummaryFacts) -> String {
             share(probe.count, facts.events),
             facts
                 .losses
+                .ledger
                 .known(probe.lost)
                 .map_or_else(String::new, |lost| lost.to_string())
         );

@@ -86,11 +86,11 @@ pub(crate) fn text(grouped: &Grouped, style: AnswerStyle) -> String {
     for line in head::lines(&grouped.origin) {
         theme.put_remark(&format!("# {line}"), &mut out);
     }
-    let total = grouped.losses.total();
-    let lost = match grouped.losses.known(total) {
+    let losses = &grouped.losses;
+    let lost = match losses.known_total() {
         None => "?".to_owned(),
-        Some(_) if grouped.losses.exact => total.to_string(),
-        Some(_) => format!("at least {total}"),
+        Some(total) if losses.is_exact() => total.to_string(),
+        Some(total) => format!("at least {total}"),
     };
     let _ = writeln!(out, "#\n# Total Lost Samples: {lost}\n#");
     for table in grouped

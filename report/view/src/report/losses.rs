@@ -39,7 +39,7 @@ pub fn lines(facts: &SummaryFacts) -> Vec<String> {
     if losses.others > 0 {
         lines.push(format!("of events not shown here: {}", losses.others));
     }
-    if let Some(why) = doubt(losses) {
+    if let Some(why) = doubt(&losses.ledger) {
         lines.push(format!("not exact: {}", escape(why)));
     }
     lines

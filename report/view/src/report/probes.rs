@@ -30,7 +30,7 @@ pub fn table(facts: &SummaryFacts) -> Table {
     let probes = facts.probes.iter();
     for probe in probes.filter(|probe| probe.count > 0 || probe.lost > 0) {
         let per_second = rate_over(probe.count, facts.duration_of(probe));
-        let lost = facts.losses.known(probe.lost);
+        let lost = facts.losses.ledger.known(probe.lost);
         table.rows.push(vec![
             TableCell::Code(short(&probe.event).to_owned()),
             TableCell::count(probe.count),

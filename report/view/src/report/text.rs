@@ -39,10 +39,10 @@ fn put_head(facts: &SummaryFacts, theme: Theme, out: &mut String) {
         facts.events,
         facts.duration(),
         facts.recorded.is_some(),
-        &facts.losses,
+        &facts.losses.ledger,
     );
     let line = folded_line(&format!("{}: {totals}", escape(&facts.origin.file)), theme);
-    theme.put_totals(&line, facts.losses.total(), out);
+    theme.put_totals(&line, facts.losses.ledger.total(), out);
     for line in head::lines(&facts.origin) {
         theme.put_remark(&folded_line(&line, theme), out);
     }
