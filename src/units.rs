@@ -1,4 +1,4 @@
-//! Parsing and formatting of sizes and times.
+//! Parsing of sizes and times.
 
 use std::time::Duration;
 
@@ -58,15 +58,6 @@ fn split_unit(text: &str) -> (&str, &str) {
     (digits, &text[digits.len()..])
 }
 
-/// Formats a size: `3.9 MB`, `812 B`. As in perf, 1 MB is 1024 * 1024 bytes.
-pub(crate) fn size(bytes: u64) -> String {
-    let units = [(1_u64 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB")];
-    match units.into_iter().find(|(unit, _)| bytes >= *unit) {
-        Some((unit, name)) => format!("{:.1} {name}", bytes as f64 / unit as f64),
-        None => format!("{bytes} B"),
-    }
-}
-
 /// The length of a time of an option, ns.
 pub(crate) fn nanoseconds(option: &str, text: &str) -> anyhow::Result<u64> {
     let duration = parse_duration(option, text)?;
@@ -109,11 +100,5 @@ mod tests {
         for wrong in ["", "s", "-1s", "0", "nan", "inf", "1e400s", "3 days"] {
             assert!(parse_duration("--duration", wrong).is_err(), "{wrong:?}");
         }
-    }
-
-    #[test]
-    fn bytes_for_people() {
-        assert_eq!(size(812), "812 B");
-        assert_eq!(size(4_089_446), "3.9 MB");
     }
 }

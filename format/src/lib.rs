@@ -40,6 +40,7 @@ mod pattern;
 pub mod perf;
 mod probe;
 pub mod raw;
+pub mod scaled;
 pub mod schema;
 mod shown_argument;
 pub mod spans;

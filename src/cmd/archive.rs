@@ -10,6 +10,7 @@ use anyhow::Context;
 use usdtrec_buildid_cache::Cache;
 use usdtrec_format::counted;
 use usdtrec_format::escape::shown;
+use usdtrec_format::scaled::size;
 use usdtrec_report::{CodeFile, Sources, TraceSession};
 
 use self::pack::Packed;
@@ -17,7 +18,7 @@ use self::unpack::Unpacked;
 use super::selection::{cache_dir, fetch, named};
 use crate::cli::ArchiveArgs;
 use crate::terminal::say;
-use crate::{progress, shell, units};
+use crate::{progress, shell};
 
 /// Runs the verb.
 pub(crate) fn run(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -80,7 +81,7 @@ fn pack(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result<()> {
     say(format_args!(
         "usdtrec: wrote {}, {} {}; on the other host: usdtrec archive --unpack {}",
         counted(count, "file"),
-        units::size(bytes),
+        size(bytes as f64),
         shown(&tarball),
         shell::path(Path::new(tarball.file_name().unwrap_or_default())),
     ));

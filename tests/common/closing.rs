@@ -1,4 +1,4 @@
-//! A recorder's closing line: `[ usdtrec record: 0.6 s, 65236 events, 12 lost (0.0 %), wrote 548.8 kB out ]`.
+//! A recorder's closing line: `[ usdtrec record: 0.6 s, 65236 events, 12 lost (0.0 %), wrote 549KiB out ]`.
 
 /// What the line counts.
 #[derive(Clone, Copy, Debug)]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
 
+use usdtrec_format::scaled::duration;
 use usdtrec_format::trace::ShortfallKind;
 
 use super::counted_files::CountedFiles;
@@ -96,10 +96,7 @@ impl FileGaps {
     }
 
     fn words(&self) -> String {
-        let gaps = self.longest.iter().map(|gap| {
-            let time = Duration::from_nanos(gap.ns).as_secs_f64() * 1e3;
-            format!("{time:.2} ms")
-        });
+        let gaps = self.longest.iter().map(|gap| duration(gap.ns as f64));
         let gaps: Vec<String> = gaps.collect();
         format!(
             "the kernel cannot increment the semaphores of this file in processes that start or load it, so the recorder did, {} after its code was mapped",
@@ -129,7 +126,7 @@ mod tests {
         };
         assert_eq!((gap.kind, gap.processes), (ShortfallKind::Gap, 7));
         assert_eq!(gap.pids, [9, 8, 7, 5, 3, 2]);
-        assert!(gap.found.contains("9.00 ms, 8.00 ms"), "{}", gap.found);
+        assert!(gap.found.contains("9ms, 8ms"), "{}", gap.found);
         assert_eq!(unreached.processes, 1);
     }
 }

@@ -1,47 +1,8 @@
-//! Durations, sizes, rates and shares in text.
+//! Rates and shares in text.
 
 use usdtrec_analysis::stats::ratio::{per_second, share};
-
-/// A duration, in nanoseconds, in the unit in which it has one to three digits before the point: `312us`, `1.23ms`, `-2.5s`.
-pub fn duration(nanoseconds: f64) -> String {
-    scaled(nanoseconds, 1000.0, &["ns", "us", "ms"]).unwrap_or_else(|| {
-        let seconds = nanoseconds / 1e9;
-        format!("{}s", short(seconds))
-    })
-}
-
-/// An amount of memory: `17B`, `1.5KiB`, `2GiB`.
-pub(crate) fn memory(bytes: f64) -> String {
-    scaled(bytes, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
-        .unwrap_or_else(|| format!("{}PiB", short(bytes / 1024f64.powi(5))))
-}
-
-fn scaled(mut number: f64, step: f64, units: &[&str]) -> Option<String> {
-    for unit in units {
-        let text = short(number);
-        // What rounds up to the next unit is shown in it.
-        if number.abs() < step && text.trim_start_matches('-') != short(step) {
-            return Some(text + unit);
-        }
-        number /= step;
-    }
-    None
-}
-
-/// A number with three digits or more, without zeros at the end of a fraction.
-fn short(number: f64) -> String {
-    let digits = match number.abs() {
-        ..9.995 => 2,
-        ..99.95 => 1,
-        _ => 0,
-    };
-    let text = format!("{number:.digits$}");
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
-    }
-}
+pub use usdtrec_format::scaled::duration;
+use usdtrec_format::scaled::three_digits;
 
 /// `count` per second over `ns` nanoseconds, with at least three digits; `-` if `ns` is 0.
 pub fn rate(count: u64, ns: u64) -> String {
@@ -62,7 +23,7 @@ pub(crate) fn about(number: u64) -> String {
 
 /// How often one stands for what was recorded: `45.5`.
 pub(crate) fn factor(factor: f64) -> String {
-    short(factor)
+    three_digits(factor)
 }
 
 /// A part of a whole in percent with one digit: `25.0%`; something is never `0.0%`, and not all never `100.0%`.
@@ -87,10 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_has_its_unit() {
-        assert_eq!(duration(999.0), "999ns");
-        assert_eq!(duration(245_300.0), "245us");
-        assert_eq!(duration(10_001_000_000.0), "10s");
+    fn rates_have_three_digits() {
         assert_eq!(rate(103_071, 10_000_000_000), "10307");
         assert_eq!(rate(5, 10_000_000_000), "0.50");
         assert_eq!(rate(5, 0), "-");

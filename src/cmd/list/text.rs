@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::Path;
 
+use unicode_width::UnicodeWidthStr as _;
 use usdtrec_buildid_cache::elf::FileState;
 use usdtrec_buildid_cache::{Indexed, IndexedProbe, ProbeSource};
 use usdtrec_format::escape::{escape, shown};
@@ -161,17 +162,17 @@ fn print_site(
         Some(offset) => prefix += &format!(" (file offset {offset:#x})"),
         None => prefix += " (in no segment of the file)",
     }
-    let blank = " ".repeat(prefix.chars().count());
+    let blank = " ".repeat(prefix.width());
     if operands.is_empty() {
         writeln!(out, "{prefix}  no arguments")?;
         return Ok(blank);
     }
     let texts: Vec<_> = split_operands(&site.args).map(escape).collect();
-    let width = texts.iter().map(|text| text.chars().count()).max();
+    let width = texts.iter().map(|text| text.width()).max();
     let width = width.unwrap_or_default().min(24);
     let arguments = (0..operands.len()).map(|at| signature(description.arguments.get(at), at));
     let arguments: Vec<String> = arguments.collect();
-    let names = arguments.iter().map(|text| text.chars().count()).max();
+    let names = arguments.iter().map(|text| text.width()).max();
     let names = names.unwrap_or_default().min(28);
     for ((operand, text), argument) in operands.iter().zip(&texts).zip(&arguments) {
         let words = match arch {
@@ -180,12 +181,19 @@ fn print_site(
         };
         writeln!(
             out,
-            "{prefix}  {argument:<names$}  {text:<width$}  {}",
+            "{prefix}  {}  {}  {}",
+            padded(argument, names),
+            padded(text, width),
             escape(&words)
         )?;
         prefix.clone_from(&blank);
     }
     Ok(blank)
+}
+
+/// A text with blanks up to a width.
+fn padded(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }
 
 /// Prints the function and the line of a site, as far as they are known.

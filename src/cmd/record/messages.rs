@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use usdtrec_format::escape::shown;
+use usdtrec_format::scaled::size;
 use usdtrec_format::trace::{Shortfall, ShortfallKind};
 use usdtrec_format::{CapturePlan, counted};
 use usdtrec_record::{
@@ -18,7 +19,6 @@ use crate::advice;
 use crate::cli::CaptureArgs;
 use crate::service;
 use crate::terminal::{inform, say};
-use crate::units::size;
 
 /// The first line of a recording: the attached probes and the engine.
 pub(in crate::cmd) fn attached_line(verb: &str, session: &Session) -> String {
@@ -100,8 +100,8 @@ pub(super) fn print_smaller_rings(session: &Session) {
     if let Some(wanted) = session.unavailable_ring_bytes() {
         say(format_args!(
             "usdtrec: rings of {} instead of {} for each CPU: the kernel has no memory for larger ones (a limit of the memory cgroup?)",
-            size(session.ring_bytes() as u64),
-            size(wanted as u64)
+            size(session.ring_bytes() as f64),
+            size(wanted as f64)
         ));
     }
 }
@@ -111,7 +111,7 @@ pub(super) fn print_sites(session: &Session) {
     say(format_args!(
         "usdtrec: {}, one ring of {} for each CPU",
         session.in_kernel(),
-        size(session.ring_bytes() as u64)
+        size(session.ring_bytes() as f64)
     ));
     for skipped in session.skipped() {
         say(format_args!("usdtrec: {skipped}"));
@@ -226,7 +226,7 @@ pub(super) fn print_summary(outcome: &Outcome, path: &Path) {
         "[ usdtrec record: {:.1} s, {} events, {lost} lost{share}, wrote {} {}{per_event}{exactness} ]",
         outcome.elapsed.as_secs_f64(),
         totals.samples,
-        size(totals.file_bytes),
+        size(totals.file_bytes as f64),
         shown(path)
     ));
 }
@@ -520,7 +520,7 @@ impl ProgressLine {
             "[ {seconds:.1} s, {} events, {:.0}/s, {} ] Ctrl-C to end",
             totals.samples,
             totals.samples as f64 / seconds,
-            size(totals.file_bytes)
+            size(totals.file_bytes as f64)
         ));
     }
 

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use usdtrec_format::counted;
 use usdtrec_format::escape::{escape, shown};
+use usdtrec_format::scaled::{duration, size};
 use usdtrec_record::{Outcome, TriggerEvent, WrittenWindow};
 use usdtrec_report::trigger;
 
 use crate::advice;
 use crate::terminal::{inform, say};
-use crate::units::size;
 
 /// Number of files that a recording has written for triggers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,11 +83,11 @@ fn line(written: &WrittenWindow) -> String {
         ..
     } = written;
     format!(
-        "wrote {} ({}, {samples} events of {:.1} s) in {:.0} ms: {}{}",
+        "wrote {} ({}, {samples} events of {}) in {}: {}{}",
         shown(path),
-        size(*bytes),
-        window.as_secs_f64(),
-        took.as_secs_f64() * 1e3,
+        size(*bytes as f64),
+        duration(window.as_nanos() as f64),
+        duration(took.as_nanos() as f64),
         trigger::cause(fired),
         trigger::further(fired)
     )

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use usdtrec_format::counted;
+use usdtrec_format::scaled::duration;
 use usdtrec_format::trace::ShortfallKind;
 
 use super::origin::Origin;
@@ -68,12 +69,15 @@ impl Reports {
         let (gap, when, effect) = match (held, gap) {
             (Some(held), _) => (
                 Some(Duration::ZERO),
-                format!("before its code ran: the thread was held for {}", ms(held)),
+                format!(
+                    "before its code ran: the thread was held for {}",
+                    duration(held.as_nanos() as f64)
+                ),
                 "no hit is missed",
             ),
             (None, Some(gap)) => (
                 Some(gap),
-                format!("{} after it was mapped", ms(gap)),
+                format!("{} after it was mapped", duration(gap.as_nanos() as f64)),
                 "hits in that time are not recorded",
             ),
             (None, None) => (
@@ -203,10 +207,6 @@ fn lost(records: u64) -> Option<FoundShortfall> {
     })
 }
 
-fn ms(time: Duration) -> String {
-    format!("{:.1} ms", time.as_secs_f64() * 1e3)
-}
-
 fn named(events: impl Iterator<Item = String>) -> Vec<String> {
     events.take(NAMED).collect()
 }
@@ -254,7 +254,7 @@ mod tests {
             })
         };
         let own = planted(0, 1_000_000, None);
-        assert_eq!(own.found, "planted 2 probes 3.2 ms after it was mapped");
+        assert_eq!(own.found, "planted 2 probes 3.2ms after it was mapped");
         assert_eq!(
             (own.gap_ns, own.sites, own.pid),
             (Some(3_200_000), 3, Some(7))
@@ -278,12 +278,12 @@ mod tests {
         });
         assert_eq!(
             later.found,
-            "planted 1 probe 3.2 ms after it was mapped, and after 2 programs that mapped it ended before it was read"
+            "planted 1 probe 3.2ms after it was mapped, and after 2 programs that mapped it ended before it was read"
         );
         let held = planted(0, 1_000_000, Some(Duration::from_micros(3_100)));
         assert_eq!(
             held.found,
-            "planted 2 probes before its code ran: the thread was held for 3.1 ms"
+            "planted 2 probes before its code ran: the thread was held for 3.1ms"
         );
         assert_eq!(held.effect, "no hit is missed");
         assert_eq!(held.gap_ns, Some(0));

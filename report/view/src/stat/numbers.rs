@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 use usdtrec_analysis::counted_numbers::NumberFacts;
+use usdtrec_format::scaled::{duration, size};
 use usdtrec_trace::form::Form;
 
 use crate::answer::distributions::bucket_of;
 use crate::answer::figure::Figure;
-use crate::numbers::{duration, memory};
 use crate::report::groups::{decimals, float};
 use crate::table::TableCell;
 use crate::text::quoted::Csv;
@@ -140,7 +140,7 @@ impl NumberFigure {
                 TableCell::number(duration(number * *unit as f64), number)
             }
             (Form::Memory(unit), Some(number)) => {
-                TableCell::number(memory(number * *unit as f64), number)
+                TableCell::number(size(number * *unit as f64), number)
             }
             _ => self.cell(facts),
         }

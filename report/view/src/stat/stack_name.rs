@@ -4,8 +4,9 @@ use usdtrec_analysis::stats::keys::stack::{CallStack, FrameName};
 
 use crate::folded::{escaped, line_of};
 use crate::frames::{CALLED_BY, cut_text, frame_text};
+use crate::text::width::width;
 
-/// Width of a chain in a table, in characters, that further callers are left out of.
+/// Width of a chain in a table, in columns, that further callers are left out of.
 const CHAIN: usize = 100;
 
 /// The names of a stack. Stacks with the same names are equal, and ordered by these.
@@ -49,8 +50,8 @@ impl StackName {
         for (number, frame) in self.frames.iter().enumerate() {
             let between = if number == 0 { "" } else { CALLED_BY };
             let is_last = number + 1 == self.frames.len();
-            let width = chain.chars().count() + between.len() + frame.chars().count();
-            if number > 0 && !is_last && width > CHAIN {
+            let columns = width(&chain) + between.len() + width(frame);
+            if number > 0 && !is_last && columns > CHAIN {
                 let more = self.frames.len() - number;
                 return format!("{chain}{CALLED_BY}… {more} more");
             }
