@@ -1,5 +1,7 @@
 //! The tables of a dataset, with the columns that each of them always has (`docs/parquet.md`).
 
+use usdtrec_trace::fields::{FATE, FIELDS, FieldValues, PROCESS_FIELD_COUNT};
+
 /// Type of a column. Every column may be null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnType {
@@ -43,10 +45,46 @@ pub struct DatasetTable {
     /// Columns by the names of folders, below that of the table.
     pub folders: &'static [&'static str],
     /// The columns of all of its files, which precede those of arguments.
-    pub columns: &'static [(&'static str, ColumnType)],
+    pub columns: &'static [Column],
 }
 
+/// Name and type of a column.
+type Column = (&'static str, ColumnType);
+
 const OF_TRACE: &[&str] = &["host", "date"];
+
+/// The columns of the fields about the process.
+const OF_PROCESS: [Column; PROCESS_FIELD_COUNT] = {
+    let mut columns = [("", ColumnType::Text); PROCESS_FIELD_COUNT];
+    let (mut at, mut field) = (0, 0);
+    while field < FIELDS.len() {
+        if let FieldValues::Process(of_process) = FIELDS[field].values {
+            columns[at] = match of_process.is_number {
+                true => (of_process.column, ColumnType::Int64),
+                false => (of_process.column, ColumnType::Text),
+            };
+            at += 1;
+        }
+        field += 1;
+    }
+    columns
+};
+
+/// The columns of several lists, of which there are `N` together.
+const fn joined<const N: usize>(lists: [&[Column]; 3]) -> [Column; N] {
+    let mut columns = [("", ColumnType::Text); N];
+    let (mut end, mut list) = (0, 0);
+    while list < lists.len() {
+        let mut at = 0;
+        while at < lists[list].len() {
+            columns[end] = lists[list][at];
+            (end, at) = (end + 1, at + 1);
+        }
+        list += 1;
+    }
+    assert!(end == N);
+    columns
+}
 
 impl DatasetTable {
     /// All tables.
@@ -64,59 +102,53 @@ impl DatasetTable {
     pub const EVENTS: Self = Self {
         name: "events",
         folders: &["host", "date", "provider", "probe"],
-        columns: &[
-            ("ts_ns", ColumnType::Int64),
-            ("clock_ns", ColumnType::Int64),
-            ("cpu", ColumnType::Int64),
-            ("pid", ColumnType::Int32),
-            ("tid", ColumnType::Int32),
-            ("comm", ColumnType::Text),
-            ("cgroup", ColumnType::Text),
-            ("container", ColumnType::Text),
-            ("unit", ColumnType::Text),
-            ("exe", ColumnType::Text),
-            ("uid", ColumnType::Int64),
-            ("otel_trace_id", ColumnType::Text),
-            ("otel_span_id", ColumnType::Text),
-            ("build_id", ColumnType::Text),
-            ("file", ColumnType::Text),
-            ("no_begin", ColumnType::Bool),
-            ("stack_id", ColumnType::Int64),
-            ("trace_id", ColumnType::Int64),
-        ],
+        columns: &joined::<18>([
+            &[
+                ("ts_ns", ColumnType::Int64),
+                ("clock_ns", ColumnType::Int64),
+                ("cpu", ColumnType::Int64),
+                ("pid", ColumnType::Int32),
+                ("tid", ColumnType::Int32),
+                ("comm", ColumnType::Text),
+            ],
+            &OF_PROCESS,
+            &[
+                ("file", ColumnType::Text),
+                ("no_begin", ColumnType::Bool),
+                ("stack_id", ColumnType::Int64),
+                ("trace_id", ColumnType::Int64),
+            ],
+        ]),
     };
 
     /// Spans: a file for each kind of span.
     pub const SPANS: Self = Self {
         name: "spans",
         folders: &["host", "date", "provider", "span"],
-        columns: &[
-            ("begin_ts_ns", ColumnType::Int64),
-            ("end_ts_ns", ColumnType::Int64),
-            ("begin_clock_ns", ColumnType::Int64),
-            ("end_clock_ns", ColumnType::Int64),
-            ("duration_ns", ColumnType::Int64),
-            ("self_ns", ColumnType::Int64),
-            ("fate", ColumnType::Text),
-            ("pid", ColumnType::Int32),
-            ("tid", ColumnType::Int32),
-            ("comm", ColumnType::Text),
-            ("cgroup", ColumnType::Text),
-            ("container", ColumnType::Text),
-            ("unit", ColumnType::Text),
-            ("exe", ColumnType::Text),
-            ("uid", ColumnType::Int64),
-            ("otel_trace_id", ColumnType::Text),
-            ("otel_span_id", ColumnType::Text),
-            ("build_id", ColumnType::Text),
-            ("end_pid", ColumnType::Int32),
-            ("end_tid", ColumnType::Int32),
-            ("begin_cpu", ColumnType::Int64),
-            ("end_cpu", ColumnType::Int64),
-            ("begin_stack_id", ColumnType::Int64),
-            ("end_stack_id", ColumnType::Int64),
-            ("trace_id", ColumnType::Int64),
-        ],
+        columns: &joined::<25>([
+            &[
+                ("begin_ts_ns", ColumnType::Int64),
+                ("end_ts_ns", ColumnType::Int64),
+                ("begin_clock_ns", ColumnType::Int64),
+                ("end_clock_ns", ColumnType::Int64),
+                ("duration_ns", ColumnType::Int64),
+                ("self_ns", ColumnType::Int64),
+                (FATE, ColumnType::Text),
+                ("pid", ColumnType::Int32),
+                ("tid", ColumnType::Int32),
+                ("comm", ColumnType::Text),
+            ],
+            &OF_PROCESS,
+            &[
+                ("end_pid", ColumnType::Int32),
+                ("end_tid", ColumnType::Int32),
+                ("begin_cpu", ColumnType::Int64),
+                ("end_cpu", ColumnType::Int64),
+                ("begin_stack_id", ColumnType::Int64),
+                ("end_stack_id", ColumnType::Int64),
+                ("trace_id", ColumnType::Int64),
+            ],
+        ]),
     };
 
     /// Stacks: a row for each frame of each different stack.
@@ -209,27 +241,4 @@ impl DatasetTable {
             ("wall_error_ns", ColumnType::Int64),
         ],
     };
-}
-
-#[cfg(test)]
-mod tests {
-    use usdtrec_trace::fields::process_fields;
-
-    use super::ColumnType;
-    use super::DatasetTable;
-
-    #[test]
-    fn events_and_spans_have_each_field_about_a_process() {
-        let fields = process_fields().map(|(_, field)| match field.is_number {
-            true => (field.column, ColumnType::Int64),
-            false => (field.column, ColumnType::Text),
-        });
-        let fields: Vec<_> = fields.collect();
-        for table in [DatasetTable::EVENTS, DatasetTable::SPANS] {
-            let columns = table.columns.iter().copied();
-            let after_comm = columns.skip_while(|(name, _)| *name != "comm").skip(1);
-            let found: Vec<_> = after_comm.take(fields.len()).collect();
-            assert_eq!(found, fields, "{}", table.name);
-        }
-    }
 }

@@ -1,8 +1,7 @@
 //! The fields of events: one table, which names them for `-F`, templates, JSON and CSV.
 //!
 //! A field about the process of an event, as its control group, is a variant and an entry with [`ProcessField`]: text, JSON, CSV, templates, `--sort`, `--by`,
-//! filters, rows and the Python package go through the entries. Columns of Parquet files are listed with those of the dataset
-//! (`report/export/src/dataset_table.rs`), and a test compares the two. Help and documents name the fields, too.
+//! filters, rows, Parquet files and the Python package go through the entries. Help and documents name the fields, too.
 
 use usdtrec_format::perf::SampleType;
 
@@ -133,6 +132,15 @@ pub const FIELDS: [FieldSpec; 23] = [
     spec(Field::Span, "span", FieldValues::Several),
 ];
 
+/// Name of a span, in JSON and CSV; in templates how long it lasted.
+pub const SPAN: &str = "span";
+/// Duration of a span, ns.
+pub const SPAN_NS: &str = "span_ns";
+/// Name of a span in templates.
+pub const SPAN_NAME: &str = "span_name";
+/// What became of a span.
+pub const FATE: &str = "fate";
+
 impl Field {
     /// The field of a name.
     pub fn named(name: &str) -> Option<Self> {
@@ -161,6 +169,9 @@ const PROCESS_FIELDS: Fields = {
     }
     Fields(bits)
 };
+
+/// How many fields there are about the process.
+pub const PROCESS_FIELD_COUNT: usize = PROCESS_FIELDS.0.count_ones() as usize;
 
 /// The fields about the process.
 pub fn process_fields() -> impl Iterator<Item = (Field, &'static ProcessField)> {

@@ -10,11 +10,11 @@ use super::candidates::is_plain;
 use super::lines::print_lines;
 use super::reader::{LONGEST, Reader};
 use crate::cli::{DEFAULT_TRACE, group_keys};
+#[cfg(feature = "record")]
+use crate::cmd::stat::by::KEYS;
 
 /// The task of the process that reads the trace.
 pub(super) const ARGUMENTS: &str = "complete-arguments";
-/// Keys of `stat` and `top`, besides arguments.
-const OF_STAT: [&str; 7] = ["comm", "container", "pid", "stack", "tid", "uid", "unit"];
 
 /// The words of a command line before the one to complete.
 #[derive(Debug)]
@@ -56,7 +56,8 @@ pub(super) fn print_words(word: &str, words: &Words<'_>) -> io::Result<()> {
         return Ok(());
     };
     let keys: BTreeSet<String> = match verb {
-        "stat" | "top" => OF_STAT.map(str::to_owned).into(),
+        #[cfg(feature = "record")]
+        "stat" | "top" => KEYS.each_ref().map(|(name, _)| (*name).to_owned()).into(),
         verb => {
             let reader = Reader::start([ARGUMENTS, words.trace(verb)])?;
             let arguments = reader.lines_until(LONGEST);

@@ -5,6 +5,17 @@ use usdtrec_report::script::process_field_named;
 
 use crate::terminal::Usage;
 
+/// The keys of `stat` and `top`, besides arguments.
+pub(in crate::cmd) static KEYS: [(&str, AggregateKey); 7] = [
+    ("comm", AggregateKey::Comm),
+    ("pid", AggregateKey::Pid),
+    ("tid", AggregateKey::Tid),
+    ("uid", AggregateKey::Uid),
+    ("container", AggregateKey::Container),
+    ("unit", AggregateKey::Unit),
+    ("stack", AggregateKey::Stack),
+];
+
 /// A key of `--by`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cmd) struct StatBy {
@@ -29,21 +40,16 @@ impl StatBy {
         let is_other = OF_REPORT.contains(&argument)
             || argument.contains(':')
             || process_field_named(argument).is_some();
-        let key = match name {
-            "comm" => AggregateKey::Comm,
-            "pid" => AggregateKey::Pid,
-            "tid" => AggregateKey::Tid,
-            "uid" => AggregateKey::Uid,
-            "container" => AggregateKey::Container,
-            "unit" => AggregateKey::Unit,
-            "stack" => AggregateKey::Stack,
-            _ if is_other => {
+        let key = match KEYS.iter().find(|(known, _)| *known == name) {
+            Some((_, key)) => key.clone(),
+            None if is_other => {
+                let keys = KEYS.each_ref().map(|(name, _)| *name).join(", ");
                 return Err(Usage(format!(
-                    "--by {name}: {verb} counts by comm, pid, tid, uid, container, unit, stack, arguments and ARG:shape, in the kernel; \
+                    "--by {name}: {verb} counts by {keys}, arguments and ARG:shape, in the kernel; \
                      to count by this, record, and use report --sort {name}"
                 )));
             }
-            _ => AggregateKey::Argument(argument.to_owned()),
+            None => AggregateKey::Argument(argument.to_owned()),
         };
         Ok(Self { key, is_shape })
     }

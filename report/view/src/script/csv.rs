@@ -8,7 +8,7 @@ use usdtrec_format::perf::Sample;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::events::selection::SampleFilter;
-use usdtrec_trace::fields::{FIELDS, Field, FieldSpec, FieldValues, Fields};
+use usdtrec_trace::fields::{FIELDS, Field, FieldSpec, FieldValues, Fields, SPAN, SPAN_NS};
 use usdtrec_trace::form::Form;
 use usdtrec_trace::process::process_field::ProcessValue;
 use usdtrec_trace::session::TraceSession;
@@ -31,7 +31,7 @@ fn columns() -> impl Iterator<Item = &'static FieldSpec> {
 
 /// Whether an argument is called as another column is.
 fn is_column(name: &str) -> bool {
-    let others = ["reltime_ns", "deltatime_ns", "missing", "span", "span_ns"];
+    let others = ["reltime_ns", "deltatime_ns", "missing", SPAN, SPAN_NS];
     others.contains(&name) || columns().any(|spec| spec.column == name)
 }
 
@@ -151,7 +151,7 @@ impl CsvStyle {
         let has_arguments = self.fields.has(Field::Args);
         let arguments = self.arguments.iter().filter(|_| has_arguments);
         let missing = has_arguments.then_some("missing".into());
-        let spans = ["span", "span_ns"].map(csv_field).into_iter();
+        let spans = [SPAN, SPAN_NS].map(csv_field).into_iter();
         let spans = spans.filter(|_| self.fields.has(Field::Span));
         let columns: Vec<_> = fixed
             .chain(arguments.map(|name| match is_column(name) {

@@ -5,23 +5,17 @@ use std::collections::BTreeSet;
 use usdtrec_analysis::rows::hit_row::RowHit;
 use usdtrec_analysis::rows::row_sink::SpanRow;
 use usdtrec_analysis::spans::pair::Pair;
-use usdtrec_trace::fields::{Field, Fields};
+use usdtrec_trace::fields::{FATE, FIELDS, Field, FieldSpec, Fields, SPAN, SPAN_NS};
 use usdtrec_trace::session::TraceSession;
 
 use crate::script::options::ScriptOptions;
-use crate::script::span_lines::arguments::{SpanArgument, of_events, of_hit};
+use crate::script::span_lines::arguments::{FIELDS_OF_SPANS, SpanArgument, of_events, of_hit};
 use crate::text::buffer::Text;
 use crate::text::quoted::Csv;
 
-/// The columns of a hit before those of its arguments, each with its field.
-const COLUMNS: [(Field, &str); 6] = [
-    (Field::Time, "time_ns"),
-    (Field::Cpu, "cpu"),
-    (Field::Pid, "pid"),
-    (Field::Tid, "tid"),
-    (Field::Comm, "comm"),
-    (Field::Event, "event"),
-];
+/// The fields of a hit before its arguments.
+const OF_HITS: Fields =
+    FIELDS_OF_SPANS.without(Fields::from_slice(&[Field::Tod, Field::Args, Field::Span]));
 
 /// Settings for all lines.
 pub(crate) struct SpanCsv {
@@ -85,12 +79,20 @@ impl SpanCsv {
         }
     }
 
+    /// The fields of a hit that have columns before its arguments, in their order.
+    fn fields_of_hits(&self) -> impl Iterator<Item = &'static FieldSpec> {
+        let fields = self.fields;
+        FIELDS
+            .iter()
+            .filter(move |spec| OF_HITS.has(spec.field) && fields.has(spec.field))
+    }
+
     /// The header line.
     pub(crate) fn header(&self) -> String {
-        let mut columns: Vec<String> = ["span", "span_ns", "fate"].map(str::to_owned).to_vec();
+        let mut columns: Vec<String> = [SPAN, SPAN_NS, FATE].map(str::to_owned).to_vec();
         for (side, arguments) in ["begin", "end"].iter().zip(&self.columns) {
-            let fixed = COLUMNS.iter().filter(|(field, _)| self.fields.has(*field));
-            columns.extend(fixed.map(|(_, name)| format!("{side}.{name}")));
+            let fixed = self.fields_of_hits();
+            columns.extend(fixed.map(|spec| format!("{side}.{}", spec.column)));
             if self.fields.has(Field::Args) {
                 let names = arguments.iter().map(|name| format!("{side}.args.{name}"));
                 columns.extend(names.map(|name| self.csv.field(&name).into_owned()));
@@ -114,12 +116,10 @@ impl SpanCsv {
         out.string(span.fate.word());
         let sides = [Some(span.begin), span.end.map(|end| end.hit)];
         for ((side, hit), columns) in ["begin", "end"].iter().zip(sides).zip(&self.columns) {
-            for (field, _) in COLUMNS {
-                if self.fields.has(field) {
-                    out.byte(b',');
-                    hit.iter()
-                        .for_each(|hit| self.field(session, field, *hit, out));
-                }
+            for spec in self.fields_of_hits() {
+                out.byte(b',');
+                hit.iter()
+                    .for_each(|hit| self.field(session, spec.field, *hit, out));
             }
             if self.fields.has(Field::Args) {
                 for name in columns {

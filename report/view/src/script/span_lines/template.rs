@@ -13,7 +13,7 @@ use usdtrec_analysis::rows::row_sink::SpanRow;
 use usdtrec_analysis::spans::pair::Pair;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::error::ReportError;
-use usdtrec_trace::fields::{FIELDS, Field};
+use usdtrec_trace::fields::{FIELDS, Field, SPAN, SPAN_NAME, SPAN_NS};
 use usdtrec_trace::form::Form;
 use usdtrec_trace::list::list;
 use usdtrec_trace::question_error::QuestionError;
@@ -243,9 +243,9 @@ fn part(
         }
         Meaning::Since(times) => SpanPart::Since(*times, spec),
         Meaning::Argument(name) => match name.as_str() {
-            "span" => SpanPart::Duration(spec),
-            "span_ns" => SpanPart::DurationNs(spec),
-            "span_name" => SpanPart::Name(spec),
+            SPAN => SpanPart::Duration(spec),
+            SPAN_NS => SpanPart::DurationNs(spec),
+            SPAN_NAME => SpanPart::Name(spec),
             name => named_part(session, pairs, name, spec)?,
         },
     })
@@ -294,9 +294,9 @@ fn named_part(
     let known = events.flat_map(|event| &event.arguments);
     let known = list(known.map(|argument| &*argument.name));
     let fields = [
-        "span",
-        "span_ns",
-        "span_name",
+        SPAN,
+        SPAN_NS,
+        SPAN_NAME,
         "begin.NAME",
         "end.NAME",
         "comm",
