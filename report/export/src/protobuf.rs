@@ -81,24 +81,23 @@ impl Proto {
     pub(crate) fn message(&mut self, field: u32, write: impl FnOnce(&mut Self)) {
         self.tag(field, LENGTH);
         self.bytes.push(0);
-        let start = self.bytes.len();
+        let mut start = self.bytes.len();
         write(self);
-        let length = self.bytes.len() - start;
-        if length < 0x80 {
-            if let Some(place) = self.bytes.get_mut(start - 1) {
-                *place = length as u8;
+        let mut length = self.bytes.len() - start;
+        if length >= 0x80 {
+            // The length takes more than the one byte that is there.
+            let more = length.ilog2() as usize / 7;
+            self.bytes.resize(start + length + more, 0);
+            self.bytes.copy_within(start..start + length, start + more);
+            for place in self.bytes.iter_mut().skip(start - 1).take(more) {
+                *place = length as u8 | 0x80;
+                length >>= 7;
             }
-            return;
+            start += more;
         }
-        // The length takes more than the one byte that is there.
-        let end = self.bytes.len();
-        self.varint(length as u64);
-        let more = self.bytes.len() - end;
-        if let Some(all) = self.bytes.get_mut(start - 1..) {
-            all.rotate_right(more);
+        if let Some(last) = self.bytes.get_mut(start - 1) {
+            *last = length as u8;
         }
-        // What was reserved is now after the length.
-        self.bytes.remove(start - 1 + more);
     }
 }
 

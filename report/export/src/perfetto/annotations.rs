@@ -1,5 +1,7 @@
 //! Annotations of track events: the arguments of hits.
 
+use std::borrow::Cow;
+
 use usdtrec_analysis::rows::hit_row::RowHit;
 use usdtrec_format::Value;
 use usdtrec_trace::form::Form;
@@ -58,13 +60,13 @@ struct Annotated<'v> {
 }
 
 impl Annotated<'_> {
-    /// Whether the value says all.
-    fn is_complete(&self) -> bool {
-        match self.value {
-            Value::Missing(_) => false,
-            Value::String(text) => {
-                !text.cut && !text.guessed && std::str::from_utf8(&text.bytes).is_ok()
-            }
+    /// Whether its typed value says all; if not, [`details`] may have more.
+    #[inline]
+    fn is_complete(&self, typed: &TypedValue<'_>) -> bool {
+        match (self.value, typed) {
+            // What is not borrowed is not UTF-8, or has another form.
+            (Value::String(text), TypedValue::Text(Cow::Borrowed(_))) => !text.cut && !text.guessed,
+            (Value::Missing(_) | Value::String(_), _) => false,
             _ => !self.argument.form.is_text(),
         }
     }
@@ -130,10 +132,12 @@ impl AnnotationNames {
         if values.len() == 0 {
             return;
         }
-        let complete = values.clone().all(|one| one.is_complete());
+        let mut is_complete = true;
         put(event, track_event::ANNOTATIONS, first, |all| {
-            for Annotated { argument, value } in values.clone() {
-                let value = TypedValue::new(&argument.form, value);
+            for one in values.clone() {
+                let argument = one.argument;
+                let value = TypedValue::new(&argument.form, one.value);
+                is_complete &= one.is_complete(&value);
                 if let TypedValue::Missing(_) = value {
                     continue;
                 }
@@ -148,7 +152,7 @@ impl AnnotationNames {
                 });
             }
         });
-        if !complete {
+        if !is_complete {
             details(event, first + 1, values);
         }
     }
