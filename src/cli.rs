@@ -162,13 +162,14 @@ impl Cli {
             Self::from_arg_matches(&matches).unwrap_or_else(|error| refuse(&true_advice(error)));
         #[cfg(feature = "record")]
         let cli = cli.paired(&matches);
-        cli.with_durations()
+        cli.resolved()
     }
 
-    /// Takes the durations of spans out of filters of traces. Exits if they cannot be understood.
-    fn with_durations(mut self) -> Self {
+    /// Takes the durations of spans out of filters of traces, and gives the keys of groups one name. Exits if the options cannot be
+    /// understood.
+    fn resolved(mut self) -> Self {
         let taken = match &mut self.command {
-            Command::Report(args) => args.selection.which.take_durations(),
+            Command::Report(args) => args.resolve(),
             Command::Script(args) => args.selection.which.take_durations(),
             Command::Export(args) => args.selection.which.take_durations(),
             _ => Ok(()),

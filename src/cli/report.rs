@@ -98,9 +98,9 @@ pub(crate) struct ReportArgs {
     /// Default: tid, and the texts and ids that both probes have under the same name; for some known spans, one argument. The report shows the keys in use.
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) key: Vec<String>,
-    /// With --span, --rate, and --hist or --heatmap span:NAME, group by these keys of --sort (comma list, query:shape)
+    /// Group spans (with --span, and --hist or --heatmap span:NAME) or events by these keys of --sort (comma list, query:shape); for events, --by is --sort
     ///
-    /// Keys are taken from the begin event; from the end event as EVENT.KEY (request__done.status), or if only the end has the argument.
+    /// Keys of spans are taken from the begin event; from the end event as EVENT.KEY (request__done.status), or if only the end has the argument.
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) by: Vec<String>,
     /// With --span, --hist or --heatmap span:NAME, show only spans of at least this duration (10us, 5ms, 1s)
@@ -183,4 +183,29 @@ pub(crate) struct ReportArgs {
     /// Pager
     #[command(flatten)]
     pub(crate) pager: PagerArgs,
+}
+
+impl ReportArgs {
+    /// Takes the durations of spans out of the filter, and the keys of `--by` as those of `--sort` if events are grouped.
+    ///
+    /// # Errors
+    /// The message of a usage error.
+    pub(super) fn resolve(&mut self) -> Result<(), String> {
+        let names_question = self.span.is_some()
+            || self.hist.is_some()
+            || self.heatmap.is_some()
+            || self.rate.is_some()
+            || self.call_graph.is_some()
+            || self.folded;
+        if !names_question && !self.by.is_empty() {
+            if !self.sort.is_empty() {
+                return Err(
+                    "--by and --sort have the same meaning without --span: use only one of them"
+                        .to_owned(),
+                );
+            }
+            self.sort = std::mem::take(&mut self.by);
+        }
+        self.selection.which.take_durations()
+    }
 }

@@ -199,13 +199,13 @@ class Trace:
     ) -> Report:
         """The answer to a question about the selected events: that of ``report --format json``. The trace is read at once.
 
-        Without ``sort`` and ``span`` it is a summary: probes, spans, arguments, losses.
+        Without ``sort``, ``by`` and ``span`` it is a summary: probes, spans, arguments, losses.
 
         :param sort: what events are counted by, as that of ``--sort``: ``"comm"``, ``"query:shape"``.
         :param value: an argument whose numbers are summed up in each group of ``sort``.
         :param span: name of a kind of spans, or ``START..DONE``, as that of ``--span``.
         :param key: what begin and end have in common, as that of ``--key``.
-        :param by: what spans are grouped by, as that of ``--by``.
+        :param by: what spans are grouped by, as that of ``--by``; without ``span`` it is ``sort``.
         :param min_ns: shorter spans do not count.
         :param top: maximum number of groups, and of the slowest spans.
         :param order: figure by which groups are sorted, as that of ``--order``.
@@ -216,9 +216,12 @@ class Trace:
         """
         if span and sort:
             raise Error("sort has no effect with span: use by")
+        if sort and by:
+            raise Error("by and sort have the same meaning without span: use only one of them")
+        if by and not span:
+            sort, by = by, None
         for name, given, has_effect, where in [
             ("key", key, span, "without span"),
-            ("by", by, span, "without span"),
             ("min_ns", min_ns or None, span, "without span"),
             ("value", value, sort, "with span" if span else "without sort"),
             ("top", top, sort or span, "without sort or span"),
