@@ -89,7 +89,7 @@ pub(crate) use self::import::ImportArgs;
 pub(crate) use self::inline::InlineArgs;
 pub(crate) use self::list::{ListArgs, ListFormat};
 use self::perf_syntax::normalized;
-pub(crate) use self::print::{PrintArgs, ScriptFormat};
+pub(crate) use self::print::{PrintArgs, ScriptFormat, Times};
 pub(crate) use self::process_fields::group_keys;
 #[cfg(feature = "record")]
 pub(crate) use self::record::RecordArgs;
@@ -162,7 +162,21 @@ impl Cli {
             Self::from_arg_matches(&matches).unwrap_or_else(|error| refuse(&true_advice(error)));
         #[cfg(feature = "record")]
         let cli = cli.paired(&matches);
-        cli.resolved()
+        cli.with_equivalents(&matches).resolved()
+    }
+
+    /// Adds to `--times` what options of perf ask for.
+    fn with_equivalents(mut self, matches: &clap::ArgMatches) -> Self {
+        let print = match &mut self.command {
+            Command::Script(args) => &mut args.print,
+            #[cfg(feature = "record")]
+            Command::Trace(args) => &mut args.print,
+            _ => return self,
+        };
+        if let Some((_, matches)) = matches.subcommand() {
+            print.times.extend(hidden_options::times(matches));
+        }
+        self
     }
 
     /// Takes the durations of spans out of filters of traces, and gives the keys of groups one name. Exits if the options cannot be

@@ -33,10 +33,10 @@ const WHICH: &[&[&str]] = &[
 
 const PRINT: &[&[&str]] = &[
     &["-F", "comm,args"],
-    &["--reltime"],
-    &["--deltatime"],
-    &["--tod"],
-    &["--ns"],
+    &["--times", "reltime"],
+    &["--times", "deltatime"],
+    &["--times", "tod"],
+    &["--times", "ns"],
     &["--human"],
 ];
 

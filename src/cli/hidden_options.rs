@@ -1,10 +1,13 @@
-//! Options that are in no help: those of perf that state what is always so, and those that are refused with what to use instead.
+//! Options that are in no help: those of perf that state what is always so or are another name of an option, and those that are refused
+//! with what to use instead.
 
 use std::ffi::OsStr;
 
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+use super::print::Times;
 
 /// An option of perf that states what is always so. It is accepted, so that command lines of perf work.
 struct AlwaysSo {
@@ -48,6 +51,38 @@ const ALWAYS_SO: [AlwaysSo; 4] = [
     },
 ];
 
+/// An option of perf that is an item of `--times` of `script` and `trace`.
+struct Equivalent {
+    long: &'static str,
+    item: Times,
+}
+
+const EQUIVALENT: [Equivalent; 4] = [
+    Equivalent {
+        long: "reltime",
+        item: Times::Reltime,
+    },
+    Equivalent {
+        long: "deltatime",
+        item: Times::Deltatime,
+    },
+    Equivalent {
+        long: "tod",
+        item: Times::Tod,
+    },
+    Equivalent {
+        long: "ns",
+        item: Times::Ns,
+    },
+];
+
+/// The items of `--times` that a verb of [`EQUIVALENT`] options is given by their names.
+pub(super) fn times(matches: &ArgMatches) -> impl Iterator<Item = Times> {
+    let given = EQUIVALENT.iter();
+    let given = given.filter(|option| matches.get_flag(option.long));
+    given.map(|option| option.item)
+}
+
 /// An option that is refused.
 struct Refused {
     verb: &'static str,
@@ -85,6 +120,11 @@ pub(super) fn with_hidden_options(mut command: Command) -> Command {
             command = with_argument(command, verb, || option.argument());
         }
     }
+    for option in &EQUIVALENT {
+        for verb in ["script", "trace"] {
+            command = with_argument(command, verb, || option.argument());
+        }
+    }
     for option in &REFUSED {
         command = with_argument(command, option.verb, || option.argument());
     }
@@ -111,6 +151,16 @@ impl AlwaysSo {
             Some(opposite) => argument.overrides_with(opposite),
             None => argument,
         }
+    }
+}
+
+impl Equivalent {
+    fn argument(&self) -> Arg {
+        Arg::new(self.long)
+            .long(self.long)
+            .help(format!("--times {}", self.long))
+            .action(ArgAction::SetTrue)
+            .hide(true)
     }
 }
 

@@ -43,18 +43,9 @@ pub(crate) struct PrintArgs {
     /// Fields to print (comma list); with + or - before a field, add it to the default fields or remove it (-F +tod,-cpu)
     #[arg(short = 'F', long, long_help = with_process_fields(FIELDS), value_name = "FIELDS", allow_hyphen_values = true, value_parser = field_choice)]
     pub(crate) fields: Vec<FieldChoice>,
-    /// Print times relative to the first event printed; in JSON and CSV, add reltime_ns
-    #[arg(long, conflicts_with = "deltatime")]
-    pub(crate) reltime: bool,
-    /// Print times relative to the previous line; in JSON and CSV, add deltatime_ns
-    #[arg(long)]
-    pub(crate) deltatime: bool,
-    /// Also print the time of day (as -F +tod), in the local time zone; UTC in JSON and CSV
-    #[arg(long)]
-    pub(crate) tod: bool,
-    /// Print times with nine decimals instead of six
-    #[arg(long)]
-    pub(crate) ns: bool,
+    /// How times are printed (comma list): since when, with or without the time of day, with how many decimals [default: clock]
+    #[arg(long, value_enum, value_name = "TIMES", value_delimiter = ',')]
+    pub(crate) times: Vec<Times>,
     /// Print numbers with a known unit as times (1.23ms) and sizes (1.5KiB); text format only
     #[arg(long)]
     pub(crate) human: bool,
@@ -63,6 +54,28 @@ pub(crate) struct PrintArgs {
     /// json is one object per line. csv prefixes texts that spreadsheets would evaluate as formulas with '; csv-raw leaves them unchanged.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = script_format)]
     pub(crate) format: ScriptFormat,
+}
+
+/// Item of `--times`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Times {
+    /// Times of the trace's clock
+    Clock,
+    /// Times since the first event printed; in JSON and CSV, reltime_ns is added
+    Reltime,
+    /// Times since the previous line; in JSON and CSV, deltatime_ns is added
+    Deltatime,
+    /// The time of day too (as -F +tod), in the local time zone; UTC in JSON and CSV
+    Tod,
+    /// Nine decimals instead of six
+    Ns,
+}
+
+impl PrintArgs {
+    /// Whether this is an item of `--times`.
+    pub(crate) fn has(&self, item: Times) -> bool {
+        self.times.contains(&item)
+    }
 }
 
 /// Value of `--format`.

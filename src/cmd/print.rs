@@ -6,7 +6,7 @@ use usdtrec_report::script::{
 };
 
 use super::selection;
-use crate::cli::{OutputFormat, PrintArgs, ScriptFormat, SpanArgs, WithArgs};
+use crate::cli::{OutputFormat, PrintArgs, ScriptFormat, SpanArgs, Times, WithArgs};
 use crate::terminal::{self, Usage};
 use crate::units::min_ns;
 
@@ -35,17 +35,16 @@ pub(super) fn options(args: &PrintArgs) -> Result<ScriptOptions, Usage> {
         "-F symoff has no effect without sym, after which it is printed: add sym",
     )?;
     Ok(ScriptOptions {
-        fields: if args.tod {
-            fields.and(Field::Tod)
-        } else {
-            fields
+        fields: match args.has(Times::Tod) {
+            true => fields.and(Field::Tod),
+            false => fields,
         },
-        times: match (args.reltime, args.deltatime) {
+        times: match (args.has(Times::Reltime), args.has(Times::Deltatime)) {
             (true, _) => TimeOrigin::First,
             (_, true) => TimeOrigin::Previous,
             _ => TimeOrigin::Clock,
         },
-        nanoseconds: args.ns,
+        nanoseconds: args.has(Times::Ns),
         human: args.human,
         format: match args.format {
             ScriptFormat::Known(format) => selection::format(format),
@@ -100,8 +99,8 @@ pub(super) fn spans(
         ScriptFormat::Known(OutputFormat::Text) | ScriptFormat::Template(_)
     );
     Usage::ensure(
-        is_text || !(print.reltime || print.deltatime || print.tod),
-        "--reltime, --deltatime and --tod have no effect on JSON and CSV of spans, which have the times of begin and end",
+        is_text || print.times.is_empty(),
+        "--times has no effect on JSON and CSV of spans, which have the times of begin and end in nanoseconds",
     )?;
     Ok(Some(SpanRowQuestion {
         spans: spans_or_all(&args.span, least),
@@ -110,31 +109,42 @@ pub(super) fn spans(
     }))
 }
 
-/// Refuses options that would have no effect.
+/// Refuses options that would have no effect, and times since two moments.
 fn refuse(args: &PrintArgs) -> Result<(), Usage> {
-    let since = args.reltime || args.deltatime;
+    let since = args.has(Times::Reltime) || args.has(Times::Deltatime);
+    let origins = [
+        (Times::Clock, "clock"),
+        (Times::Reltime, "reltime"),
+        (Times::Deltatime, "deltatime"),
+    ];
+    let mut origins = origins.iter().filter(|(item, _)| args.has(*item));
+    if let (Some((_, one)), Some((_, other))) = (origins.next(), origins.next()) {
+        return Err(Usage(format!(
+            "--times: {one} and {other} contradict each other: use only one of clock, reltime and deltatime"
+        )));
+    }
     let reason = match &args.format {
         ScriptFormat::Known(OutputFormat::Text) => return Ok(()),
-        ScriptFormat::Known(_) if args.ns => {
-            "--ns has no effect on JSON and CSV, where times are always in nanoseconds"
+        ScriptFormat::Known(_) if args.has(Times::Ns) => {
+            "--times ns has no effect on JSON and CSV, where times are always in nanoseconds"
         }
         ScriptFormat::Known(_) if args.human => {
             "--human has no effect on JSON and CSV, where numbers are always plain"
         }
         ScriptFormat::Template(template) if since && !template.shows_time() => {
-            "--reltime and --deltatime change {time}, which the template does not use: use {reltime} or {deltatime} in the template"
+            "--times reltime and deltatime change {time}, which the template does not use: use {reltime} or {deltatime} in the template"
         }
         _ => return Ok(()),
     };
     Err(Usage(reason.to_owned()))
 }
 
-/// The template, if `--format` is one. It determines the fields, so that -F and --tod are refused.
+/// The template, if `--format` is one. It determines the fields, so that -F and --times tod are refused.
 fn template(args: &PrintArgs) -> Result<Option<Template>, Usage> {
     match &args.format {
         ScriptFormat::Known(_) => Ok(None),
-        ScriptFormat::Template(_) if args.tod || !args.fields.is_empty() => Err(Usage(
-            "a template for --format determines the fields: add them to the template ({tod}) instead of -F and --tod"
+        ScriptFormat::Template(_) if args.has(Times::Tod) || !args.fields.is_empty() => Err(Usage(
+            "a template for --format determines the fields: add them to the template ({tod}) instead of -F and --times tod"
                 .to_owned(),
         )),
         ScriptFormat::Template(template) => Ok(Some(template.clone())),

@@ -174,13 +174,13 @@ pub(super) const TRACE: [Choice; 11] = [
     choice("-F, --fields", "-F -comm", |seen| {
         seen.hits(Kind::First) && !seen.text.contains("pairs  ") && !seen.text.contains("comm")
     }),
-    choice("--reltime", "--reltime", |seen| {
+    choice("--times", "--times reltime", |seen| {
         seen.text.contains("0.000000") || seen.text.contains("reltime_ns")
     }),
-    choice("--deltatime", "--deltatime", |seen| {
+    choice("--times", "--times deltatime", |seen| {
         seen.text.contains("0.0000") || seen.text.contains("deltatime_ns")
     }),
-    choice("--tod", "--tod", |seen| {
+    choice("--times", "--times tod", |seen| {
         // 2026-11-22T08:00:00
         let is_day = |word: &[u8]| {
             word.iter()
@@ -192,7 +192,7 @@ pub(super) const TRACE: [Choice; 11] = [
         };
         seen.text.as_bytes().windows(10).any(is_day) || seen.text.contains("tod")
     }),
-    choice("--ns", "--ns", |seen| {
+    choice("--times", "--times ns", |seen| {
         let mut fractions = seen.text.split('.').skip(1);
         fractions.any(|rest| {
             let digits = rest.bytes().take_while(u8::is_ascii_digit);

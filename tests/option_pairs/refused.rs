@@ -69,13 +69,25 @@ pub(super) const REFUSED: &[(&str, &str, &str)] = &[
     ("-z0", "--threads 3", "--threads has no effect with -z0"),
     ("--format json", "-x,", "cannot be used with"),
     ("--format csv", "-x,", "cannot be used with"),
-    ("--reltime", "--deltatime", "cannot be used with"),
-    ("--format json", "--ns", "--ns has no effect"),
-    ("--format csv", "--ns", "--ns has no effect"),
+    (
+        "--times reltime",
+        "--times deltatime",
+        "reltime and deltatime contradict each other",
+    ),
+    ("--format json", "--times ns", "--times ns has no effect"),
+    ("--format csv", "--times ns", "--times ns has no effect"),
     ("--format json", "--human", "--human has no effect"),
     ("--format csv", "--human", "--human has no effect"),
-    ("--format T:{time}\\t{args}", "-F -comm", "-F and --tod"),
-    ("--format T:{time}\\t{args}", "--tod", "-F and --tod"),
+    (
+        "--format T:{time}\\t{args}",
+        "-F -comm",
+        "-F and --times tod",
+    ),
+    (
+        "--format T:{time}\\t{args}",
+        "--times tod",
+        "-F and --times tod",
+    ),
 ];
 
 /// Pairs that go together in no set here: with perf events, callers are refused beside a third option (`-R`), and the kernel does not say that it
