@@ -381,7 +381,7 @@ fn intervals_and_metrics_have_each_span_once() {
     let capture = program.capture();
     let how = ["-I", "50", "--by", "comm", "--prometheus", "out.prom"];
     let stat = begin(&lab, "stat", &capture, &[&SPAN[..], &JSON, &how].concat());
-    let how = ["-d", "100ms", "--by", "comm", "--sort", "p99"];
+    let how = ["-d", "100ms", "--by", "comm", "--order", "p99"];
     let top = begin(&lab, "top", &capture, &[&SPAN[..], &how].concat());
     let said = program.run();
     let ended = said.lines().last().expect("a line").replace("spans ", "");
@@ -442,7 +442,7 @@ fn what_cannot_be_is_refused() {
             &["--min", "1ms"],
             "--min has no effect without --span",
         ),
-        ("top", &["--sort", "p99"], "--sort has no effect without"),
+        ("top", &["--order", "p99"], "--order has no effect without"),
         (
             "top",
             &["--by", "comm", "--sort", "p99"],

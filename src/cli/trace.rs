@@ -58,12 +58,12 @@ pub(crate) struct TopArgs {
     /// With --by or --span, sort by hits or spans of the interval, by those since the start, or by keys; with --span, also by durations in the interval
     #[arg(
         long,
-        alias = "order",
+        alias = "sort",
         value_enum,
         value_name = "ORDER",
         default_value_t
     )]
-    pub(crate) sort: TopOrder,
+    pub(crate) order: TopOrder,
 }
 
 /// The order of the rows of `top --by` and `top --span`.

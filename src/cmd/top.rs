@@ -28,8 +28,8 @@ pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<
         return ByKey::run(args, spans, buildid_dir);
     }
     Usage::ensure(
-        args.sort == TopOrder::default(),
-        "--sort has no effect without --by and --span",
+        args.order == TopOrder::default(),
+        "--order has no effect without --by and --span",
     )?;
     refuse_options_of_arguments("top", &args.capture, false)?;
     let options = TopOptions {

@@ -223,7 +223,7 @@ pub(super) const TOP: [Choice; 4] = [
             .any(|line| words(line) == "pairs:go pairs")
     }),
     // Rows of each table are in the order of probes, then of names.
-    choice("--sort", "--sort key", |seen| {
+    choice("--order", "--order key", |seen| {
         let tables = seen.text.split("Probe ").skip(1);
         let rows = |table: &str| -> Vec<String> {
             let rows = table
@@ -302,7 +302,7 @@ pub(super) const NEEDS: &[(&str, &str)] = &[
     ("--stack-size 32K", "--engine perf-tracefs"),
     ("--switch-max-files 1", "--switch-output"),
     ("--human", "--schema named.toml"),
-    ("--sort key", "--by comm"),
+    ("--order key", "--by comm"),
     ("--prometheus out.prom", "-I 10"),
     ("--listen 127.0.0.1:0", "-I 10"),
 ];

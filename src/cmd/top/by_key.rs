@@ -67,8 +67,8 @@ impl ByKey {
         refuse_options_of_arguments("top", &args.capture, true)?;
         refuse_options_of_rings(what, &args.capture)?;
         Usage::ensure(
-            spans.is_some() || !order(args.sort).is_of_spans(),
-            "--sort by durations has no effect without --span",
+            spans.is_some() || !order(args.order).is_of_spans(),
+            "--order by durations has no effect without --span",
         )?;
         let keys = args.by.iter().map(|key| StatBy::named(what, key));
         let grouping = StatGrouping {
@@ -108,7 +108,7 @@ impl ByKey {
         let table = LiveTable::new(colours, args.by.clone(), Vec::new());
         let table = table.with_spans(!args.spans.span.is_empty());
         let choice = RowChoice {
-            order: order(args.sort),
+            order: order(args.order),
             ..RowChoice::default()
         };
         let (shown, history) = (out.try_clone()?, out.is_terminal());
