@@ -99,7 +99,7 @@ pub(crate) use self::script::ScriptArgs;
 pub(crate) use self::selection::{SelectionArgs, WhichArgs};
 #[cfg(feature = "record")]
 pub(crate) use self::span_stat::SpanStatArgs;
-pub(crate) use self::spans::SpanArgs;
+pub(crate) use self::spans::{ALL_SPANS, SpanArgs};
 pub(crate) use self::sql::{SqlArgs, SqlEngine};
 pub(crate) use self::stacks::{Stacks, kind as stack_kind};
 #[cfg(feature = "record")]
@@ -186,6 +186,9 @@ impl Cli {
             Command::Report(args) => args.resolve(),
             Command::Script(args) => args.selection.which.take_durations(),
             Command::Export(args) => args.selection.which.take_durations(),
+            #[cfg(feature = "flame")]
+            Command::Flame(args) => args.selection.which.take_durations(),
+            Command::Diff(args) => args.which.take_durations(),
             _ => Ok(()),
         };
         if let Err(message) = taken {
@@ -194,17 +197,21 @@ impl Cli {
         self
     }
 
-    /// Assigns each option about one event to the `-e` before it. Exits if there is none.
+    /// Assigns each option about one event to the `-e` before it. Exits if there is none, and at `-R` with a perf engine.
     #[cfg(feature = "record")]
     fn paired(mut self, matches: &clap::ArgMatches) -> Self {
         let has_no_call_graph =
             matches!(&self.command, Command::Record(args) if !args.no_call_graph.is_empty());
+        let is_record = matches!(&self.command, Command::Record(_));
         let mut paired = Ok(());
         if let (Some(capture), Some((_, matches))) = (self.command.capture(), matches.subcommand())
         {
             paired = capture.pair_filters(matches);
             if paired.is_ok() && has_no_call_graph {
                 paired = capture.pair_no_call_graph(matches);
+            }
+            if paired.is_ok() && is_record {
+                paired = hidden_options::check_raw_samples(matches, capture.engine.is_perf());
             }
         }
         if let Err(message) = paired {

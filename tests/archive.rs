@@ -25,7 +25,7 @@ fn recorded(lab: &Lab) -> std::path::PathBuf {
 
 /// Whether reports name the program's functions.
 fn is_named(lab: &Lab) -> bool {
-    let folded = lab.usdtrec(["report", "--folded", "-i", "trace"]);
+    let folded = lab.usdtrec(["export", "--to", "folded", "-o", "-", "-i", "trace"]);
     folded.success().stdout.contains("middle")
 }
 

@@ -224,7 +224,6 @@ fn answers_are_the_same_with_any_number_of_threads() {
         &["--span", "work", "--by", "stack,caller"],
         &["-g", "callee,0"],
         &["-g", "--span", "work"],
-        &["--folded", "--value", "arg1"],
     ] {
         let said = |threads: &str| {
             let mut command = lab.command(["report", "-i", "trace"]);
@@ -251,10 +250,10 @@ fn a_trace_without_stacks_has_no_callers() {
     }
 }
 
-/// Weights of the lines of `report --folded`.
+/// Weights of the lines of `export --to folded`.
 #[track_caller]
 pub(crate) fn folded_lines(lab: &Lab, options: &[&str]) -> BTreeMap<String, u64> {
-    let start = ["report", "-i", "trace", "--folded"];
+    let start = ["export", "-i", "trace", "--to", "folded", "-o", "-"];
     let report = lab.usdtrec([&start[..], options].concat());
     let lines = report.success().silent().stdout;
     let lines = lines.lines().map(|line| {
@@ -489,11 +488,10 @@ fn options_without_effect_on_stacks_are_refused() {
         );
     };
     refused(&["-g", "--format", "json"], "use --sort stack");
-    refused(&["--folded", "--format", "csv"], "use --sort stack");
-    refused(&["-g", "--folded"], "cannot be used with");
+    refused(&["--folded"], "use export --to folded -o -");
     refused(&["-g", "--sort", "comm"], "cannot be used with");
-    refused(&["--folded", "--human"], "--human has no effect");
-    refused(&["-g", "--min", "1ms"], "without --span");
+    refused(&["-g", "--human"], "--human has no effect");
+    refused(&["-g", "--key", "tid"], "without --span");
     refused(
         &["-g", "--by", "comm"],
         "--by has no effect on --call-graph",

@@ -28,9 +28,9 @@ fn record(lab: &Lab) {
     let _ = fs::remove_file(format!("/tmp/perf-{}.map", pid.trim()));
 }
 
-/// `report --folded` with a server.
+/// `export --to folded` with a server.
 fn report(lab: &Lab, url: &str) -> Command {
-    let mut report = lab.command(["report", "-i", "trace", "--folded"]);
+    let mut report = lab.command(["export", "-i", "trace", "--to", "folded", "-o", "-"]);
     for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
         report.env_remove(name);
     }

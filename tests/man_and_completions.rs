@@ -19,7 +19,7 @@ fn verbs(lab: &Lab) -> Vec<String> {
 }
 
 /// What only tests, recorders and command lines of perf use.
-const UNLISTED: [&str; 9] = [
+const UNLISTED: [&str; 12] = [
     "guard-tracefs",
     "guard-stopped",
     "release-probes",
@@ -28,6 +28,9 @@ const UNLISTED: [&str; 9] = [
     "--workload",
     "raw-samples",
     "perf-tracefs",
+    "--reltime",
+    "--deltatime",
+    "--ns ",
     "stdio ",
 ];
 

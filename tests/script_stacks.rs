@@ -306,7 +306,7 @@ fn answers_are_the_same_with_any_number_of_threads() {
     };
     for options in [
         &["-g", "caller,0"][..],
-        &["--folded", "--stacks", "script"],
+        &["-g", "callee,0", "--stacks", "script"],
         &["-g", "callee,0", "--span", "function"],
         &["--sort", "stack:script", "--format", "json"],
         &["--sort", "funcname,caller", "--format", "csv"],

@@ -446,7 +446,7 @@ fn what_cannot_be_is_refused() {
         (
             "top",
             &["--by", "comm", "--sort", "p99"],
-            "--sort by durations",
+            "--order by durations",
         ),
         (
             "stat",

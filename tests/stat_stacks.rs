@@ -104,9 +104,11 @@ fn from_main(counts: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     counts.map(|(stack, count)| (from(stack), *count)).collect()
 }
 
-/// The lines of `report --folded`.
+/// The lines of `export --to folded`.
 fn folded(lab: &Lab, trace: &str) -> BTreeMap<String, u64> {
-    let report = lab.usdtrec(["report", "-i", trace, "--folded"]).success();
+    let report = lab
+        .usdtrec(["export", "-i", trace, "--to", "folded", "-o", "-"])
+        .success();
     let lines = report.stdout.lines().map(|line| {
         let (stack, count) = line.rsplit_once(' ').expect("a count");
         (stack.to_owned(), count.parse().expect("a number"))

@@ -47,7 +47,7 @@ fn writers(lab: &Lab) -> Vec<Writer> {
         writer(&["flame", "--diff", STACKS, STACKS], "out.html"),
         writer(&["export", "-i", DEMO, "--to", "otlp", "-o"], "otlp"),
         writer(&["export", "-i", DEMO, "--to", "perf", "-o"], "perf"),
-        writer(&["report", "-i", STACKS, "--html"], "page"),
+        writer(&["export", "-i", STACKS, "--to", "html", "-o"], "page"),
         writer(&["archive", "--debug", "-i", STACKS, "-o"], "tarball"),
         Writer {
             keeps_old: true,

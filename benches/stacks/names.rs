@@ -26,9 +26,9 @@ pub(crate) fn show(lab: &Lab) {
     );
     head(&["Question", "seconds", "peak memory"]);
     for question in [
-        ["report", "-g", "--no-inline"],
-        ["report", "--folded", "--no-inline"],
-        ["script", "--no-inline", "-Fip,sym"],
+        &["report", "-g", "--no-inline"][..],
+        &["export", "--to", "folded", "-o", "-", "--no-inline"],
+        &["script", "--no-inline", "-Fip,sym"],
     ] {
         let mut command = lab.command(question);
         command.arg("-i").arg(lab.file("fat.data"));

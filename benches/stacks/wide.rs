@@ -28,7 +28,7 @@ pub(crate) fn compare(lab: &Lab) {
     head(&["Question", "seconds", "peak memory"]);
     let questions: [&[&str]; 4] = [
         &["report", "-g"],
-        &["report", "--folded"],
+        &["export", "--to", "folded", "-o", "-"],
         &["report", "--sort", "sym"],
         &["report", "--sort", "caller"],
     ];

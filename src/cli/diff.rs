@@ -35,7 +35,19 @@ pub(crate) struct DiffArgs {
     /// Frames of inlined functions
     #[command(flatten)]
     pub(crate) inline: InlineArgs,
-    /// Also compare spans grouped by these keys of their begin event: arguments, or keys of report --sort (query:shape)
+    /// Compare only these spans, besides probes and arguments: START..DONE, or the name of a span, with globs (may be repeated) [default: those that are found by the names of
+    /// probes]
+    #[arg(long, value_name = "START..DONE|NAME")]
+    pub(crate) span: Vec<String>,
+    /// Keys by which begin and end of spans are matched (comma list), as of report
+    #[arg(long, value_name = "KEYS", value_delimiter = ',')]
+    pub(crate) key: Vec<String>,
+    /// Compare only spans of at least this duration (10us, 5ms, 1s), as --filter 'span >= TIME'
+    #[arg(long, value_name = "TIME")]
+    pub(crate) min: Option<String>,
+    /// Also compare spans grouped by these keys: arguments, or keys of report --sort (query:shape)
+    ///
+    /// Keys are taken from the begin event; from the end event as EVENT.KEY (request__done.status), or if only the end has the argument.
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) by: Vec<String>,
     /// Omit changes smaller than this, in percent of A's value

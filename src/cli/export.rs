@@ -28,10 +28,10 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "START..DONE|NAME")]
     pub(crate) span: Vec<String>,
     /// With --span, keys by which begin and end are matched (comma list), as of report
-    #[arg(long, value_name = "KEYS", value_delimiter = ',', requires = "span")]
+    #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) key: Vec<String>,
-    /// With --span, export only spans of at least this duration (10us, 5ms, 1s)
-    #[arg(long, value_name = "TIME", requires = "span")]
+    /// Export only spans of at least this duration (10us, 5ms, 1s), as --filter 'span >= TIME'; without --span, of all spans that are found by the names of probes
+    #[arg(long, value_name = "TIME")]
     pub(crate) min: Option<String>,
     /// With --to folded or pprof, weigh stacks by the sum of this argument instead of their hits
     #[arg(long, value_name = "ARG", conflicts_with = "span")]

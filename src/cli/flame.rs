@@ -18,7 +18,7 @@ pub(crate) struct FlameArgs {
     pub(crate) selection: SelectionArgs,
     /// Compare the stacks of two traces: frames are as wide as the mean of their shares in A and B; red ones have a greater share in B, blue ones in A, beyond
     /// noise (as of diff), all others are grey
-    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["input", "value", "span"])]
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["input", "value", "span", "min"])]
     pub(crate) diff: Vec<PathBuf>,
     /// Which stacks are drawn [default: native where they were recorded, else script]
     #[arg(long, value_enum, value_name = "KIND")]
@@ -30,9 +30,9 @@ pub(crate) struct FlameArgs {
     #[arg(long, value_name = "START..DONE|NAME")]
     pub(crate) span: Option<String>,
     /// With --span, keys by which begin and end are matched (comma list), as of report
-    #[arg(long, value_name = "KEYS", value_delimiter = ',', requires = "span")]
+    #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) key: Vec<String>,
-    /// With --span, show only spans of at least this duration (10us, 5ms, 1s)
-    #[arg(long, value_name = "TIME", requires = "span")]
+    /// Show only spans of at least this duration (10us, 5ms, 1s), as --filter 'span >= TIME'; without --span, of all spans that are found by the names of probes
+    #[arg(long, value_name = "TIME")]
     pub(crate) min: Option<String>,
 }

@@ -19,8 +19,17 @@ struct AlwaysSo {
     what: &'static str,
 }
 
-/// All of them; `record -R` (`--raw-samples`) is one with the bpf engine alone.
-const ALWAYS_SO: [AlwaysSo; 4] = [
+const RAW_SAMPLES: &str = "raw-samples";
+
+const ALWAYS_SO: [AlwaysSo; 5] = [
+    // With the bpf engine: with perf engines it is refused.
+    AlwaysSo {
+        verbs: &["record"],
+        short: Some('R'),
+        long: RAW_SAMPLES,
+        opposite: None,
+        what: "samples have the arguments in their raw part",
+    },
     AlwaysSo {
         verbs: &["record"],
         short: Some('T'),
@@ -50,6 +59,18 @@ const ALWAYS_SO: [AlwaysSo; 4] = [
         what: "stacks have frames of inlined functions",
     },
 ];
+
+/// Refuses `record -R` with perf engines, with which it is never so.
+///
+/// # Errors
+/// The message of a usage error.
+#[cfg(feature = "record")]
+pub(super) fn check_raw_samples(matches: &ArgMatches, is_perf: bool) -> Result<(), String> {
+    match matches.get_flag(RAW_SAMPLES) && is_perf {
+        true => Err("-R, --raw-samples: samples of perf engines have no arguments in their raw part; leave out --engine".to_owned()),
+        false => Ok(()),
+    }
+}
 
 /// An option of perf that is an item of `--times` of `script` and `trace`.
 struct Equivalent {
@@ -92,7 +113,7 @@ struct Refused {
     instead: &'static str,
 }
 
-const REFUSED: [Refused; 3] = [
+const REFUSED: [Refused; 4] = [
     Refused {
         verb: "record",
         short: Some('c'),
@@ -106,10 +127,16 @@ const REFUSED: [Refused; 3] = [
         instead: "every hit is recorded; to record fewer, use --filter",
     },
     Refused {
-        verb: "diff",
+        verb: "report",
         short: None,
-        long: "min",
-        instead: "changes are percentages: use --percent-limit",
+        long: "html",
+        instead: "use export --to html -o FILE",
+    },
+    Refused {
+        verb: "report",
+        short: None,
+        long: "folded",
+        instead: "use export --to folded -o -",
     },
 ];
 

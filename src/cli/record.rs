@@ -92,9 +92,6 @@ pub(crate) struct RecordArgs {
     /// Record only spans of at least this duration (10us, 5ms, 1s), as --filter 'span >= TIME'
     #[arg(long, value_name = "TIME")]
     pub(crate) min: Option<String>,
-    /// Arguments in the raw part of samples, as perf has it: always so with the bpf engine, and never with perf engines
-    #[arg(short = 'R', long, hide = true)]
-    pub(crate) raw_samples: bool,
 }
 
 /// `--threads`.

@@ -1,7 +1,5 @@
 //! Options of `usdtrec report`.
 
-use std::path::PathBuf;
-
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use usdtrec_report::question::GroupOrder;
@@ -12,6 +10,7 @@ use super::colour::Colour;
 use super::format::OutputFormat;
 use super::process_fields::with_process_fields;
 use super::selection::SelectionArgs;
+use super::spans::ALL_SPANS;
 use super::stacks::Stacks;
 use super::text::{PagerArgs, WidthArgs};
 
@@ -103,7 +102,8 @@ pub(crate) struct ReportArgs {
     /// Keys of spans are taken from the begin event; from the end event as EVENT.KEY (request__done.status), or if only the end has the argument.
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) by: Vec<String>,
-    /// With --span, --hist or --heatmap span:NAME, show only spans of at least this duration (10us, 5ms, 1s)
+    /// Show only spans of at least this duration (10us, 5ms, 1s), as --filter 'span >= TIME'; without --span, and --hist or --heatmap span:NAME, of all spans that are found by
+    /// the names of probes
     #[arg(long, value_name = "TIME")]
     pub(crate) min: Option<String>,
     /// With --span and --by, or --sort and --value, sort groups by this value [default: total]
@@ -139,9 +139,6 @@ pub(crate) struct ReportArgs {
     /// hotspot:method__*, and no support of the runtime. With --sort and --by, use stack:script and caller:script.
     #[arg(long, value_enum, value_name = "KIND", conflicts_with_all = ["sort", "hist", "heatmap", "rate"])]
     pub(crate) stacks: Option<Stacks>,
-    /// What export --to folded -o - writes
-    #[arg(long, hide = true, conflicts_with_all = ["sort", "hist", "heatmap", "rate", "call_graph"])]
-    pub(crate) folded: bool,
     /// Show the number of events in each interval of this length (1s, 100ms); with --by or --sort, for each group
     #[arg(long, value_name = "TIME", conflicts_with_all = ["span", "hist", "heatmap"])]
     pub(crate) rate: Option<String>,
@@ -163,17 +160,6 @@ pub(crate) struct ReportArgs {
         alias = "stdio-color"
     )]
     pub(crate) color: Colour,
-    /// What export --to html -o FILE writes
-    #[arg(
-        long,
-        value_name = "FILE",
-        hide = true,
-        conflicts_with_all = [
-            "sort", "value", "by", "min", "order", "hist", "scale", "heatmap", "call_graph", "stacks", "folded", "rate", "top", "human", "tod",
-            "color", "format", "width"
-        ]
-    )]
-    pub(crate) html: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: OutputFormat,
@@ -186,18 +172,28 @@ pub(crate) struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// Takes the durations of spans out of the filter, and the keys of `--by` as those of `--sort` if events are grouped.
+    /// Takes the durations of spans out of the filter. Options that ask for slow spans ask for all spans if no others are named; else the keys of
+    /// `--by` are those of `--sort`.
     ///
     /// # Errors
     /// The message of a usage error.
     pub(super) fn resolve(&mut self) -> Result<(), String> {
-        let names_question = self.span.is_some()
+        self.selection.which.take_durations()?;
+        let is_slow = self.min.is_some() || self.selection.which.span_least > 0;
+        let is_about_others = !self.sort.is_empty()
             || self.hist.is_some()
             || self.heatmap.is_some()
             || self.rate.is_some()
-            || self.call_graph.is_some()
-            || self.folded;
-        if !names_question && !self.by.is_empty() {
+            || self.value.is_some();
+        if is_slow && self.span.is_none() && !is_about_others {
+            self.span = Some(ALL_SPANS.to_owned());
+        }
+        let is_about_events = self.span.is_none()
+            && self.hist.is_none()
+            && self.heatmap.is_none()
+            && self.rate.is_none()
+            && self.call_graph.is_none();
+        if is_about_events && !self.by.is_empty() {
             if !self.sort.is_empty() {
                 return Err(
                     "--by and --sort have the same meaning without --span: use only one of them"
@@ -206,6 +202,6 @@ impl ReportArgs {
             }
             self.sort = std::mem::take(&mut self.by);
         }
-        self.selection.which.take_durations()
+        Ok(())
     }
 }

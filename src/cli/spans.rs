@@ -2,6 +2,9 @@
 
 use clap::Args;
 
+/// The pattern of all spans that are found by the names of probes.
+pub(crate) const ALL_SPANS: &str = "*:*";
+
 /// Which spans are printed instead of events.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct SpanArgs {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use usdtrec_report::diff::{self, DiffOptions};
+use usdtrec_report::script::SpanRowQuestion;
 
 use super::report::{colours, has_functions, plain_numbers};
 use super::selection::{self, Extent};
@@ -11,6 +12,7 @@ use crate::advice::HINTS;
 use crate::cli::{DiffArgs, OutputFormat};
 use crate::terminal::Usage;
 use crate::text_room;
+use crate::units::min_ns;
 
 /// Runs the verb.
 pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -20,6 +22,11 @@ pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         "--all has no effect on JSON and CSV, which always include changes within noise"
     );
     let options = DiffOptions {
+        spans: SpanRowQuestion {
+            spans: args.span.clone(),
+            key: args.key.clone(),
+            least: min_ns(args.min.as_ref())?.max(args.which.span_least),
+        },
         by: args.by.clone(),
         min: args.percent_limit,
         all: args.all,

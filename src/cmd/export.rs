@@ -38,6 +38,7 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     check_folder(args)?;
     check_perf(args)?;
     check_stacks(args)?;
+    check_spans(args)?;
     check_with(args)?;
     selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
     Usage::ensure(
@@ -47,10 +48,15 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let Some(format) = format(args.to) else {
         return dataset(args, buildid_dir);
     };
+    let least = least(args)?;
     let options = ExportOptions {
-        spans: print::spans_or_all(&args.span, args.selection.which.span_least),
+        // A page has all spans in the order of their times.
+        spans: match args.to {
+            ExportTo::Html => args.span.clone(),
+            _ => print::spans_or_all(&args.span, least),
+        },
         key: args.key.clone(),
-        min: min_ns(args.min.as_ref())?.max(args.selection.which.span_least),
+        min: least,
         value: args.value.clone(),
         stacks: stack_kind(args.stacks),
         trace_id: args.trace_id.clone(),
@@ -62,8 +68,13 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     write(&args.selection, &options, &args.output, buildid_dir)
 }
 
+/// Duration of the shortest spans that are exported, ns.
+fn least(args: &ExportArgs) -> anyhow::Result<u64> {
+    Ok(min_ns(args.min.as_ref())?.max(args.selection.which.span_least))
+}
+
 /// Exports to a file, or to standard output.
-pub(super) fn write(
+fn write(
     args: &SelectionArgs,
     options: &ExportOptions,
     output: &Path,
@@ -152,15 +163,29 @@ fn check_stacks(args: &ExportArgs) -> Result<(), Usage> {
         let refused = format!("{option} has no effect without --to folded or pprof");
         return Err(Usage(refused));
     }
+    Ok(())
+}
+
+/// Refuses what is about spans where there are none, and where something else is weighed.
+fn check_spans(args: &ExportArgs) -> anyhow::Result<()> {
+    let least = least(args)?;
     Usage::ensure(
-        args.selection.which.span_least == 0
-            || !matches!(args.to, ExportTo::Html | ExportTo::Ctf | ExportTo::Perf),
-        "--filter: span > TIME has no effect on this format, which has spans of all durations, or none",
+        args.key.is_empty() || !args.span.is_empty() || least > 0,
+        "--key has no effect without --span: it says how spans are matched",
     )?;
-    Usage::ensure(
-        args.min.is_none() || args.to != ExportTo::Html,
-        "--min has no effect with --to html, which has spans of all durations",
-    )
+    if least == 0 {
+        return Ok(());
+    }
+    let option = match args.min {
+        Some(_) => "--min",
+        None => "--filter 'span > TIME'",
+    };
+    let has_events = matches!(args.to, ExportTo::Ctf | ExportTo::Perf);
+    let refused = format!("{option} has no effect on this format, which has events alone");
+    Usage::ensure(!has_events, refused)?;
+    let refused = format!("{option} has no effect with --value: stacks weigh spans or an argument");
+    Usage::ensure(args.value.is_none(), refused)?;
+    Ok(())
 }
 
 #[cfg(feature = "parquet")]

@@ -10,6 +10,7 @@ use usdtrec_format::escape::shown;
 use usdtrec_report::flame::{self, FlameFormat, FlameOptions};
 use usdtrec_report::question::{SpanQuestion, StackWeight};
 
+use super::print;
 use super::selection::{self, Extent};
 use crate::cli::{FlameArgs, stack_kind};
 use crate::terminal::Usage;
@@ -20,6 +21,16 @@ use crate::units::min_ns;
 pub(crate) fn run(args: &FlameArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
     let with = &args.selection.with;
+    let least = min_ns(args.min.as_ref())?.max(args.selection.which.span_least);
+    let refused = "--key has no effect without --span: it says how spans are matched";
+    Usage::ensure(
+        args.key.is_empty() || (args.span.is_some() || least > 0) && args.diff.is_empty(),
+        refused,
+    )?;
+    Usage::ensure(
+        least == 0 || args.diff.is_empty() && args.value.is_none(),
+        "--min and --filter 'span > TIME' have no effect with --diff, which weighs hits, and --value, which weighs an argument",
+    )?;
     if let [a, b] = &*args.diff {
         let refused = "--with and --holders have no effect on --diff, which weighs hits";
         Usage::ensure(with.context().is_empty(), refused)?;
@@ -29,7 +40,7 @@ pub(crate) fn run(args: &FlameArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
     let texts = texts.into_iter().flatten().map(String::as_str);
     selection::refuse_unused_with(with, texts, "flame graphs")?;
     let options = FlameOptions {
-        weight: weight(args)?,
+        weight: weight(args, least),
         of: stack_kind(args.stacks),
         format: format(&args.output)?,
     };
@@ -91,18 +102,17 @@ fn format(path: &Path) -> anyhow::Result<FlameFormat> {
     }
 }
 
-/// Converts the options that say what stacks weigh.
-fn weight(args: &FlameArgs) -> anyhow::Result<StackWeight> {
-    let Some(span) = &args.span else {
-        return Ok(args
-            .value
-            .clone()
-            .map_or(StackWeight::Hits, StackWeight::Sum));
-    };
-    Ok(StackWeight::Spans(SpanQuestion {
-        span: span.clone(),
-        key: args.key.clone(),
-        min: min_ns(args.min.as_ref())?,
-        ..SpanQuestion::default()
-    }))
+/// Converts the options that say what stacks weigh. `least` is the duration of the shortest spans, ns.
+fn weight(args: &FlameArgs, least: u64) -> StackWeight {
+    let named: Vec<String> = args.span.clone().into_iter().collect();
+    if let Some(span) = print::spans_or_all(&named, least).pop() {
+        return StackWeight::Spans(SpanQuestion {
+            span,
+            key: args.key.clone(),
+            min: least,
+            ..SpanQuestion::default()
+        });
+    }
+    let value = args.value.clone();
+    value.map_or(StackWeight::Hits, StackWeight::Sum)
 }

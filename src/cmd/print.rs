@@ -6,12 +6,9 @@ use usdtrec_report::script::{
 };
 
 use super::selection;
-use crate::cli::{OutputFormat, PrintArgs, ScriptFormat, SpanArgs, Times, WithArgs};
+use crate::cli::{ALL_SPANS, OutputFormat, PrintArgs, ScriptFormat, SpanArgs, Times, WithArgs};
 use crate::terminal::{self, Usage};
 use crate::units::min_ns;
-
-/// The pattern of all spans that are found by the names of probes.
-const ALL_SPANS: &str = "*:*";
 
 /// The spans that are named, or all of them if none is and slow ones are asked for, of at least `least` ns.
 pub(super) fn spans_or_all(named: &[String], least: u64) -> Vec<String> {

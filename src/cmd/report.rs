@@ -7,13 +7,11 @@ use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
 use usdtrec_report::answer::Answer;
-use usdtrec_report::export::{ExportFormat, ExportOptions};
 use usdtrec_report::question::{Question, Scale, SpanQuestion, StackWeight, Subject};
 use usdtrec_report::report::{self, ReportOptions, StackStyle, TextRoom};
 use usdtrec_report::{AnswerQuestions as _, QuestionError, ReportError, TraceSession, WallTimes};
 
-use super::selection::Extent;
-use super::{export, selection};
+use super::selection::{self, Extent};
 use crate::advice::HINTS;
 use crate::cli::{Colour, HOLDER_KEYS, HistScale, OutputFormat, ReportArgs, WithArgs, stack_kind};
 use crate::terminal::Usage;
@@ -25,9 +23,6 @@ const TEXT_GROUPS: usize = 10;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    if let Some(page) = &args.html {
-        return write_page(args, page, buildid_dir);
-    }
     let question = question(args)?;
     let mut out = selection::paged_output(args.pager)?;
     let are_spans = match kind(args) {
@@ -38,8 +33,8 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let session = selection::open(&args.selection, extent, buildid_dir)?;
     let options = ReportOptions {
         stacks: match args.call_graph {
-            Some(graph) if !args.folded => StackStyle::Tree(graph),
-            _ => StackStyle::Folded,
+            Some(graph) => StackStyle::Tree(graph),
+            None => StackStyle::Folded,
         },
         human: args.human,
         format: selection::format(args.format),
@@ -73,27 +68,6 @@ fn room(args: &ReportArgs, is_paged: bool) -> TextRoom {
     }
 }
 
-/// Writes the page that `export --to html` writes.
-fn write_page(
-    args: &ReportArgs,
-    page: &Path,
-    buildid_dir: Option<&Path>,
-) -> anyhow::Result<ExitCode> {
-    let refused = "--key has no effect on --html without --span";
-    Usage::ensure(args.key.is_empty() || args.span.is_some(), refused)?;
-    Usage::ensure(
-        args.selection.which.span_least == 0,
-        "--filter: span > TIME has no effect on --html, which has spans of all durations",
-    )?;
-    let options = ExportOptions {
-        spans: args.span.clone().into_iter().collect(),
-        key: args.key.clone(),
-        gzip: page.extension() == Some("gz".as_ref()),
-        ..ExportOptions::new(ExportFormat::Html)
-    };
-    export::write(&args.selection, &options, page, buildid_dir)
-}
-
 /// What `--tod` converts moments by.
 fn times_of_day(
     args: &ReportArgs,
@@ -124,7 +98,6 @@ fn kind(args: &ReportArgs) -> &'static str {
     };
     match args {
         _ if args.call_graph.is_some() => "--call-graph",
-        _ if args.folded => "--folded",
         _ if args.span.is_some() => "--span",
         _ if is_span(&args.hist) => "--hist span:NAME",
         _ if args.hist.is_some() => "--hist ARG",
@@ -159,17 +132,16 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
         "--width has no effect on JSON and CSV"
     );
     anyhow::ensure!(
-        args.width.width.is_none() || !["--sort", "--folded"].contains(&kind),
-        "--width has no effect on {kind}, whose lines are those of perf and of other programs"
+        args.width.width.is_none() || kind != "--sort",
+        "--width has no effect on {kind}, whose lines are those of perf"
     );
     refuse_with(args, kind)?;
     let of_spans = ["--span", "--hist span:NAME", "--heatmap span:NAME"];
     let refuse = |given: bool, option: &str, with: &[&str]| {
-        let listed = with.iter().filter(|with| **with != "--folded");
         anyhow::ensure!(
             !given || with.contains(&kind),
             "{option} has no effect on {kind}: use it with {}",
-            listed.copied().collect::<Vec<_>>().join(", ")
+            with.join(", ")
         );
         Ok(())
     };
@@ -179,7 +151,7 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
     );
     let with_moments = ["--span", "--heatmap span:NAME", "--heatmap ARG"];
     refuse(args.tod, "--tod", &with_moments)?;
-    let is_of_stacks = args.call_graph.is_some() || args.folded;
+    let is_of_stacks = args.call_graph.is_some();
     let mut keys = args.sort.iter().chain(&args.by);
     anyhow::ensure!(
         !args.selection.inline.no_inline || is_of_stacks || keys.any(|key| has_functions(key)),
@@ -189,14 +161,10 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
     if is_of_stacks {
         refuse_with_stacks(args, kind)?;
     } else {
-        refuse(
-            args.stacks.is_some(),
-            "--stacks",
-            &["--call-graph", "--folded"],
-        )?;
+        refuse(args.stacks.is_some(), "--stacks", &["--call-graph"])?;
         refuse(!args.key.is_empty(), "--key", &of_spans)?;
         refuse(args.min.is_some(), "--min", &of_spans)?;
-        let values = ["--sort", "--call-graph", "--folded"];
+        let values = ["--sort", "--call-graph"];
         refuse(args.value.is_some(), "--value", &values)?;
     }
     let grouped = [
@@ -329,7 +297,7 @@ fn refuse_with_stacks(args: &ReportArgs, kind: &str) -> anyhow::Result<()> {
 /// Converts the options to the analysis to run.
 fn question(args: &ReportArgs) -> anyhow::Result<Question> {
     refuse(args)?;
-    Ok(if args.call_graph.is_some() || args.folded {
+    Ok(if args.call_graph.is_some() {
         Question::Stacks {
             weight: stack_weight(args)?,
             of: stack_kind(args.stacks),

@@ -63,13 +63,7 @@ fn run_command(lab: &Lab, command: &str, meanwhile: &dyn Fn()) -> String {
 fn run_example(lab: &Lab, Example { command, prints }: &Example, meanwhile: &dyn Fn()) {
     let printed = run_command(lab, command, meanwhile);
     let is_ours = command.starts_with("usdtrec ");
-    let silent = [
-        " record ",
-        " buildid-cache ",
-        " export ",
-        " archive ",
-        " --html ",
-    ];
+    let silent = [" record ", " buildid-cache ", " export ", " archive "];
     if !is_ours || silent.iter().any(|verb| command.contains(verb)) {
         return;
     }

@@ -1,4 +1,4 @@
-//! `--to folded` and `pprof`: stacks weigh what `report --folded` says.
+//! `--to folded` and `pprof`: stacks weigh the same in both, in a file and on standard output.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ fn folded(text: &str) -> Weights {
 }
 
 pub(super) fn of_report(nasty: &Nasty, options: &[&str]) -> Weights {
-    let report = ["report", "-i", "trace", "--folded"];
+    let report = ["export", "-i", "trace", "--to", "folded", "-o", "-"];
     let report = nasty.lab.usdtrec([&report[..], options].concat());
     folded(&report.success().stdout)
 }

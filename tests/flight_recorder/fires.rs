@@ -110,7 +110,15 @@ fn a_long_span_fires_and_a_short_one_does_not() {
     assert_eq!(fired["condition"], trigger);
     assert_eq!(fired["duration_ns"], end.time_ns - begin.time_ns);
     assert_eq!(fired["tid"], ticker.pid());
-    let words = ["report", "--html", "page.html", "-i", path_text(file)];
+    let words = [
+        "export",
+        "--to",
+        "html",
+        "-o",
+        "page.html",
+        "-i",
+        path_text(file),
+    ];
     lab.usdtrec(words).success();
     let page = std::fs::read_to_string(lab.file("page.html")).expect("a page");
     let on_page = format!("Trigger: {trigger}: ticker:tick..ticker:guarded took ");

@@ -127,7 +127,7 @@ fn names_in_stacks_are_of_the_process_s_files() {
         let recorder = Recorder::start(&lab, [&arguments[..], &events].concat());
         tell(&mut inside.ticker, "fire 3");
         recorder.stop();
-        let folded = lab.usdtrec(["report", "-i", "trace", "--folded"]);
+        let folded = lab.usdtrec(["export", "-i", "trace", "--to", "folded", "-o", "-"]);
         let folded = folded.success().stdout;
         assert!(folded.contains(";main;"), "{engine}: {folded}");
     }

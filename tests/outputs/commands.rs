@@ -44,7 +44,7 @@ pub(super) const QUESTIONS: &[&str] = &[
     "report -i traces/mixed.data --sort arg2:shape,tid --format json",
     "report -i traces/stock-7.2-regs-stack.data -g caller,0",
     "report -i traces/stock-7.2-regs-stack.data -g callee,5",
-    "report -i traces/stock-7.2-regs-stack.data --folded",
+    "export -i traces/stock-7.2-regs-stack.data --to folded --stacks native -o -",
     "report -i traces/stock-7.2-regs-stack.data --sort caller,stack --format csv",
     "script -i demo.data --reltime --format {time}:{event:>30}:{arg2:x}:{args}",
     "script -i demo.data --deltatime --format json --filter arg4>2.5",

@@ -71,7 +71,7 @@ const QUESTIONS: [&[&str]; 6] = [
     &["report", "--format", "json", "--sort", "stack"],
     &["script", "-F", FIELDS],
     &["report", "-g"],
-    &["report", "--folded"],
+    &["export", "--to", "folded", "-o", "-"],
     &["report", "--sort", "sym,caller"],
 ];
 
@@ -123,12 +123,12 @@ fn names_are_those_of_the_recording_host() {
     // The names come from the trace: without them there are none.
     record(&lab, &program, &["-g", "--no-symbols"]);
     let root = EmptyRoot::new(&lab, "stacks");
-    let there = root.usdtrec(&["report", "--folded"]);
+    let there = root.usdtrec(&["export", "--to", "folded", "-o", "-"]);
     assert!(
         !there.contains("middle") && there.contains("target"),
         "{there}"
     );
-    assert!(here(&lab, &["report", "--folded"]).contains("middle"));
+    assert!(here(&lab, &["export", "--to", "folded", "-o", "-"]).contains("middle"));
 }
 
 /// What is inlined, and lines, are in the trace, too.
@@ -167,8 +167,12 @@ fn inlined_frames_are_those_of_the_recording_host() {
     let [program, _] = inlined::programs(&lab);
     inlined::record(&lab, &program, &["-g", "--no-symbols"]);
     let root = EmptyRoot::new(&lab, "stacks");
-    assert!(!root.usdtrec(&["report", "--folded"]).contains("inlined)"));
-    assert!(here(&lab, &["report", "--folded"]).contains("inlined)"));
+    assert!(
+        !root
+            .usdtrec(&["export", "--to", "folded", "-o", "-"])
+            .contains("inlined)")
+    );
+    assert!(here(&lab, &["export", "--to", "folded", "-o", "-"]).contains("inlined)"));
 }
 
 #[test]
@@ -245,11 +249,11 @@ fn names_come_from_the_debug_link() {
             run(command).success();
         }
         record(&lab, &program, &["-g"]);
-        let folded = here(&lab, &["report", "--folded"]);
+        let folded = here(&lab, &["export", "--to", "folded", "-o", "-"]);
         assert!(folded.contains("middle"), "{options:?}: {folded}");
         fs::remove_file(&debug).expect("the debug file");
         record(&lab, &program, &["-g"]);
-        let folded = here(&lab, &["report", "--folded"]);
+        let folded = here(&lab, &["export", "--to", "folded", "-o", "-"]);
         assert!(!folded.contains("middle"), "{options:?}: {folded}");
     }
 }
@@ -284,7 +288,7 @@ fn names_come_from_the_file_within_a_program() {
     tool("strip", &[]);
     let folded = || {
         record(&lab, &program, &["--call-graph", "dwarf,8K"]);
-        here(&lab, &["report", "--folded"])
+        here(&lab, &["export", "--to", "folded", "-o", "-"])
     };
     let before = folded();
     assert!(

@@ -185,12 +185,12 @@ fn reports_have_inlined_frames_unless_it_is_said() {
         let words = [words, &["-i", "stacks"]].concat();
         lab.usdtrec(words).success().silent().stdout
     };
-    let folded = ask(&["report", "--folded"]);
+    let folded = ask(&["export", "--to", "folded", "-o", "-"]);
     assert!(
         folded.lines().any(|line| line.ends_with(inlined)),
         "{folded}"
     );
-    let folded = ask(&["report", "--folded", "--no-inline"]);
+    let folded = ask(&["export", "--to", "folded", "-o", "-", "--no-inline"]);
     assert!(folded.lines().any(|line| line.ends_with(outer)), "{folded}");
     let tree = ask(&["report", "-g"]);
     assert!(tree.contains("work::calls (inlined)"), "{tree}");

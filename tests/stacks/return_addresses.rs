@@ -39,7 +39,7 @@ fn are_looked_up_in_the_call() {
     ] {
         record_ours(&lab, &program, options, &[path(&program)]);
         check(&ours(&lab), &format!("{options:?}"));
-        let folded = ["report", "-i", "stacks", "--folded"];
+        let folded = ["export", "-i", "stacks", "--to", "folded", "-o", "-"];
         let folded = lab.usdtrec(folded).success().stdout;
         let calls = "main;outer;inner;leave;hit 1\n";
         assert!(folded.contains(calls), "{options:?}: {folded}");

@@ -19,7 +19,7 @@ use crate::span_report::request::SpanRequest;
 use crate::span_report::{facts as span_facts, spans};
 use crate::spans::pair::{Pair, filter_of_pairs};
 use crate::spans::walk::{SpanWalk, Spans};
-use crate::spans::with_samples::fold_with_spans;
+use crate::spans::with_samples::{SpansBeside, fold_with_spans};
 use crate::stacks::weigh::weigh;
 use crate::stacks::weighed::WeighedStacks;
 use crate::stats::bursts::Slices;
@@ -141,7 +141,8 @@ fn walk(samples: SelectedSamples<'_>, rows: &Rows, notices: &mut Notices) -> Sum
         notices.add_forgotten(found.forgotten);
         span_facts(walk, &found)
     };
-    let walked = fold_with_spans(session, filter, rows, Vec::new(), make, add, found);
+    let spans = SpansBeside::find(session, filter, rows);
+    let walked = fold_with_spans(session, filter, rows, spans, make, add, found);
     notices.add(walked.outcome);
     let summary = walked.states.into_iter().reduce(Summary::merge);
     SummaryCounts {

@@ -19,7 +19,6 @@ use crate::cmd::print::spans_or_all;
 use crate::progress;
 use crate::terminal::Usage;
 use crate::unfinished_folder::UnfinishedFolder;
-use crate::units::min_ns;
 
 /// Minimum bytes of a key.
 const MIN_KEY: usize = 16;
@@ -30,10 +29,11 @@ const RANDOM_KEY: u64 = 32;
 
 /// What is requested of a dataset.
 pub(super) fn options(args: &ExportArgs) -> anyhow::Result<DatasetOptions> {
+    let least = super::least(args)?;
     Ok(DatasetOptions {
-        spans: spans_or_all(&args.span, args.selection.which.span_least),
+        spans: spans_or_all(&args.span, least),
         key: args.key.clone(),
-        min: min_ns(args.min.as_ref())?.max(args.selection.which.span_least),
+        min: least,
         redaction: Redaction {
             drop: args.drop.clone(),
             hash: args.hash.clone(),

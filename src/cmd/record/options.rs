@@ -55,7 +55,6 @@ fn filter_of(text: &str) -> Result<Expr, Usage> {
 
 /// Converts the options of `record`, except for the target, which may be a command that is not started yet.
 pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
-    check_raw_samples(args)?;
     if is_pipe(args) {
         check_pipe(args)?;
     }
@@ -363,14 +362,6 @@ fn strings(args: &CaptureArgs) -> Result<Strings, Usage> {
 /// Whether the trace goes to standard output.
 pub(super) fn is_pipe(args: &RecordArgs) -> bool {
     args.output.as_os_str() == "-"
-}
-
-/// Refuses `-R` where it is not so.
-fn check_raw_samples(args: &RecordArgs) -> Result<(), Usage> {
-    Usage::ensure(
-        !args.raw_samples || !args.capture.engine.is_perf(),
-        "-R, --raw-samples: samples of perf engines have no arguments in their raw part; leave out --engine",
-    )
 }
 
 fn check_pipe(args: &RecordArgs) -> Result<(), Usage> {

@@ -38,24 +38,77 @@ use usdtrec_trace::time_span::TimeSpan;
 use crate::diff::comparison::Comparison;
 use crate::diff::recording::{ComparedRecording, RecordingQuestion};
 use crate::diff::sides::Sides;
+use crate::rows::span_question::SpanRowQuestion;
+use crate::spans::pair::Pair;
 
 /// In how many of the comparisons of like with like some figure is called beyond noise, at most.
 pub const FALSE_ALARMS: f64 = 0.01;
 
+/// Which spans are compared, besides probes and arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct CompareQuestion<'q> {
+    /// The spans; those that are found by the names of probes if none is named. Those that are shorter do not count.
+    pub spans: &'q SpanRowQuestion,
+    /// Keys of groups, as of [`SpanQuestion::by`](crate::question::SpanQuestion::by).
+    pub by: &'q [String],
+}
+
+impl CompareQuestion<'_> {
+    /// Keys by which begins and ends of these pairs are matched.
+    fn key(&self, pairs: &[Pair]) -> &[String] {
+        match pairs.is_empty() {
+            true => &[],
+            false => &self.spans.key,
+        }
+    }
+
+    /// The pairs of a recording.
+    fn pairs(
+        &self,
+        session: &TraceSession,
+        filter: &SampleFilter,
+    ) -> Result<Vec<Pair>, ReportError> {
+        let of = |event: usize| filter.event(event);
+        match self.spans.spans.is_empty() {
+            true => Ok(Pair::find(session, of)),
+            false => self.spans.pairs(session, of),
+        }
+    }
+}
+
 /// Compares the selected samples of two recordings; spans are grouped by keys, besides all together.
 ///
 /// # Errors
-/// [`ReportError::Question`] if neither has an event or argument that is requested, if times are requested (not parts of each
-/// recording), or if one has no key to group by.
+/// [`ReportError::Question`] if neither has an event, argument or span that is requested, if times are requested (not parts of each
+/// recording), or if one has no key to match or group by.
 pub fn compare(
     sessions: Sides<&TraceSession>,
     selection: &EventSelection,
-    by: &[String],
+    question: CompareQuestion<'_>,
 ) -> Result<Comparison, ReportError> {
     let Sides { a, b } = sessions;
-    let [of_a, of_b] = filters([a, b], selection)?;
-    let recording = |session: &TraceSession, asked| {
-        ComparedRecording::new(session, asked, by).map_err(|error| match error {
+    let [mut of_a, mut of_b] = filters([a, b], selection)?;
+    let found = [(a, &of_a), (b, &of_b)];
+    let found = found.map(|(session, of)| question.pairs(session, &of.filter));
+    if let [Err(error), Err(ReportError::Question(_))] = found {
+        return Err(error);
+    }
+    let [of_a_pairs, of_b_pairs] = found.map(no_pairs);
+    (of_a.pairs, of_b.pairs) = (of_a_pairs?, of_b_pairs?);
+    let is_lacking = |one: &RecordingQuestion, other: &RecordingQuestion| {
+        one.pairs.is_empty() && !other.pairs.is_empty()
+    };
+    let lacking = Sides {
+        a: is_lacking(&of_a, &of_b),
+        b: is_lacking(&of_b, &of_a),
+    };
+    let recording = |session: &TraceSession, asked, is_lacking: bool| {
+        let question = CompareQuestion {
+            // Groups of the spans that the other one has alone.
+            by: if is_lacking { &[] } else { question.by },
+            ..question
+        };
+        ComparedRecording::new(session, asked, question).map_err(|error| match error {
             ReportError::Question(error) => ReportError::QuestionOfOne {
                 path: session.path().to_owned(),
                 error,
@@ -63,8 +116,19 @@ pub fn compare(
             error => error,
         })
     };
-    let (a, b) = (recording(a, of_a)?, recording(b, of_b)?);
+    let (a, b) = (
+        recording(a, of_a, lacking.a)?,
+        recording(b, of_b, lacking.b)?,
+    );
     Ok(Comparison::new(a, b, FALSE_ALARMS))
+}
+
+/// The pairs of a recording; none if it does not have the spans that are named.
+fn no_pairs(found: Result<Vec<Pair>, ReportError>) -> Result<Vec<Pair>, ReportError> {
+    match found {
+        Err(ReportError::Question(_)) => Ok(Vec::new()),
+        found => found,
+    }
 }
 
 /// What each recording is asked, and why it has nothing of it, if so: that is an error only if neither has.
@@ -112,12 +176,14 @@ fn or_nothing(
         Ok(filter) => Ok(RecordingQuestion {
             filter,
             lacking: None,
+            pairs: Vec::new(),
         }),
         Err(ReportError::Question(reason)) => {
             let all = SampleFilter::new(&EventSelection::default(), session)?;
             Ok(RecordingQuestion {
                 filter: all.relaxed(|_| false),
                 lacking: Some(reason),
+                pairs: Vec::new(),
             })
         }
         Err(error) => Err(error),

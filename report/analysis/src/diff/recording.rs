@@ -14,6 +14,7 @@ use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::resolver::Resolver;
 
+use crate::diff::CompareQuestion;
 use crate::diff::counts::{ArgumentCounts, ProbeCounts, RecordingCounts};
 use crate::diff::frequent_texts::{ComparedSamples, recount};
 use crate::diff::quantiles::Ranked;
@@ -22,9 +23,13 @@ use crate::diff::span_groups::GroupKey;
 use crate::diff::texts::SlicedTexts;
 use crate::losses::Losses;
 use crate::origin::Origin;
+use crate::span_report::group_keys;
+use crate::spans::asked_keys::asked_keys;
 use crate::spans::durations::{MAX_SPAN_GROUPS, PairStats};
+use crate::spans::options::GroupBy;
+use crate::spans::pair::Pair;
 use crate::spans::walk::SpanWalk;
-use crate::spans::with_samples::fold_with_spans;
+use crate::spans::with_samples::{SpansBeside, fold_with_spans};
 use crate::stats::distribution::Distribution;
 use crate::stats::keys::key::Key;
 use crate::stats::number::Integer;
@@ -36,6 +41,8 @@ pub(crate) struct RecordingQuestion {
     pub(crate) filter: SampleFilter,
     /// Why it has nothing of that, if so.
     pub(crate) lacking: Option<QuestionError>,
+    /// The pairs of probes that begin and end the spans.
+    pub(crate) pairs: Vec<Pair>,
 }
 
 /// A recording.
@@ -48,7 +55,7 @@ pub struct ComparedRecording {
     pub(crate) timeline: Timeline,
     /// Its probes that are requested, by perf's event name.
     pub probes: BTreeMap<String, ProbeSide>,
-    /// The spans that are found by the names of probes, by name.
+    /// The spans that are requested, by name.
     pub(crate) spans: BTreeMap<String, SpanSide>,
     /// Events that it lost.
     pub losses: Losses,
@@ -90,22 +97,32 @@ impl ComparedRecording {
     /// Reads a recording once.
     ///
     /// # Errors
-    /// [`ReportError::Question`] if it has no key that spans are to be grouped by, or too many groups.
+    /// [`ReportError::Question`] if it has no key that spans are to be matched or grouped by, or too many groups.
     pub(crate) fn new(
         session: &TraceSession,
         asked: RecordingQuestion,
-        by: &[String],
+        question: CompareQuestion<'_>,
     ) -> Result<Self, ReportError> {
-        let RecordingQuestion { filter, lacking } = asked;
+        let RecordingQuestion {
+            filter,
+            lacking,
+            pairs,
+        } = asked;
         let rows = Rows::new(session, |event| filter.event(event));
         let timeline = Timeline::divided(session, &filter, SLICES);
-        let mut keys = vec![Key::Interval(timeline)];
-        for name in by.iter().filter(|_| lacking.is_none()) {
-            keys.push(Key::parse(name, session, &rows)?);
+        let mut by = vec![GroupBy::of_begin(Key::Interval(timeline))];
+        for name in question.by.iter().filter(|_| lacking.is_none()) {
+            by.push(group_keys::by(name, session, &rows, &pairs)?);
         }
+        let spans = SpansBeside {
+            keys: asked_keys(question.key(&pairs), &pairs, session, &rows)?,
+            by,
+            min: question.spans.least,
+            pairs,
+        };
         let mut notices = Notices::new(session);
         notices.set_paused(session, &filter);
-        let (sums, spans) = walk(session, &filter, &rows, keys, &mut notices)?;
+        let (sums, spans) = walk(session, &filter, &rows, timeline, spans, &mut notices)?;
         let losses = Losses::new(session, &rows);
         let probes = rows.rows.into_iter().zip(sums.rows).zip(&losses.rows);
         let probes = probes
@@ -140,17 +157,15 @@ impl ComparedRecording {
 
 type Spans = BTreeMap<String, SpanSide>;
 
-/// Sums up all samples, and matches the spans that are found by the names of probes. They are grouped by keys, the first of which is the slice.
+/// Sums up all samples, and matches spans. They are grouped by keys, the first of which is the slice.
 fn walk(
     session: &TraceSession,
     filter: &SampleFilter,
     rows: &Rows,
-    keys: Vec<Key>,
+    timeline: Timeline,
+    spans: SpansBeside,
     notices: &mut Notices,
 ) -> Result<(RecordingCounts, Spans), ReportError> {
-    let Some(&Key::Interval(timeline)) = keys.first() else {
-        return Ok((RecordingCounts::new(rows), Spans::new()));
-    };
     let make = || RecordingCounts::new(rows);
     let add =
         |sums: &mut RecordingCounts, resolver: &mut Resolver<'_>, target, sample: &Sample<'_>| {
@@ -163,7 +178,7 @@ fn walk(
         let named = named.map(|(pair, sums)| Ok((pair.name.clone(), SpanSide::new(walk, sums)?)));
         named.collect::<Result<Spans, ReportError>>()
     };
-    let walked = fold_with_spans(session, filter, rows, keys, make, add, found);
+    let walked = fold_with_spans(session, filter, rows, spans, make, add, found);
     let spans = walked.spans.transpose()?.unwrap_or_default();
     notices.add(walked.outcome);
     let sums = walked.states.into_iter().reduce(RecordingCounts::merge);

@@ -39,6 +39,8 @@ pub struct OverviewQuestion<'a> {
     pub spans: &'a [String],
     /// Keys by which begins and ends are matched; empty: what is known of them.
     pub key: &'a [String],
+    /// Shorter ones do not count, ns.
+    pub min: u64,
 }
 
 /// All answers of a page.
@@ -105,7 +107,7 @@ pub fn overview(
         if question.spans.is_empty() {
             overview.add_numbers(samples)?;
         }
-        overview.add_stacks(session, selection, question.key);
+        overview.add_stacks(session, selection, question);
     }
     Ok(overview)
 }
@@ -159,7 +161,7 @@ impl Overview {
                 by: groups_of(&self.summary, &starts).into_iter().collect(),
                 name,
             };
-            match self.span(session, selection, &shown, question.key) {
+            match self.span(session, selection, &shown, question) {
                 Ok(found) => self.spans.push(found),
                 // The filter may have names that this one does not have.
                 Err(ReportError::Question(_)) if question.spans.is_empty() => {
@@ -196,12 +198,13 @@ impl Overview {
         session: &TraceSession,
         selection: &EventSelection,
         shown: &SpanToShow,
-        key: &[String],
+        asked: OverviewQuestion<'_>,
     ) -> Result<SpanOverview, ReportError> {
         let mut question = SpanQuestion {
             span: shown.name.clone(),
-            key: key.to_vec(),
+            key: asked.key.to_vec(),
             by: shown.by.clone(),
+            min: asked.min,
             top: Some(TOP),
             ..SpanQuestion::default()
         };
@@ -238,14 +241,20 @@ impl Overview {
     }
 
     /// Weighs the stacks, if there are any.
-    fn add_stacks(&mut self, session: &TraceSession, selection: &EventSelection, key: &[String]) {
+    fn add_stacks(
+        &mut self,
+        session: &TraceSession,
+        selection: &EventSelection,
+        asked: OverviewQuestion<'_>,
+    ) {
         let mut weights = vec![StackWeight::Hits];
         let spans = self.spans.iter().flat_map(|found| &found.report.spans);
         let longest = spans.max_by_key(|span| span.durations.total());
         weights.extend(longest.map(|span| {
             StackWeight::Spans(SpanQuestion {
                 span: span.name.clone(),
-                key: key.to_vec(),
+                key: asked.key.to_vec(),
+                min: asked.min,
                 ..SpanQuestion::default()
             })
         }));

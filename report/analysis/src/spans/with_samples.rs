@@ -1,4 +1,4 @@
-//! The spans that are found by the names of probes, besides another question about all samples.
+//! Spans besides another question about all samples.
 
 use usdtrec_format::perf::Sample;
 use usdtrec_trace::events::fold::{Folded, fold};
@@ -9,34 +9,63 @@ use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::Resolver;
 
+use crate::spans::key::SpanKey;
 use crate::spans::options::{GroupBy, SpanOptions};
 use crate::spans::own_keys::own_keys;
 use crate::spans::pair::Pair;
 use crate::spans::walk::{SpanWalk, Spans};
 use crate::stats::keys::dictionary::Dictionary;
-use crate::stats::keys::key::Key;
+
+/// The spans that are matched besides.
+#[derive(Debug, Default)]
+pub(crate) struct SpansBeside {
+    pub(crate) pairs: Vec<Pair>,
+    /// The key of each pair.
+    pub(crate) keys: Vec<SpanKey>,
+    /// The keys that spans are grouped by.
+    pub(crate) by: Vec<GroupBy>,
+    /// Shorter ones do not count, ns.
+    pub(crate) min: u64,
+}
+
+impl SpansBeside {
+    /// All spans that are found by the names of probes.
+    pub(crate) fn find(session: &TraceSession, filter: &SampleFilter, rows: &Rows) -> Self {
+        let pairs = Pair::find(session, |event| filter.event(event));
+        Self {
+            keys: own_keys(&pairs, session, rows),
+            pairs,
+            ..Self::default()
+        }
+    }
+}
 
 /// What a walk over all samples gives, with the spans beside it.
 pub(crate) struct Beside<S, A> {
-    /// `None` where no spans are found by the names of probes.
+    /// `None` where there are no pairs.
     pub(crate) spans: Option<S>,
     /// The states that samples were added to.
     pub(crate) states: Vec<A>,
     pub(crate) outcome: ReadOutcome,
 }
 
-/// Adds every sample that is selected to one of several states, as [`fold`] does, and matches the spans that are found by the names of probes,
-/// grouped by keys of their begins. `found` gets the spans; without any, the samples need no order.
+/// Adds every sample that is selected to one of several states, as [`fold`] does, and matches spans. `found` gets the spans; without pairs, the
+/// samples need no order.
 pub(crate) fn fold_with_spans<A: Send, S>(
     session: &TraceSession,
     filter: &SampleFilter,
     rows: &Rows,
-    by: Vec<Key>,
+    spans: SpansBeside,
     make: impl Fn() -> A + Sync,
     add: impl Fn(&mut A, &mut Resolver<'_>, SampleTarget, &Sample<'_>) + Sync,
     found: impl FnOnce(&SpanWalk<'_>, Spans) -> S,
 ) -> Beside<S, A> {
-    let pairs = Pair::find(session, |event| filter.event(event));
+    let SpansBeside {
+        pairs,
+        keys,
+        by,
+        min,
+    } = spans;
     if pairs.is_empty() {
         let Folded { states, outcome } = fold(session, filter, make, add);
         return Beside {
@@ -46,10 +75,11 @@ pub(crate) fn fold_with_spans<A: Send, S>(
         };
     }
     let options = SpanOptions {
-        keys: own_keys(&pairs, session, rows),
+        keys,
         // What is grouped by intervals of time is asked for durations alone.
         covers: by.is_empty(),
-        by: by.into_iter().map(GroupBy::of_begin).collect(),
+        by,
+        min,
         ..SpanOptions::default()
     };
     let walk = SpanWalk {

@@ -1,4 +1,4 @@
-//! `report -g`, `report --folded`, `flame`: hits, values or times by stack.
+//! `report -g`, `export --to folded`, `flame`: hits, values or times by stack.
 
 pub mod call_facts;
 pub mod compare;

@@ -38,9 +38,12 @@ pub(crate) fn write(
     let question = OverviewQuestion {
         spans: &options.spans,
         key: &options.key,
+        min: options.min,
     };
     let overview = overview(session, selection, question)?;
-    let page = page::page(&overview, !options.spans.is_empty());
+    // The spans of the summary are those of all durations.
+    let are_chosen = !options.spans.is_empty() || options.min > 0;
+    let page = page::page(&overview, are_chosen);
     out.write_all(page.into_string().as_bytes())?;
     out.flush()?;
     Ok(overview.notices)

@@ -4,6 +4,7 @@ use usdtrec_analysis::overview::Overview;
 use usdtrec_view::columns::shortened;
 use usdtrec_view::head;
 use usdtrec_view::hints::HintWords;
+use usdtrec_view::numbers::duration;
 use usdtrec_view::report::losses;
 use usdtrec_view::report::unusual::{self, UnusualClock};
 use usdtrec_view::sentences::Sentences;
@@ -26,17 +27,21 @@ const POLICY: &str = "default-src 'none'; \
 /// The name in the page's last line.
 const PROGRAM: &str = "usdtrec";
 
-/// The page. With `are_named`, its spans are those that the question names.
-pub(crate) fn page(overview: &Overview, are_named: bool) -> Markup {
+/// The page. With `are_chosen`, its spans are those in detail, which the question names or bounds.
+pub(crate) fn page(overview: &Overview, are_chosen: bool) -> Markup {
     let mut out = Markup::default();
     let facts = &overview.summary;
     put_start(&facts.origin.file, &mut out);
     put_header(overview, &mut out);
-    let spans = spans::facts(overview, are_named);
+    let spans = spans::facts(overview, are_chosen);
     put_links(overview, !spans.is_empty(), &mut out);
     out.tag("<main>\n");
     if !spans.is_empty() {
         out.tag("<section id=\"spans\"><h2>Spans</h2>\n");
+        let least = overview.spans.first().map_or(0, |found| found.report.min);
+        let least =
+            (least > 0).then(|| format!("only spans of {} or more", duration(least as f64)));
+        put_notes("note", least, &mut out);
         spans::put_table(&spans, HintWords::default(), &mut out);
         out.tag("</section>\n");
     }

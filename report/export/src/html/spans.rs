@@ -26,10 +26,10 @@ pub(crate) const MAX_DETAILS: usize = 6;
 /// Maximum length of the name of a span, characters.
 const MAX_NAME_CHARACTERS: usize = 200;
 
-/// The spans of a page: those that are named, or all of the summary.
-pub(crate) fn facts(overview: &Overview, are_named: bool) -> Vec<&SpanFacts> {
+/// The spans of a page: those in detail, which are named or have a least duration, or all of the summary.
+pub(crate) fn facts(overview: &Overview, are_chosen: bool) -> Vec<&SpanFacts> {
     let reports = overview.spans.iter();
-    match are_named {
+    match are_chosen {
         true => seen(reports.flat_map(|found| &found.report.spans)),
         false => seen(overview.summary.spans.iter()),
     }

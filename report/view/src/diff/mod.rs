@@ -9,8 +9,8 @@ pub(crate) mod text;
 
 use std::io::Write;
 
-use usdtrec_analysis::diff::compare;
 use usdtrec_analysis::diff::sides::Sides;
+use usdtrec_analysis::diff::{CompareQuestion, compare};
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::notices::Notices;
 use usdtrec_trace::events::selection::EventSelection;
@@ -24,7 +24,7 @@ pub use crate::diff::options::DiffOptions;
 /// with B.
 ///
 /// # Errors
-/// [`ReportError::Question`] if neither has an event or argument that is requested, if times are requested (not parts of each
+/// [`ReportError::Question`] if neither has an event, argument or span that is requested, if times are requested (not parts of each
 /// recording), or if one has no key to group by, [`ReportError::Write`] if `out` fails.
 pub fn print(
     a: &TraceSession,
@@ -33,7 +33,11 @@ pub fn print(
     options: &DiffOptions,
     out: &mut dyn Write,
 ) -> Result<[Notices; 2], ReportError> {
-    let comparison = compare(Sides { a, b }, selection, &options.by)?;
+    let question = CompareQuestion {
+        spans: &options.spans,
+        by: &options.by,
+    };
+    let comparison = compare(Sides { a, b }, selection, question)?;
     let text = match options.format {
         Format::Text => text::render(&comparison, options),
         Format::Json => data::json(&comparison, options),

@@ -1,11 +1,15 @@
 //! How two recordings are compared.
 
+use usdtrec_analysis::rows::span_question::SpanRowQuestion;
+
 use crate::format::Format;
 use crate::hints::HintWords;
 
 /// Options of a comparison of two recordings.
 #[derive(Clone, Debug)]
 pub struct DiffOptions {
+    /// The spans that are compared; those that are found by the names of probes if none is named. Those that are shorter do not count.
+    pub spans: SpanRowQuestion,
     /// Keys by which spans are also grouped, as of [`SpanQuestion::by`](usdtrec_analysis::question::SpanQuestion::by).
     pub by: Vec<String>,
     /// Smaller changes are not shown, in percent of A's figure.
@@ -32,6 +36,7 @@ impl DiffOptions {
 impl Default for DiffOptions {
     fn default() -> Self {
         Self {
+            spans: SpanRowQuestion::default(),
             by: Vec::new(),
             min: Self::MIN,
             all: false,
