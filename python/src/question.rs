@@ -73,7 +73,7 @@ impl Asked {
 pub(crate) struct AskedReport {
     sort: Vec<String>,
     value: Option<String>,
-    span: Option<String>,
+    span: Vec<String>,
     key: Vec<String>,
     by: Vec<String>,
     min_ns: u64,
@@ -86,9 +86,9 @@ impl AskedReport {
         let order: Option<Result<GroupOrder, _>> = self.order.map(|order| order.parse());
         let order = order.transpose().map(Option::unwrap_or_default);
         let order = order.map_err(|error| Error::new_err(error.to_string()))?;
-        if let Some(span) = self.span {
+        if !self.span.is_empty() {
             return Ok(question::Question::Spans(SpanQuestion {
-                span,
+                spans: self.span,
                 key: self.key,
                 by: self.by,
                 min: self.min_ns,

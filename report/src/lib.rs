@@ -19,7 +19,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let session = TraceSession::open(Path::new("../testdata/demo.data"), &Sources::default())?;
 //! let question = Question::Spans(SpanQuestion {
-//!     span: "request".to_owned(),
+//!     spans: vec!["request".to_owned()],
 //!     by: vec!["request__done.arg2".to_owned()],
 //!     ..SpanQuestion::default()
 //! });

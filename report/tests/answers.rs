@@ -42,7 +42,7 @@ fn lines(answer: &Answer) -> Vec<Value> {
 
 fn spans(by: &[&str]) -> SpanQuestion {
     SpanQuestion {
-        span: "request".to_owned(),
+        spans: vec!["request".to_owned()],
         by: by.iter().map(|&key| key.to_owned()).collect(),
         top: Some(2),
         ..SpanQuestion::default()

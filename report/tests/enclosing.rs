@@ -206,7 +206,7 @@ fn the_answer_does_not_depend_on_the_number_of_threads() {
             order: GroupOrder::default(),
         },
         Question::Spans(SpanQuestion {
-            span: "inner..inner".to_owned(),
+            spans: vec!["inner..inner".to_owned()],
             by: by(&["request.arg1"]),
             ..SpanQuestion::default()
         }),
@@ -390,7 +390,7 @@ fn questions_have_the_arguments_as_others() {
     let expected = expected.map(|(name, count)| (name.to_owned(), count));
     assert_eq!(counts, HashMap::from(expected));
     let spans = answer(&Question::Spans(SpanQuestion {
-        span: "inner..done".to_owned(),
+        spans: vec!["inner..done".to_owned()],
         by: vec!["request.arg1".to_owned()],
         ..SpanQuestion::default()
     }));

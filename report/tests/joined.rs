@@ -148,7 +148,7 @@ fn questions() -> Vec<Question> {
     };
     let spans = |by: &[&str]| {
         Question::Spans(SpanQuestion {
-            span: "request..done".to_owned(),
+            spans: vec!["request..done".to_owned()],
             key: vec!["tid".to_owned()],
             by: by.iter().map(|&key| key.to_owned()).collect(),
             ..SpanQuestion::default()

@@ -35,7 +35,7 @@ fn recorded(hits: &[At], flush: usize) -> Recorded {
 fn question(key: &[&str], by: &[&str]) -> SpanQuestion {
     let texts = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     SpanQuestion {
-        span: "request".to_owned(),
+        spans: vec!["request".to_owned()],
         key: texts(key),
         by: texts(by),
         ..SpanQuestion::default()

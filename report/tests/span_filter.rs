@@ -77,7 +77,7 @@ fn whose_argument_is_meant_is_said() {
     }
     let recorded = recording.finish();
     let by = |keys: &[&str]| SpanQuestion {
-        span: "request..done".to_owned(),
+        spans: vec!["request..done".to_owned()],
         by: keys.iter().map(|&key| key.to_owned()).collect(),
         ..SpanQuestion::default()
     };
@@ -104,7 +104,7 @@ fn whose_argument_is_meant_is_said() {
 
 fn ask(recorded: &Recorded, filter: Option<&str>, by: &[&str]) -> Result<Value, ReportError> {
     let question = Question::Spans(SpanQuestion {
-        span: "request..done".to_owned(),
+        spans: vec!["request..done".to_owned()],
         by: by.iter().map(|&key| key.to_owned()).collect(),
         ..SpanQuestion::default()
     });

@@ -45,7 +45,7 @@ fn hit(tid: i32, time: u64, begins: bool, function: u64) -> Hit {
 
 fn by_function(name: &str) -> SpanQuestion {
     SpanQuestion {
-        span: "request..done".to_owned(),
+        spans: vec!["request..done".to_owned()],
         by: vec![name.to_owned()],
         top: Some(10),
         ..SpanQuestion::default()
@@ -550,7 +550,7 @@ fn ends_on_other_threads_are_matched_by_an_argument_which_is_said() {
         }
         let recorded = recording.finish();
         let question = Question::Spans(SpanQuestion {
-            span: "request..done".to_owned(),
+            spans: vec!["request..done".to_owned()],
             ..SpanQuestion::default()
         });
         recorded.answer(1, question, Format::Text)

@@ -12,7 +12,7 @@ use usdtrec_testing::test;
 
 fn question(span: &str) -> SpanQuestion {
     SpanQuestion {
-        span: span.to_owned(),
+        spans: vec![span.to_owned()],
         top: Some(10),
         ..SpanQuestion::default()
     }

@@ -26,9 +26,9 @@ pub(crate) struct FlameArgs {
     /// Weigh stacks by the sum of this argument instead of their hits
     #[arg(long, value_name = "ARG", conflicts_with = "span")]
     pub(crate) value: Option<String>,
-    /// Weigh stacks by the time in the spans that begin there, without the spans within them: START..DONE, or the name of a span, with globs
+    /// Weigh stacks by the time in the spans that begin there, without the spans within them: START..DONE, or the name of a span, with globs (may be repeated)
     #[arg(long, value_name = "START..DONE|NAME")]
-    pub(crate) span: Option<String>,
+    pub(crate) span: Vec<String>,
     /// With --span, keys by which begin and end are matched (comma list), as of report
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) key: Vec<String>,

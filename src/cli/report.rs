@@ -87,11 +87,11 @@ pub(crate) struct ReportArgs {
     /// --call-graph, weigh stacks by its sum
     #[arg(long, value_name = "ARG")]
     pub(crate) value: Option<String>,
-    /// Show durations from one probe to another: START..DONE, or the name of a span, with globs
+    /// Show durations from one probe to another: START..DONE, or the name of a span, with globs (may be repeated)
     ///
     /// Spans are found by the names of probes: query__start and query__done make the span query; so do entry and return, begin and end.
     #[arg(long, value_name = "START..DONE|NAME", conflicts_with = "sort")]
-    pub(crate) span: Option<String>,
+    pub(crate) span: Vec<String>,
     /// With --span, keys by which begin and end are matched (comma list): tid, pid, or arguments that both have (tid,funcname)
     ///
     /// Default: tid, and the texts and ids that both probes have under the same name; for some known spans, one argument. The report shows the keys in use.
@@ -185,10 +185,10 @@ impl ReportArgs {
             || self.heatmap.is_some()
             || self.rate.is_some()
             || self.value.is_some();
-        if is_slow && self.span.is_none() && !is_about_others {
-            self.span = Some(ALL_SPANS.to_owned());
+        if is_slow && self.span.is_empty() && !is_about_others {
+            self.span.push(ALL_SPANS.to_owned());
         }
-        let is_about_events = self.span.is_none()
+        let is_about_events = self.span.is_empty()
             && self.hist.is_none()
             && self.heatmap.is_none()
             && self.rate.is_none()

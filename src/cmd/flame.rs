@@ -24,7 +24,7 @@ pub(crate) fn run(args: &FlameArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
     let least = min_ns(args.min.as_ref())?.max(args.selection.which.span_least);
     let refused = "--key has no effect without --span: it says how spans are matched";
     Usage::ensure(
-        args.key.is_empty() || (args.span.is_some() || least > 0) && args.diff.is_empty(),
+        args.key.is_empty() || (!args.span.is_empty() || least > 0) && args.diff.is_empty(),
         refused,
     )?;
     Usage::ensure(
@@ -104,10 +104,10 @@ fn format(path: &Path) -> anyhow::Result<FlameFormat> {
 
 /// Converts the options that say what stacks weigh. `least` is the duration of the shortest spans, ns.
 fn weight(args: &FlameArgs, least: u64) -> StackWeight {
-    let named: Vec<String> = args.span.clone().into_iter().collect();
-    if let Some(span) = print::spans_or_all(&named, least).pop() {
+    let spans = print::spans_or_all(&args.span, least);
+    if !spans.is_empty() {
         return StackWeight::Spans(SpanQuestion {
-            span,
+            spans,
             key: args.key.clone(),
             min: least,
             ..SpanQuestion::default()

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let mut out = selection::paged_output(args.pager)?;
     let are_spans = match kind(args) {
         "the plain report" => true,
-        kind => args.span.is_some() || kind.ends_with("span:NAME"),
+        kind => !args.span.is_empty() || kind.ends_with("span:NAME"),
     };
     let extent = Extent::for_spans(are_spans);
     let session = selection::open(&args.selection, extent, buildid_dir)?;
@@ -98,7 +98,7 @@ fn kind(args: &ReportArgs) -> &'static str {
     };
     match args {
         _ if args.call_graph.is_some() => "--call-graph",
-        _ if args.span.is_some() => "--span",
+        _ if !args.span.is_empty() => "--span",
         _ if is_span(&args.hist) => "--hist span:NAME",
         _ if args.hist.is_some() => "--hist ARG",
         _ if is_span(&args.heatmap) => "--heatmap span:NAME",
@@ -121,7 +121,7 @@ pub(super) fn plain_numbers(human: bool, format: OutputFormat) -> anyhow::Result
 /// Refuses options that would have no effect.
 fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
     let kind = kind(args);
-    let shows_spans = args.span.is_some() || kind.ends_with("span:NAME");
+    let shows_spans = !args.span.is_empty() || kind.ends_with("span:NAME");
     anyhow::ensure!(
         shows_spans || args.selection.which.span_least == 0,
         "--filter: span > TIME has no effect on {kind} without --span"
@@ -283,12 +283,12 @@ fn refuse_with_stacks(args: &ReportArgs, kind: &str) -> anyhow::Result<()> {
         "--human has no effect on {kind}, where weights are plain numbers, and times have units"
     );
     anyhow::ensure!(
-        args.value.is_none() || args.span.is_none(),
+        args.value.is_none() || args.span.is_empty(),
         "--value and --span both say what stacks weigh: use only one of them"
     );
     let of_spans = !args.key.is_empty() || args.min.is_some();
     anyhow::ensure!(
-        args.span.is_some() || !of_spans,
+        !args.span.is_empty() || !of_spans,
         "--key and --min have no effect on {kind} without --span"
     );
     Ok(())
@@ -302,8 +302,8 @@ fn question(args: &ReportArgs) -> anyhow::Result<Question> {
             weight: stack_weight(args)?,
             of: stack_kind(args.stacks),
         }
-    } else if let Some(span) = &args.span {
-        Question::Spans(spans(args, span)?)
+    } else if !args.span.is_empty() {
+        Question::Spans(spans(args, &args.span)?)
     } else if let Some(name) = &args.hist {
         Question::Histogram {
             of: subject(args, name)?,
@@ -330,25 +330,25 @@ fn question(args: &ReportArgs) -> anyhow::Result<Question> {
 
 /// Converts the options that say what stacks weigh.
 fn stack_weight(args: &ReportArgs) -> anyhow::Result<StackWeight> {
-    Ok(match (&args.span, &args.value) {
-        (Some(span), _) => StackWeight::Spans(spans(args, span)?),
-        (None, Some(value)) => StackWeight::Sum(value.clone()),
-        (None, None) => StackWeight::Hits,
+    Ok(match (&*args.span, &args.value) {
+        ([], Some(value)) => StackWeight::Sum(value.clone()),
+        ([], None) => StackWeight::Hits,
+        (named, _) => StackWeight::Spans(spans(args, named)?),
     })
 }
 
 /// Converts the value of `--hist` or `--heatmap`.
 fn subject(args: &ReportArgs, name: &str) -> anyhow::Result<Subject> {
     Ok(match name.strip_prefix("span:") {
-        Some(span) => Subject::Span(spans(args, span)?),
+        Some(span) => Subject::Span(spans(args, &[span.to_owned()])?),
         None => Subject::Argument(name.to_owned()),
     })
 }
 
 /// Converts the span options.
-fn spans(args: &ReportArgs, span: &str) -> anyhow::Result<SpanQuestion> {
+fn spans(args: &ReportArgs, named: &[String]) -> anyhow::Result<SpanQuestion> {
     Ok(SpanQuestion {
-        span: span.to_owned(),
+        spans: named.to_vec(),
         key: args.key.clone(),
         by: args.by.clone(),
         min: min_ns(args.min.as_ref())?.max(args.selection.which.span_least),

@@ -184,7 +184,7 @@ class Trace:
         *events: str,
         sort: str | Iterable[str] | None = None,
         value: str | None = None,
-        span: str | None = None,
+        span: str | Iterable[str] | None = None,
         key: str | Iterable[str] | None = None,
         by: str | Iterable[str] | None = None,
         min_ns: int = 0,
@@ -203,7 +203,7 @@ class Trace:
 
         :param sort: what events are counted by, as that of ``--sort``: ``"comm"``, ``"query:shape"``.
         :param value: an argument whose numbers are summed up in each group of ``sort``.
-        :param span: name of a kind of spans, or ``START..DONE``, as that of ``--span``.
+        :param span: names of spans with globs, or ``START..DONE``, as those of ``--span``.
         :param key: what begin and end have in common, as that of ``--key``.
         :param by: what spans are grouped by, as that of ``--by``; without ``span`` it is ``sort``.
         :param min_ns: shorter spans do not count.
@@ -234,7 +234,7 @@ class Trace:
         asked = {
             "sort": _list(sort),
             "value": value,
-            "span": span,
+            "span": _list(span),
             "key": _list(key),
             "by": _list(by),
             "min_ns": min_ns,

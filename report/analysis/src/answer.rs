@@ -13,11 +13,12 @@ use crate::heatmap::{HeatMaps, heat_maps};
 use crate::histogram::{Histograms, histograms};
 use crate::question::{Question, SpanQuestion};
 use crate::rate::{Rates, rates};
+use crate::rows::span_question::asked_pairs;
 use crate::samples::SelectedSamples;
 use crate::span_report::facts::{SpanFacts, SpanReport};
 use crate::span_report::request::SpanRequest;
 use crate::span_report::{facts as span_facts, spans};
-use crate::spans::pair::{Pair, filter_of_pairs};
+use crate::spans::pair::filter_of_pairs;
 use crate::spans::walk::{SpanWalk, Spans};
 use crate::spans::with_samples::{SpansBeside, fold_with_spans};
 use crate::stacks::weigh::weigh;
@@ -116,7 +117,7 @@ pub(crate) fn filter_of_spans(
     selection: &EventSelection,
     question: &SpanQuestion,
 ) -> Result<SampleFilter, ReportError> {
-    let pairs = Pair::asked(&question.span, session)?;
+    let pairs = asked_pairs(&question.spans, session, |_| true)?;
     filter_of_pairs(&pairs, selection, session)
 }
 

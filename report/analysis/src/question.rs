@@ -142,8 +142,8 @@ pub enum Scale {
 /// A question about spans.
 #[derive(Clone, Debug, Default)]
 pub struct SpanQuestion {
-    /// `START..DONE`, or the name of a span that is found by the names of its probes.
-    pub span: String,
+    /// `START..DONE`, or names of spans that are found by the names of their probes, with globs.
+    pub spans: Vec<String>,
     /// What beginning and end have in common, and nothing else must: `tid`, `pid`, or arguments of both. If empty, the thread and those
     /// arguments that both have and that distinguish calls.
     pub key: Vec<String>,

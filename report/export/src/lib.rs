@@ -144,8 +144,8 @@ fn weighed(
     let weight = match (&*options.spans, &options.value) {
         ([], None) => StackWeight::Hits,
         ([], Some(value)) => StackWeight::Sum(value.clone()),
-        ([span], None) => StackWeight::Spans(SpanQuestion {
-            span: span.clone(),
+        (spans, None) => StackWeight::Spans(SpanQuestion {
+            spans: spans.to_vec(),
             key: options.key.clone(),
             min: options.min,
             ..SpanQuestion::default()

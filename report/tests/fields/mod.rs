@@ -216,7 +216,7 @@ fn why_there_are_no_events_is_data_without_words_of_a_program() {
 
 fn span(by: &[&str]) -> SpanQuestion {
     SpanQuestion {
-        span: "request".to_owned(),
+        spans: vec!["request".to_owned()],
         by: by.iter().map(|&key| key.to_owned()).collect(),
         top: Some(1),
         ..SpanQuestion::default()

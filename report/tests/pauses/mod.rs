@@ -23,7 +23,7 @@ use crate::support::{self, DONE, HIT, Hit, INNER, REQUEST, Recorded, Recording};
 
 fn requests() -> Question {
     Question::Spans(SpanQuestion {
-        span: "request..done".to_owned(),
+        spans: vec!["request..done".to_owned()],
         by: vec!["tid".to_owned()],
         ..SpanQuestion::default()
     })

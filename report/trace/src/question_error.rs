@@ -105,8 +105,8 @@ pub enum QuestionError {
         /// The name that was given.
         found: String,
     },
-    /// The time of several spans is requested as the weight of stacks.
-    #[error("stacks weigh the time of one span: expected one name, which may be a pattern")]
+    /// The time of spans and the sum of an argument are requested as the weight of stacks.
+    #[error("stacks weigh the time of spans or the sum of an argument: expected one of them")]
     SeveralWeights,
     /// A profile would be larger than its program can read.
     #[error(

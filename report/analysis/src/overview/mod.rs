@@ -201,7 +201,7 @@ impl Overview {
         asked: OverviewQuestion<'_>,
     ) -> Result<SpanOverview, ReportError> {
         let mut question = SpanQuestion {
-            span: shown.name.clone(),
+            spans: vec![shown.name.clone()],
             key: asked.key.to_vec(),
             by: shown.by.clone(),
             min: asked.min,
@@ -252,7 +252,7 @@ impl Overview {
         let longest = spans.max_by_key(|span| span.durations.total());
         weights.extend(longest.map(|span| {
             StackWeight::Spans(SpanQuestion {
-                span: span.name.clone(),
+                spans: vec![span.name.clone()],
                 key: asked.key.to_vec(),
                 min: asked.min,
                 ..SpanQuestion::default()

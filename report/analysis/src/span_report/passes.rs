@@ -6,6 +6,7 @@ use usdtrec_trace::events::selection::SampleFilter;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 
+use crate::rows::span_question::asked_pairs;
 use crate::samples::SelectedSamples;
 use crate::span_report::group_keys;
 use crate::span_report::request::SpanRequest;
@@ -35,7 +36,7 @@ pub(crate) fn matched<T>(
 ) -> Result<T, ReportError> {
     let SelectedSamples { session, filter } = request.samples;
     let question = request.question;
-    let pairs = Pair::asked(&question.span, session)?;
+    let pairs = asked_pairs(&question.spans, session, |_| true)?;
     let of_pair = |event: usize| {
         let has = |pair: &Pair| pair.starts.contains(&event) || pair.dones.contains(&event);
         pairs.iter().any(has)
