@@ -133,7 +133,7 @@ fn an_index() {
     assert!(lines.any(|line| told(&line)), "{text}");
 }
 
-/// `--min` is a time elsewhere.
+/// `--min` is a time, as in other verbs.
 #[test]
 fn the_least_percentage_has_a_name_of_its_own() {
     let lab = Lab::new();
@@ -141,7 +141,7 @@ fn the_least_percentage_has_a_name_of_its_own() {
     let words = ["diff", demo, demo];
     lab.usdtrec([&words[..], &["--percent-limit", "5%"]].concat())
         .success();
-    lab.usdtrec([&words[..], &["--min", "5"]].concat())
+    lab.usdtrec([&words[..], &["--min", "5%"]].concat())
         .exits(2)
-        .complains("--percent-limit");
+        .complains("expected a time");
 }

@@ -94,6 +94,7 @@ mod ruby;
 mod running;
 mod runtime_probes;
 mod same_answers;
+mod same_meaning;
 mod schedule;
 mod schema;
 mod schema_directory;

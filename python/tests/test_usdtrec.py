@@ -66,7 +66,7 @@ def command(*words, succeeds=True):
 
 def printed(trace, *options):
     """The events of a trace as the command prints them."""
-    with_time = command("script", "-i", trace, "--format", "json", "--tod", "-F", "+sym,+dso,+cgroup,+container,+unit,+exe,+uid,+trace_id,+span_id,+build_id", *options, succeeds=False)
+    with_time = command("script", "-i", trace, "--format", "json", "--times", "tod", "-F", "+sym,+dso,+cgroup,+container,+unit,+exe,+uid,+trace_id,+span_id,+build_id", *options, succeeds=False)
     if with_time.returncode == 0:
         return [json.loads(line) for line in with_time.stdout.splitlines()]
     done = command("script", "-i", trace, "--format", "json", "-F", "+sym,+dso,+cgroup,+container,+unit,+exe,+uid,+trace_id,+span_id,+build_id", *options)
@@ -224,8 +224,10 @@ class Values(unittest.TestCase):
         asked = [
             ([], {}),
             (["--sort", "comm,event"], {"sort": ["comm", "event"]}),
+            (["--by", "comm,event"], {"by": ["comm", "event"]}),
             (["--sort", "event", "--value", "arg1", "--order", "max", "--top", "2"], {"sort": "event", "value": "arg1", "order": "max", "top": 2}),
             (["--span", "request"], {"span": "request"}),
+            (["--span", "gc", "--span", "request"], {"span": ["gc", "request"]}),
             (["--span", "request", "--by", "arg1:shape", "--order", "p99.9", "--min", "1ms"], {"span": "request", "by": "arg1:shape", "order": "p99.9", "min_ns": 1_000_000}),
             (["--sort", "cpu", "--filter", "arg1 > 100"], {"sort": "cpu", "filter": "arg1 > 100"}),
         ]
@@ -241,7 +243,7 @@ class Values(unittest.TestCase):
         by = trace.report(span="request", by="comm").to_pandas()
         self.assertEqual([by["span"][0], by["comm"][0], by["count"][0]], ["usdtrec:request", "usdtrec", 2291])
         for wrong, parameters in [
-            ("by has no effect without span", {"by": "comm"}),
+            ("by and sort have the same meaning without span", {"by": "comm", "sort": "event"}),
             ("value has no effect with span", {"span": "request", "value": "arg1"}),
             ("value has no effect without sort", {"value": "arg1"}),
             ("top has no effect without sort or span", {"top": 3}),

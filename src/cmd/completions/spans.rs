@@ -18,7 +18,7 @@ pub(super) const OF_TRACE: &str = "complete-spans-of";
 /// Verbs that match spans while they happen.
 const LIVE: [&str; 4] = ["record", "trace", "top", "stat"];
 /// Verbs that read a trace.
-const READING: [&str; 3] = ["report", "script", "export"];
+const READING: [&str; 5] = ["report", "script", "export", "flame", "diff"];
 
 /// Prints the words that complete this one.
 pub(super) fn print_words(word: &str, words: &Words<'_>) -> io::Result<()> {
