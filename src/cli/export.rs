@@ -45,10 +45,10 @@ pub(crate) struct ExportArgs {
     /// With --to perfetto, an argument whose numbers are a counter of each process, besides (may be repeated)
     #[arg(long, value_name = "ARG")]
     pub(crate) counter: Vec<String>,
-    /// With --to parquet, an argument to leave out (may be repeated)
+    /// An argument to leave out, as if its probes did not have it (may be repeated; not with --to folded, pprof and perf)
     #[arg(long, value_name = "ARG")]
     pub(crate) drop: Vec<String>,
-    /// With --to parquet, an argument whose values are replaced by keyed hashes (may be repeated)
+    /// An argument whose values are replaced by keyed hashes: equal values stay equal (may be repeated; not with --to folded, pprof and perf)
     #[arg(long, value_name = "ARG")]
     pub(crate) hash: Vec<String>,
     /// With --hash, the file whose bytes are the key: equal values have equal hashes in all exports with one key [default: a random key that is not kept]

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "parquet")]
 mod dataset;
+mod redacted;
 
 use std::fs::{self, File};
 use std::io::{self, Seek};
@@ -41,10 +42,7 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     check_spans(args)?;
     check_with(args)?;
     selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
-    Usage::ensure(
-        args.drop.is_empty() && args.hash.is_empty() || args.to == ExportTo::Parquet,
-        "--drop and --hash have no effect without --to parquet",
-    )?;
+    redacted::check(args)?;
     let Some(format) = format(args.to) else {
         return dataset(args, buildid_dir);
     };
@@ -61,6 +59,7 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         stacks: stack_kind(args.stacks),
         trace_id: args.trace_id.clone(),
         counters: args.counter.clone(),
+        redaction: redacted::redaction(args)?,
         // Profiles of pprof always are.
         gzip: args.to != ExportTo::Pprof && args.output.extension() == Some("gz".as_ref()),
         ..ExportOptions::new(format)
@@ -190,7 +189,7 @@ fn check_spans(args: &ExportArgs) -> anyhow::Result<()> {
 
 #[cfg(feature = "parquet")]
 fn dataset(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let options = dataset::options(args)?;
+    let options = dataset::options(args, redacted::redaction(args)?)?;
     let session = selection::open(&args.selection, Extent::Whole, buildid_dir)?;
     let asked = selection::selection(&args.selection.which);
     let notices = dataset::write(&session, &asked, &options, &args.output)?;

@@ -27,6 +27,16 @@ pub(super) struct Read {
 pub(super) fn read(lab: &Lab, input: &str, output: &str) -> Read {
     let export = ["export", "-i", input, "--to", "ctf", "-o", output];
     let exported = lab.usdtrec(export).success();
+    let read = read_folder(lab, output);
+    match read.lost {
+        0 => exported.silent(),
+        lost => exported.complains(&format!("{lost} events were lost while recording")),
+    };
+    read
+}
+
+/// Reads a folder with babeltrace2.
+pub(super) fn read_folder(lab: &Lab, output: &str) -> Read {
     let shown = babeltrace(lab, &[], output);
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/export/ctf_events.py");
     let events = babeltrace_script(lab, &[script, output]);
@@ -45,10 +55,6 @@ pub(super) fn read(lab: &Lab, input: &str, output: &str) -> Read {
         }
     }
     assert_eq!(shown.stdout.lines().count(), read.hits.len());
-    match read.lost {
-        0 => exported.silent(),
-        lost => exported.complains(&format!("{lost} events were lost while recording")),
-    };
     read
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Map, Value as Json, json};
 
@@ -87,6 +88,11 @@ fn hit(marker: &Marker, time: u64, side: &str) -> HitFields {
         }
     }
     fields
+}
+
+/// All hits of the profile in a file.
+pub(super) fn read(path: &Path) -> Vec<HitFields> {
+    hits(&markers(&Profile::read(path)))
 }
 
 /// All hits of a profile.

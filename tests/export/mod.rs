@@ -18,6 +18,7 @@ mod perfetto;
 mod profiler_cli;
 mod proto;
 mod readers;
+mod redacted;
 mod rows;
 mod telemetry;
 mod trace_processor;

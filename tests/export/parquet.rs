@@ -92,10 +92,6 @@ fn a_dataset_is_complete_or_not_there() {
     export(&short)
         .exits(2)
         .complains("expected 16 to 4096 bytes, found 3");
-    let otlp = [
-        "export", "-i", DEMO, "--to", "otlp", "-o", "out", "--drop", "arg1",
-    ];
-    lab.usdtrec(otlp).exits(2).complains("--drop and --hash");
     let entries = fs::read_dir(lab.path()).expect("a folder");
     let mut names: Vec<_> = entries
         .map(|entry| entry.expect("an entry").file_name())

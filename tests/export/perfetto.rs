@@ -60,8 +60,8 @@ fn name(annotation: &Message<'_>, known: &Numbered) -> String {
 
 /// What a trace has, besides hits.
 #[derive(Default)]
-struct Read {
-    hits: Vec<HitFields>,
+pub(super) struct Read {
+    pub(super) hits: Vec<HitFields>,
     /// Of each name of spans: how many ended, how many did not, ns in them and in no span of the name within them.
     spans: BTreeMap<String, [u64; 3]>,
     no_begin: BTreeMap<String, u64>,
@@ -85,7 +85,7 @@ fn hit(annotations: &Map<String, Json>, prefix: &str, time: u64) -> HitFields {
     fields
 }
 
-fn read(bytes: &[u8]) -> Read {
+pub(super) fn read(bytes: &[u8]) -> Read {
     let mut read = Read::default();
     let mut annotation_names = Numbered::new();
     let mut event_names = Numbered::new();

@@ -3,6 +3,7 @@
 use usdtrec_analysis::question::StackKind;
 
 use crate::export_format::ExportFormat;
+use crate::redaction::Redaction;
 
 /// What is exported.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct ExportOptions {
     pub trace_id: Option<String>,
     /// Arguments whose numbers are counters, in [`RowFormat::Perfetto`](crate::RowFormat::Perfetto).
     pub counters: Vec<String>,
+    /// Arguments that are left out or hashed; not in [`ExportFormat::Stacks`] and [`ExportFormat::Perf`].
+    pub redaction: Redaction,
     /// Whether the output is compressed with gzip.
     pub gzip: bool,
 }
@@ -41,6 +44,7 @@ impl ExportOptions {
             stacks: StackKind::Auto,
             trace_id: None,
             counters: Vec::new(),
+            redaction: Redaction::NONE,
             gzip: false,
         }
     }

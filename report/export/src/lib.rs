@@ -26,6 +26,7 @@ pub(crate) mod perf;
 pub(crate) mod perfetto;
 pub(crate) mod pprof;
 pub(crate) mod protobuf;
+pub(crate) mod redaction;
 pub mod rows;
 pub(crate) mod thread_names;
 pub(crate) mod typed_value;
@@ -47,14 +48,17 @@ use usdtrec_trace::session::TraceSession;
 
 use crate::ctf::CtfTrace;
 use crate::firefox::FirefoxProfile;
-use crate::otlp::OtlpSpans;
+use crate::otlp::{OtlpEvents, OtlpSpans};
 use crate::perfetto::PerfettoTrace;
+use crate::perfetto::annotations::AnnotationNames;
 use crate::perfetto::counters::Counters;
+use crate::redaction::RedactedArguments;
 
 pub use crate::dataset_table::{ColumnType, DatasetTable};
 pub use crate::export_format::{ExportFormat, RowFormat, StackFormat};
 pub use crate::export_options::ExportOptions;
 pub use crate::perf::write as write_perf;
+pub use crate::redaction::Redaction;
 
 /// Writes the selected events and spans.
 ///
@@ -98,9 +102,10 @@ pub fn write_folder(
             ..RowQuestion::default()
         },
     )?;
+    let redacted = RedactedArguments::new(session, &options.redaction)?;
     let mut notices = Notices::new(session);
-    let mut sink = CtfTrace::new(session, folder);
-    let rows = walk.run(&mut sink, &mut notices)?;
+    let mut sink = CtfTrace::new(session, &redacted, folder);
+    let rows = redacted.run(&walk, &mut sink, &mut notices)?;
     sink.finish()?;
     notices.empty = no_rows(rows);
     Ok(notices)
@@ -118,6 +123,9 @@ fn write_plain(
         ExportFormat::Html => html::write(session, selection, options, out),
         ExportFormat::Rows(format) => write_rows(session, selection, options, format, out),
         ExportFormat::Stacks(format) => {
+            if !options.redaction.is_empty() {
+                return Err(QuestionError::RedactedStacks.into());
+            }
             let weighed = weighed(session, selection, options)?;
             match format {
                 StackFormat::Folded => folded::write(&weighed.stacks, out)?,
@@ -177,11 +185,12 @@ fn write_rows(
         stacks: true,
     };
     let walk = RowWalk::new(session, selection, &question)?.at_least(options.min);
+    let redacted = RedactedArguments::new(session, &options.redaction)?;
     let mut notices = Notices::new(session);
     match format {
         RowFormat::Firefox => {
-            let mut sink = FirefoxProfile::new(session, &walk, out);
-            let walked = walk.run(&mut sink, &mut notices);
+            let mut sink = FirefoxProfile::new(session, &walk, &redacted, out);
+            let walked = redacted.run(&walk, &mut sink, &mut notices);
             if sink.is_too_large() {
                 return Err(QuestionError::TooLargeProfile.into());
             }
@@ -189,9 +198,10 @@ fn write_rows(
             sink.finish()?;
         }
         RowFormat::Perfetto => {
-            let counters = Counters::new(session, &options.counters)?;
-            let mut sink = PerfettoTrace::new(session, &walk, counters, out);
-            let rows = walk.run(&mut sink, &mut notices)?;
+            let counters = Counters::new(session, &redacted, &options.counters)?;
+            let names = AnnotationNames::new(session, &redacted);
+            let mut sink = PerfettoTrace::new(session, &walk, names, counters, out);
+            let rows = redacted.run(&walk, &mut sink, &mut notices)?;
             notices.empty = no_rows(rows);
             notices.counter_gaps = sink.counters().gaps()?;
             sink.finish()?;
@@ -202,8 +212,9 @@ fn write_rows(
                 _ => otlp::json::encode,
             };
             let trace = options.trace_id.as_deref();
-            let mut sink = OtlpSpans::new(session, &walk, trace, encode, out)?;
-            let rows = walk.run(&mut sink, &mut notices)?;
+            let events = OtlpEvents::new(session, &redacted, trace)?;
+            let mut sink = OtlpSpans::new(session, &walk, events, encode, out)?;
+            let rows = redacted.run(&walk, &mut sink, &mut notices)?;
             let spans = sink.finish()?;
             notices.empty = no_rows(rows).or((spans == 0).then_some(EmptyExport::NoSpans));
         }

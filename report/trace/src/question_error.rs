@@ -162,6 +162,11 @@ pub enum QuestionError {
         /// The argument.
         name: String,
     },
+    /// Arguments are to be left out of stacks or hashed in them.
+    #[error(
+        "stacks have functions and no arguments that could be left out or hashed; functions of scripts keep their names"
+    )]
+    RedactedStacks,
     /// A histogram of a key that is not an argument.
     #[error("{name} is not an argument: it has no distribution of numbers")]
     HistogramOfKey {

@@ -1,7 +1,7 @@
 //! `usdtrec export --to parquet`.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -11,34 +11,23 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use usdtrec_format::escape::shown;
-use usdtrec_report::export::parquet::{self, DatasetOptions, Redaction};
+use usdtrec_report::export::Redaction;
+use usdtrec_report::export::parquet::{self, DatasetOptions};
 use usdtrec_report::{EventSelection, Notices, TraceSession};
 
 use crate::cli::ExportArgs;
 use crate::cmd::print::spans_or_all;
 use crate::progress;
-use crate::terminal::Usage;
 use crate::unfinished_folder::UnfinishedFolder;
 
-/// Minimum bytes of a key.
-const MIN_KEY: usize = 16;
-/// Maximum bytes of a key.
-const MAX_KEY: u64 = 4096;
-/// Bytes of a random key.
-const RANDOM_KEY: u64 = 32;
-
 /// What is requested of a dataset.
-pub(super) fn options(args: &ExportArgs) -> anyhow::Result<DatasetOptions> {
+pub(super) fn options(args: &ExportArgs, redaction: Redaction) -> anyhow::Result<DatasetOptions> {
     let least = super::least(args)?;
     Ok(DatasetOptions {
         spans: spans_or_all(&args.span, least),
         key: args.key.clone(),
         min: least,
-        redaction: Redaction {
-            drop: args.drop.clone(),
-            hash: args.hash.clone(),
-            key: key(args)?,
-        },
+        redaction,
     })
 }
 
@@ -85,32 +74,4 @@ fn rename_to_new(unfinished: &Path, path: &Path) -> io::Result<()> {
         Err(rustix::io::Errno::INVAL) => fs::rename(unfinished, path),
         named => Ok(named?),
     }
-}
-
-/// The key of hashes: the bytes of the file, or random ones.
-fn key(args: &ExportArgs) -> anyhow::Result<Vec<u8>> {
-    let mut key = Vec::new();
-    let Some(path) = &args.hash_key else {
-        if !args.hash.is_empty() {
-            let random = Path::new("/dev/urandom");
-            let read =
-                File::open(random).and_then(|file| file.take(RANDOM_KEY).read_to_end(&mut key));
-            read.with_context(|| format!("cannot read {}", shown(random)))?;
-        }
-        return Ok(key);
-    };
-    let read = File::open(path).and_then(|file| file.take(MAX_KEY + 1).read_to_end(&mut key));
-    read.with_context(|| format!("cannot read {}", shown(path)))?;
-    if !(MIN_KEY..=MAX_KEY as usize).contains(&key.len()) {
-        let found = match key.len() as u64 > MAX_KEY {
-            true => "more".to_owned(),
-            false => key.len().to_string(),
-        };
-        return Err(Usage(format!(
-            "--hash-key {}: expected {MIN_KEY} to {MAX_KEY} bytes, found {found}",
-            shown(path)
-        ))
-        .into());
-    }
-    Ok(key)
 }

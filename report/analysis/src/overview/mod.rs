@@ -4,6 +4,7 @@ pub mod numbers;
 pub mod spans;
 
 use std::cmp::Reverse;
+use std::fmt::Debug;
 
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::notices::Notices;
@@ -22,6 +23,7 @@ use crate::stacks::weighed::WeighedStacks;
 use crate::stats::timeline::Timeline;
 use crate::summary::facts::SummaryFacts;
 use crate::summary::next_questions::groups_of;
+use crate::summary::unusual::Unusual;
 
 /// Kinds of spans that are shown in detail: each is a walk over the trace.
 const MAX_SPANS: usize = 6;
@@ -32,7 +34,13 @@ const TOP: usize = 20;
 /// Intervals in which events are counted.
 const INTERVALS: usize = 60;
 
-/// Which spans are shown in detail.
+/// What a summary does not show, and so nothing that is chosen by it.
+pub trait SummaryRedaction: Debug {
+    /// Takes it out of a summary.
+    fn redact(&self, summary: &mut SummaryFacts);
+}
+
+/// Which spans and stacks are shown in detail.
 #[derive(Clone, Copy, Debug)]
 pub struct OverviewQuestion<'a> {
     /// `START..DONE`, or names with globs; if empty, those that are found by the names of probes.
@@ -41,6 +49,10 @@ pub struct OverviewQuestion<'a> {
     pub key: &'a [String],
     /// Shorter ones do not count, ns.
     pub min: u64,
+    /// Which stacks are shown.
+    pub stacks: StackKind,
+    /// What is not shown of the summary.
+    pub redaction: &'a dyn SummaryRedaction,
 }
 
 /// All answers of a page.
@@ -89,7 +101,9 @@ pub fn overview(
         filter: &filter,
     };
     let mut notices = Notices::new(session);
-    let summary = summary(samples, &mut notices);
+    let mut summary = summary(samples, &mut notices);
+    question.redaction.redact(&mut summary);
+    summary.unusual = Unusual::find(&summary.probes);
     let mut overview = Overview {
         summary,
         is_filtered,
@@ -261,7 +275,7 @@ impl Overview {
         for weight in weights {
             let question = Question::Stacks {
                 weight,
-                of: StackKind::Auto,
+                of: asked.stacks,
             };
             match find(session, selection, &question) {
                 Ok(Found {

@@ -96,7 +96,7 @@ impl DurationFacts {
     }
 
     /// One of the figures.
-    pub(crate) fn by(&self, order: GroupOrder) -> u128 {
+    pub fn by(&self, order: GroupOrder) -> u128 {
         match order {
             GroupOrder::Count => self.count.into(),
             GroupOrder::Total => self.total().into(),

@@ -18,8 +18,8 @@ use crate::arrow::stack_batches::StackBatches;
 use crate::dataset_table::DatasetTable;
 use crate::parquet::column_spec::ColumnSpec;
 use crate::parquet::facts::DatasetFacts;
-use crate::parquet::redaction::{RedactedArguments, Redaction};
 use crate::parquet::stack_table::StackIds;
+use crate::redaction::{RedactedArguments, Redaction};
 
 /// What the rows of a table are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,9 +14,9 @@ use crate::parquet::column_spec::ColumnSpec;
 use crate::parquet::event_tables::{EVENT_COLUMNS, EventFacts, EventRow, provider_and_name};
 use crate::parquet::facts::DatasetFacts;
 use crate::parquet::names::ColumnNames;
-use crate::parquet::redaction::RedactedArguments;
 use crate::parquet::row_cells::RowCells;
 use crate::parquet::stack_table::StackIds;
+use crate::redaction::RedactedArguments;
 
 /// Columns that Parquet has in folders.
 const NAMES: usize = 2;

@@ -14,10 +14,10 @@ use crate::parquet::column_spec::ColumnSpec;
 use crate::parquet::event_tables::{EventFacts, provider_and_name};
 use crate::parquet::facts::DatasetFacts;
 use crate::parquet::names::ColumnNames;
-use crate::parquet::redaction::RedactedArguments;
 use crate::parquet::row_cells::RowCells;
 use crate::parquet::span_tables::{SPAN_COLUMNS, SpanArguments, SpanStacks, put_facts};
 use crate::parquet::stack_table::StackIds;
+use crate::redaction::RedactedArguments;
 
 /// Columns that Parquet has in folders.
 const NAMES: usize = 2;

@@ -14,6 +14,7 @@ use usdtrec_trace::session::TraceSession;
 
 use crate::argument_parts::{ArgumentPart, each_part, hex};
 use crate::ctf::packets::put_string;
+use crate::redaction::RedactedArguments;
 use crate::typed_value::TypedValue;
 
 /// Classes: what programs do not reach, and what takes some megabytes.
@@ -59,18 +60,29 @@ pub(crate) struct EventClasses {
 /// Classes of an event.
 #[derive(Debug)]
 struct ClassesOfEvent {
-    forms: Vec<Form>,
+    arguments: Vec<FieldArgument>,
     has_stack: bool,
     by_fields: HashMap<Box<[ClassField]>, u32>,
 }
 
+/// An argument that is not left out.
+#[derive(Debug)]
+struct FieldArgument {
+    /// Its place among the event's.
+    place: usize,
+    form: Form,
+}
+
 impl EventClasses {
-    pub(crate) fn new(session: &TraceSession) -> Self {
-        let events = session.events().events.iter().map(|event| ClassesOfEvent {
-            forms: event
-                .arguments
-                .iter()
-                .map(|argument| Form::new(argument).human(false))
+    pub(crate) fn new(session: &TraceSession, redacted: &RedactedArguments) -> Self {
+        let events = session.events().events.iter().enumerate();
+        let events = events.map(|(at, event)| ClassesOfEvent {
+            arguments: redacted
+                .kept(at, event)
+                .map(|kept| FieldArgument {
+                    place: kept.place,
+                    form: Form::new(&kept.argument).human(false),
+                })
                 .collect(),
             has_stack: event.has_chain(),
             by_fields: HashMap::default(),
@@ -87,6 +99,12 @@ impl EventClasses {
         &self.all
     }
 
+    /// Whether the argument at a place of an event is not left out.
+    pub(crate) fn has_argument(&self, event: usize, place: usize) -> bool {
+        let arguments = self.events.get(event).map(|event| &event.arguments);
+        arguments.is_some_and(|all| all.iter().any(|argument| argument.place == place))
+    }
+
     /// Whether events of an index have a stack after their fields.
     pub(crate) fn has_stack(&self, event: usize) -> bool {
         self.events.get(event).is_some_and(|event| event.has_stack)
@@ -101,7 +119,11 @@ impl EventClasses {
         let Some(event) = self.events.get_mut(hit.row.event) else {
             return Err(io::ErrorKind::InvalidData.into());
         };
-        for (argument, (form, value)) in (0..).zip(event.forms.iter().zip(hit.values)) {
+        for FieldArgument { place, form } in &event.arguments {
+            let Some(value) = hit.values.get(*place) else {
+                continue;
+            };
+            let argument = *place as u32;
             each_part(form, value, &mut |part, value| {
                 let kind = put(&value, out);
                 self.fields.push(ClassField {

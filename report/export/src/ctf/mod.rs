@@ -28,6 +28,7 @@ use usdtrec_view::frames::{cut_text, frame_text};
 
 use crate::ctf::event_classes::EventClasses;
 use crate::ctf::packets::{LostPackets, PacketStreams, StreamKey, put_string};
+use crate::redaction::RedactedArguments;
 use crate::thread_names::name;
 
 /// Writes the format.
@@ -44,11 +45,15 @@ pub(crate) struct CtfTrace<'a> {
 
 impl<'a> CtfTrace<'a> {
     /// Writes into an empty folder.
-    pub(crate) fn new(session: &'a TraceSession, folder: &Path) -> Self {
+    pub(crate) fn new(
+        session: &'a TraceSession,
+        redacted: &RedactedArguments,
+        folder: &Path,
+    ) -> Self {
         Self {
             session,
             folder: folder.to_owned(),
-            classes: EventClasses::new(session),
+            classes: EventClasses::new(session, redacted),
             streams: PacketStreams::new(folder),
             stacks: Stacks::default(),
             event: Vec::new(),

@@ -9,7 +9,7 @@ use usdtrec_analysis::origin::Origin;
 use usdtrec_trace::session::TraceSession;
 
 use crate::argument_parts::ArgumentPart;
-use crate::ctf::event_classes::{EventClass, EventClasses, FieldType};
+use crate::ctf::event_classes::{EventClasses, FieldType};
 use crate::ctf::field_names::FieldNames;
 use crate::ctf::packets::StreamKey;
 
@@ -80,8 +80,8 @@ pub(crate) fn metadata(session: &TraceSession, classes: &EventClasses) -> String
             stream.class()
         );
     }
-    for (number, class) in classes.all().iter().enumerate() {
-        put_event(session, number, class, &mut out);
+    for number in 0..classes.all().len() {
+        put_event(session, classes, number, &mut out);
     }
     out
 }
@@ -131,7 +131,10 @@ fn put_clock(session: &TraceSession, out: &mut String) {
 
 /// Appends an event class, unless the trace has no such event. Fields have the names of their arguments, as far as the format allows,
 /// after an underscore, which readers drop: so no name is a reserved word.
-fn put_event(session: &TraceSession, number: usize, class: &EventClass, out: &mut String) {
+fn put_event(session: &TraceSession, classes: &EventClasses, number: usize, out: &mut String) {
+    let Some(class) = classes.all().get(number) else {
+        return;
+    };
     let Some(event) = session.events().events.get(class.event) else {
         return;
     };
@@ -146,12 +149,15 @@ fn put_event(session: &TraceSession, number: usize, class: &EventClass, out: &mu
         stream.class()
     );
     let mut names = FieldNames::default();
-    let arguments = event.arguments.iter();
-    let arguments: Vec<String> = arguments
-        .map(|argument| names.name(&argument.name))
+    let arguments = event.arguments.iter().enumerate();
+    let arguments: Vec<Option<String>> = arguments
+        .map(|(place, argument)| {
+            let is_kept = classes.has_argument(class.event, place);
+            is_kept.then(|| names.name(&argument.name))
+        })
         .collect();
     for field in &class.fields {
-        let Some(argument) = arguments.get(field.argument as usize) else {
+        let Some(Some(argument)) = arguments.get(field.argument as usize) else {
             continue;
         };
         let name = match suffix(field.part) {

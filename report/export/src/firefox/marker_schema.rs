@@ -8,6 +8,8 @@ use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::event_name::short_name;
 use usdtrec_view::json_arguments::{DETAILS, FlatPrefixes};
 
+use crate::redaction::RedactedArguments;
+
 /// Arguments that are shown in the list of markers.
 const IN_LABEL: usize = 4;
 /// Colours of categories, but for the first one's and that of errors.
@@ -117,18 +119,29 @@ impl MarkerSchemas {
     }
 
     /// The schemas of the member `markerSchema`.
-    pub(crate) fn all(&self, session: &TraceSession, pairs: &[Pair]) -> impl Iterator<Item = Json> {
-        let events = &session.events().events;
-        let known = self.event_categories.iter().zip(&self.events).zip(events);
-        let known = known.filter(|((category, _), _)| category.is_some());
-        let of_events = known.map(|((_, name), event)| of_hits(name, &event.arguments, &[]));
-        let arguments_of = |numbers: &[usize]| {
+    pub(crate) fn all(
+        &self,
+        session: &TraceSession,
+        pairs: &[Pair],
+        redacted: &RedactedArguments,
+    ) -> impl Iterator<Item = Json> {
+        let kept = move |number: usize| {
+            let event = session.events().events.get(number);
+            let kept = event.into_iter();
+            let kept = kept.flat_map(move |event| redacted.kept(number, event));
+            kept.map(|kept| kept.argument)
+        };
+        let known = self.event_categories.iter().zip(&self.events).enumerate();
+        let known = known.filter(|(_, (category, _))| category.is_some());
+        let of_events = known.map(move |(number, (_, name))| {
+            let arguments: Vec<Argument> = kept(number).collect();
+            of_hits(name, &arguments, &[])
+        });
+        let arguments_of = move |numbers: &[usize]| {
             let mut arguments: Vec<Argument> = Vec::new();
-            for event in numbers.iter().filter_map(|number| events.get(*number)) {
-                for argument in &event.arguments {
-                    if arguments.iter().all(|known| known.name != argument.name) {
-                        arguments.push(argument.clone());
-                    }
+            for argument in numbers.iter().flat_map(|&number| kept(number)) {
+                if arguments.iter().all(|known| known.name != argument.name) {
+                    arguments.push(argument);
                 }
             }
             arguments

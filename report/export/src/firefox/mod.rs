@@ -48,6 +48,7 @@ use crate::firefox::json_table::{put_json, put_list};
 use crate::firefox::marker_schema::{LOSSES, MarkerSchemas, MarkerSide};
 use crate::firefox::profile_threads::{MarkerHead, MarkerTime, ProfileThreads, ThreadKey};
 use crate::firefox::stack_tables::StackTables;
+use crate::redaction::{KeptArgument, RedactedArguments};
 
 /// Version of the processed format, the first one with tables that all threads share. The profiler upgrades older ones when it loads them.
 const VERSION: u32 = 60;
@@ -62,6 +63,7 @@ const MONOTONIC: u32 = 1;
 pub(crate) struct FirefoxProfile<'a> {
     session: &'a TraceSession,
     pairs: &'a [Pair],
+    redacted: &'a RedactedArguments,
     out: &'a mut dyn Write,
     schemas: MarkerSchemas,
     events: Vec<ProfileEvent>,
@@ -94,6 +96,7 @@ impl<'a> FirefoxProfile<'a> {
     pub(crate) fn new(
         session: &'a TraceSession,
         walk: &'a RowWalk<'_>,
+        redacted: &'a RedactedArguments,
         out: &'a mut dyn Write,
     ) -> Self {
         let schemas = MarkerSchemas::new(session, walk);
@@ -105,16 +108,17 @@ impl<'a> FirefoxProfile<'a> {
         };
         let mut events = Vec::new();
         let known = schemas.events.iter().zip(&schemas.event_categories);
-        for (event, (schema, category)) in session.events().events.iter().zip(known) {
+        let both = session.events().events.iter().zip(known);
+        for (at, (event, (schema, category))) in both.enumerate() {
             events.push(ProfileEvent {
                 kind: kind(schema, &event.name, category.unwrap_or(0)),
                 name: Piece::new(json_string(&event.name).as_bytes()),
-                arguments: (0..)
-                    .zip(&event.arguments)
-                    .map(|(place, argument)| JsonArgument {
+                arguments: redacted
+                    .kept(at, event)
+                    .map(|KeptArgument { place, argument }| JsonArgument {
                         place,
                         name: flat_name(&argument.name),
-                        form: Form::new(argument).human(false),
+                        form: Form::new(&argument).human(false),
                     })
                     .collect(),
             });
@@ -126,6 +130,7 @@ impl<'a> FirefoxProfile<'a> {
         Self {
             session,
             pairs: &walk.pairs,
+            redacted,
             out,
             schemas,
             events,
@@ -151,7 +156,8 @@ impl<'a> FirefoxProfile<'a> {
         // Schemas are the largest part of it.
         head.drop_last(1);
         head.string(",\n\"markerSchema\":");
-        put_list(self.schemas.all(self.session, self.pairs), &mut head);
+        let schemas = self.schemas.all(self.session, self.pairs, self.redacted);
+        put_list(schemas, &mut head);
         head.string("},\n");
         self.tables.put(self.session, &mut head);
         head.string(",\n");

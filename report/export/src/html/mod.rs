@@ -13,6 +13,7 @@ pub(crate) mod histogram;
 pub(crate) mod markup;
 pub(crate) mod notes;
 pub(crate) mod page;
+pub(crate) mod redacted;
 pub(crate) mod slowest;
 pub(crate) mod spans;
 pub(crate) mod summary;
@@ -21,12 +22,15 @@ pub(crate) mod table;
 use std::io::Write;
 
 use usdtrec_analysis::overview::{OverviewQuestion, overview};
+use usdtrec_analysis::question::StackKind;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::notices::Notices;
 use usdtrec_trace::events::selection::EventSelection;
 use usdtrec_trace::session::TraceSession;
 
 use crate::export_options::ExportOptions;
+use crate::html::redacted::redact;
+use crate::redaction::RedactedArguments;
 
 /// Writes the page.
 pub(crate) fn write(
@@ -35,12 +39,20 @@ pub(crate) fn write(
     options: &ExportOptions,
     out: &mut dyn Write,
 ) -> Result<Notices, ReportError> {
+    let redacted = RedactedArguments::new(session, &options.redaction)?;
     let question = OverviewQuestion {
         spans: &options.spans,
         key: &options.key,
         min: options.min,
+        // Functions of scripts are named by arguments.
+        stacks: match redacted.names_functions() {
+            true => StackKind::Native,
+            false => StackKind::Auto,
+        },
+        redaction: &redacted,
     };
-    let overview = overview(session, selection, question)?;
+    let mut overview = overview(session, selection, question)?;
+    redact(&redacted, &mut overview);
     // The spans of the summary are those of all durations.
     let are_chosen = !options.spans.is_empty() || options.min > 0;
     let page = page::page(&overview, are_chosen);

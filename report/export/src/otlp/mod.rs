@@ -35,6 +35,7 @@ use usdtrec_view::text::buffer::Text;
 use crate::otlp::event_attributes::{AttributeValue, EventAttribute};
 use crate::otlp::span_ids::{ParentIds, SpanIdSource, parsed_trace};
 use crate::otlp::telemetry_span::{Attribute, Resource, ResourceSpans, TelemetrySpan};
+use crate::redaction::{KeptArgument, RedactedArguments};
 use crate::thread_names::name;
 use crate::typed_value::{TypedValue, guessed_address, is_cut, text_bytes};
 
@@ -62,9 +63,13 @@ pub(crate) struct OtlpSpans<'a> {
     written: u64,
 }
 
+/// What hits have, by event.
+pub(crate) struct OtlpEvents(Vec<OtlpEvent>);
+
 /// What hits of an event have.
 struct OtlpEvent {
-    arguments: Vec<OtlpArgument>,
+    /// By place; `None` for those that are left out.
+    arguments: Vec<Option<OtlpArgument>>,
     /// As a schema names them.
     attributes: Vec<EventAttribute>,
     /// Of a span that begins there.
@@ -79,32 +84,34 @@ struct OtlpArgument {
     is_trace: bool,
 }
 
-impl<'a> OtlpSpans<'a> {
+impl OtlpEvents {
     /// `trace` is the argument that has the ids of traces.
     ///
     /// # Errors
-    /// [`ReportError::Question`] without the time of day, which OTLP needs, or if no event has the argument.
+    /// [`ReportError::Question`] if no event has the argument, or if it is left out.
     pub(crate) fn new(
-        session: &'a TraceSession,
-        walk: &RowWalk<'_>,
+        session: &TraceSession,
+        redacted: &RedactedArguments,
         trace: Option<&str>,
-        encode: Encode,
-        out: &'a mut dyn Write,
     ) -> Result<Self, ReportError> {
-        let times = session.wall_times().ok_or(QuestionError::NoTimeOfDay)?;
-        let origin = Origin::new(session);
         let mut has_trace = trace.is_none();
-        let events = session.events().events.iter().map(|event| {
+        let events = session.events().events.iter().enumerate();
+        let events = events.map(|(at, event)| {
             let wanted = trace.and_then(|trace| event.argument(trace));
-            has_trace |= wanted.is_some();
-            let arguments = event.arguments.iter().enumerate();
-            let arguments = arguments.map(|(at, argument)| OtlpArgument {
-                name: argument.name.clone(),
-                form: Form::new(argument).human(false),
-                is_trace: wanted == Some(at),
-            });
+            let mut arguments: Vec<Option<OtlpArgument>> = Vec::new();
+            arguments.resize_with(event.arguments.len(), || None);
+            for KeptArgument { place, argument } in redacted.kept(at, event) {
+                has_trace |= wanted == Some(place);
+                if let Some(one) = arguments.get_mut(place) {
+                    *one = Some(OtlpArgument {
+                        form: Form::new(&argument).human(false),
+                        name: argument.name,
+                        is_trace: wanted == Some(place),
+                    });
+                }
+            }
             OtlpEvent {
-                arguments: arguments.collect(),
+                arguments,
                 attributes: EventAttribute::all(event),
                 kind: event.telemetry.kind.unwrap_or(SpanKind::Internal),
             }
@@ -113,6 +120,22 @@ impl<'a> OtlpSpans<'a> {
         if let (Some(name), false) = (trace, has_trace) {
             return Err(QuestionError::no_argument(name, String::new(), &[]).into());
         }
+        Ok(Self(events))
+    }
+}
+
+impl<'a> OtlpSpans<'a> {
+    /// # Errors
+    /// [`ReportError::Question`] without the time of day, which OTLP needs.
+    pub(crate) fn new(
+        session: &'a TraceSession,
+        walk: &RowWalk<'_>,
+        OtlpEvents(events): OtlpEvents,
+        encode: Encode,
+        out: &'a mut dyn Write,
+    ) -> Result<Self, ReportError> {
+        let times = session.wall_times().ok_or(QuestionError::NoTimeOfDay)?;
+        let origin = Origin::new(session);
         Ok(Self {
             session,
             out,
@@ -158,7 +181,7 @@ impl<'a> OtlpSpans<'a> {
         let Some(event) = self.events.get(hit.row.event) else {
             return written;
         };
-        let form = |at: usize| event.arguments.get(at).map(|argument| &argument.form);
+        let form = |at: usize| Some(&event.arguments.get(at)?.as_ref()?.form);
         for attribute in &event.attributes {
             let named = out.get(first..).unwrap_or_default();
             if named.iter().any(|known| known.key == attribute.name) {
@@ -182,7 +205,10 @@ impl<'a> OtlpSpans<'a> {
         let event = self.events.get(hit.row.event);
         let arguments = event.map_or(&[][..], |event| &event.arguments);
         let both = arguments.iter().zip(hit.values).enumerate();
-        for (at, (OtlpArgument { name, form, .. }, value)) in both {
+        for (at, (argument, value)) in both {
+            let Some(OtlpArgument { name, form, .. }) = argument else {
+                continue;
+            };
             let mut put = |kind: &str, value| {
                 out.push(Attribute {
                     key: format!("{side}.{kind}{name}"),
@@ -231,8 +257,9 @@ impl<'a> OtlpSpans<'a> {
     /// The id of the trace that a hit has in an argument.
     fn trace_of(&self, hit: RowHit<'_>) -> Option<ParentIds> {
         let event = self.events.get(hit.row.event)?;
-        let mut values = event.arguments.iter().zip(hit.values);
-        let (argument, value) = values.find(|(argument, _)| argument.is_trace)?;
+        let both = event.arguments.iter().zip(hit.values);
+        let mut known = both.filter_map(|(argument, value)| Some((argument.as_ref()?, value)));
+        let (argument, value) = known.find(|(argument, _)| argument.is_trace)?;
         match TypedValue::new(&argument.form, value) {
             TypedValue::Text(text) => parsed_trace(&text),
             _ => None,

@@ -9,7 +9,7 @@ use crate::parquet::argument::TableArgument;
 use crate::parquet::argument_type::ArgumentKind;
 use crate::parquet::column_spec::ColumnSpec;
 use crate::parquet::names::ColumnNames;
-use crate::parquet::redaction::{RedactedArguments, RedactedAs};
+use crate::redaction::{RedactedArguments, RedactedAs};
 
 /// The columns of the arguments of several events, and of each event which argument is in which column.
 #[derive(Debug, Default)]

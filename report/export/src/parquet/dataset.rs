@@ -10,10 +10,10 @@ use usdtrec_trace::session::TraceSession;
 use crate::parquet::event_tables::{EventRow, EventTables};
 use crate::parquet::fact_tables;
 use crate::parquet::facts::DatasetFacts;
-use crate::parquet::redaction::RedactedArguments;
 use crate::parquet::span_tables::{PairTable, SpanStacks};
 use crate::parquet::stack_table::StackRows;
 use crate::parquet::table::ParquetTable;
+use crate::redaction::RedactedArguments;
 
 /// Bytes of rows in memory, of all tables.
 const MAX_BYTES: usize = 64 << 20;

@@ -19,9 +19,9 @@ use crate::parquet::column_spec::ColumnSpec;
 use crate::parquet::facts::DatasetFacts;
 use crate::parquet::folder::folder_name;
 use crate::parquet::names::ColumnNames;
-use crate::parquet::redaction::RedactedArguments;
 use crate::parquet::row_cells::RowCells;
 use crate::parquet::table::{ParquetTable, TablePlace};
+use crate::redaction::RedactedArguments;
 use crate::thread_names::name;
 
 /// Columns of every event.

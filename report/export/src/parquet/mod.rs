@@ -23,7 +23,6 @@ pub(crate) mod facts;
 pub(crate) mod folder;
 pub(crate) mod names;
 pub(crate) mod part_file;
-pub(crate) mod redaction;
 pub(crate) mod row_cells;
 pub(crate) mod span_tables;
 pub(crate) mod stack_table;
@@ -39,9 +38,7 @@ use usdtrec_trace::session::TraceSession;
 
 use crate::parquet::dataset::ParquetDataset;
 use crate::parquet::facts::DatasetFacts;
-use crate::parquet::redaction::{RedactedArguments, RedactedRows};
-
-pub use crate::parquet::redaction::Redaction;
+use crate::redaction::{RedactedArguments, Redaction};
 
 /// What a dataset has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,15 +75,7 @@ pub fn write(
     let facts = DatasetFacts::new(session, folder);
     let mut dataset = ParquetDataset::new(session, &walk, facts, &redacted)?;
     let mut notices = Notices::new(session);
-    if redacted.is_empty() {
-        walk.run(&mut dataset, &mut notices)?;
-    } else {
-        let mut rows = RedactedRows {
-            arguments: &redacted,
-            sink: &mut dataset,
-        };
-        walk.run(&mut rows, &mut notices)?;
-    }
+    redacted.run(&walk, &mut dataset, &mut notices)?;
     dataset.finish()?;
     Ok(notices)
 }

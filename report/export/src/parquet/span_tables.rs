@@ -15,9 +15,9 @@ use crate::parquet::column_spec::ColumnSpec;
 use crate::parquet::event_tables::{EventFacts, place_of};
 use crate::parquet::facts::DatasetFacts;
 use crate::parquet::names::ColumnNames;
-use crate::parquet::redaction::RedactedArguments;
 use crate::parquet::row_cells::RowCells;
 use crate::parquet::table::ParquetTable;
+use crate::redaction::RedactedArguments;
 use crate::thread_names::name;
 
 /// Columns of every span.

@@ -10,6 +10,7 @@ use usdtrec_view::text::buffer::Text;
 
 use crate::perfetto::fields::{annotation, track_event};
 use crate::protobuf::Proto;
+use crate::redaction::RedactedArguments;
 use crate::typed_value::{TypedValue, guessed_address, is_cut, text_bytes};
 
 /// Which side of a span a hit is.
@@ -47,6 +48,8 @@ pub(crate) struct AnnotationNames {
 
 /// An argument.
 struct AnnotatedArgument {
+    /// Its place among the event's.
+    place: usize,
     /// Number of its name.
     name: u64,
     form: Form,
@@ -79,14 +82,17 @@ impl AnnotationNames {
     const OF_BEGIN: u64 = 1;
     const OF_END: u64 = 7;
 
-    pub(crate) fn new(session: &TraceSession) -> Self {
+    pub(crate) fn new(session: &TraceSession, redacted: &RedactedArguments) -> Self {
         let mut names: Vec<String> = FIXED.map(str::to_owned).into();
-        let events = session.events().events.iter().map(|event| {
-            let arguments = event.arguments.iter().map(|argument| {
-                names.push(argument.name.clone());
+        let events = session.events().events.iter().enumerate();
+        let events = events.map(|(at, event)| {
+            let arguments = redacted.kept(at, event).map(|kept| {
+                let form = Form::new(&kept.argument).human(false);
+                names.push(kept.argument.name);
                 AnnotatedArgument {
+                    place: kept.place,
                     name: names.len() as u64,
-                    form: Form::new(argument).human(false),
+                    form,
                 }
             });
             arguments.collect()
@@ -127,9 +133,11 @@ impl AnnotationNames {
         }
         let arguments = self.events.get(hit.row.event);
         let arguments = arguments.map_or(&[][..], Vec::as_slice);
-        let values = arguments.iter().zip(hit.values);
-        let values = values.map(|(argument, value)| Annotated { argument, value });
-        if values.len() == 0 {
+        let values = arguments.iter().filter_map(|argument| {
+            let value = hit.values.get(argument.place)?;
+            Some(Annotated { argument, value })
+        });
+        if values.clone().next().is_none() {
             return;
         }
         let mut is_complete = true;

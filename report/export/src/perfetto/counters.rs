@@ -7,10 +7,12 @@ use usdtrec_trace::events::notices::CounterGap;
 use usdtrec_trace::form::Form;
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::TraceSession;
+use usdtrec_trace::session::events::Event;
 
 use crate::perfetto::fields::{SEQUENCE, counter_unit, event_type, packet, track_event};
 use crate::perfetto::tracks::Tracks;
 use crate::protobuf::Proto;
+use crate::redaction::RedactedArguments;
 use crate::typed_value::TypedValue;
 
 /// Arguments that are counters, each with a track for each process.
@@ -48,8 +50,12 @@ struct CounterKey {
 
 impl Counters {
     /// # Errors
-    /// [`ReportError::Question`] if no event has an argument of a name.
-    pub(crate) fn new(session: &TraceSession, names: &[String]) -> Result<Self, ReportError> {
+    /// [`ReportError::Question`] if no event has an argument of a name, or if its numbers are left out or hashed.
+    pub(crate) fn new(
+        session: &TraceSession,
+        redacted: &RedactedArguments,
+        names: &[String],
+    ) -> Result<Self, ReportError> {
         let all = &session.events().events;
         if let Some(name) = names
             .iter()
@@ -60,10 +66,22 @@ impl Counters {
         if names.is_empty() {
             return Ok(Self::default());
         }
-        let events = all.iter().map(|event| {
+        let place = |at: usize, event: &Event, name: &str| {
+            let place = event.argument(name);
+            place.filter(|&place| redacted.redacted_as(at, place).is_none())
+        };
+        let has_numbers = |name: &String| {
+            let mut events = all.iter().enumerate();
+            events.any(|(at, event)| place(at, event, name).is_some())
+        };
+        if let Some(name) = names.iter().find(|name| !has_numbers(name)) {
+            let name = name.clone();
+            return Err(QuestionError::NoNumbers { name }.into());
+        }
+        let events = all.iter().enumerate().map(|(at, event)| {
             let mut places: Vec<usize> = names
                 .iter()
-                .filter_map(|name| event.argument(name))
+                .filter_map(|name| place(at, event, name))
                 .collect();
             places.sort_unstable();
             places.dedup();

@@ -81,6 +81,7 @@ impl<'a> PerfettoTrace<'a> {
     pub(crate) fn new(
         session: &'a TraceSession,
         walk: &RowWalk<'_>,
+        names: AnnotationNames,
         counters: Counters,
         out: &'a mut dyn Write,
     ) -> Self {
@@ -88,7 +89,7 @@ impl<'a> PerfettoTrace<'a> {
             session,
             out,
             proto: Proto::default(),
-            names: AnnotationNames::new(session),
+            names,
             first_pair: session.events().events.len() as u64 + 1,
             tracks: Tracks::default(),
             lanes: Lanes::default(),

@@ -104,6 +104,16 @@ impl Event {
         })
     }
 
+    /// Whether the value of the argument at a place is a part of the names of functions of scripts, or of their files.
+    pub fn names_functions(&self, place: usize) -> bool {
+        let arguments = self.call.as_ref().and_then(ScriptCall::arguments);
+        let mut places = arguments
+            .into_iter()
+            .flatten()
+            .map(|name| self.own_argument(name));
+        places.any(|named| named == Some(place))
+    }
+
     /// Its arguments without those that were added.
     pub fn own_arguments(&self) -> &[Argument] {
         let own = self.arguments.len().saturating_sub(self.added.len());
