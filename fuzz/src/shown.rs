@@ -87,7 +87,7 @@ fn reported(session: &TraceSession, seed: usize) {
     let mut names = names.map(|event| event.name.clone());
     let (first, second) = (names.next(), names.next_back());
     let spans = SpanQuestion {
-        span: [first.unwrap_or_default(), second.unwrap_or_default()].join(".."),
+        spans: vec![[first.unwrap_or_default(), second.unwrap_or_default()].join("..")],
         key: if seed.is_multiple_of(5) {
             vec![argument.clone()]
         } else {

@@ -194,7 +194,7 @@ pub(super) fn silent() -> Recorded {
         event: "sdt_app:done".to_owned(),
         pid: 100,
         tid: 101,
-        span: vec!["sdt_app:request".to_owned()],
+        span: "sdt_app:request".to_owned(),
         duration_ns: Some(1_000_001),
         uid: None,
         more: 2,
