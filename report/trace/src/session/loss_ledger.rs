@@ -1,4 +1,4 @@
-//! What was lost of a trace: the counts of the recorder when it ended, else its last ones, else what the kernel said.
+//! What was lost of a trace: the counts of the recorder when it ended, else its last ones, else the sum of the kernel's LOST records.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ pub enum LossSource {
     AtTheEnd,
     /// The recorder did not end, or has not yet: it had counted them at its last flush.
     AtTheLastFlush,
-    /// Only what the kernel said while recording, by a program that writes it whenever something is lost.
+    /// The sum of the kernel's LOST records, of a recorder that counts nothing itself.
     KernelLostRecords,
-    /// The recorder counts, but did not live to write them: there is only what the kernel said.
+    /// The recorder counts, but was killed before it wrote the counts: there are only the kernel's LOST records.
     Unknown,
 }
 
@@ -44,11 +44,11 @@ pub struct LossLedger {
 }
 
 impl LossLedger {
-    /// Those of a trace in which the kernel said that these were lost.
-    pub(crate) fn new(trace: &Trace, said: LostByEvent) -> Self {
+    /// Those of a trace; `recorded` are the sums of its LOST records.
+    pub(crate) fn new(trace: &Trace, recorded: LostByEvent) -> Self {
         let counted = trace.losses().map(|counts| (LossSource::AtTheEnd, counts));
         let so_far = || Some((LossSource::AtTheLastFlush, trace.losses_so_far()?));
-        let said = said
+        let recorded = recorded
             .into_iter()
             .map(|(event, lost)| (event.map(|event| event as usize), lost));
         let (source, lost) = match counted.or_else(so_far) {
@@ -57,8 +57,8 @@ impl LossLedger {
                 (source, counts.collect())
             }
             // A stream has counts among its records.
-            None if trace.is_finished() => (LossSource::KernelLostRecords, said.collect()),
-            None => (LossSource::Unknown, said.collect()),
+            None if trace.is_finished() => (LossSource::KernelLostRecords, recorded.collect()),
+            None => (LossSource::Unknown, recorded.collect()),
         };
         Self {
             lost,
