@@ -189,7 +189,7 @@ fn check_spans(args: &ExportArgs) -> anyhow::Result<()> {
 
 #[cfg(feature = "parquet")]
 fn dataset(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let options = dataset::options(args, redacted::redaction(args)?)?;
+    let options = dataset::options(args, least(args)?, redacted::redaction(args)?)?;
     let session = selection::open(&args.selection, Extent::Whole, buildid_dir)?;
     let asked = selection::selection(&args.selection.which);
     let notices = dataset::write(&session, &asked, &options, &args.output)?;

@@ -143,7 +143,7 @@ fn short_spans_are_left_out() {
     assert_eq!(exported(&asked), count);
     assert!(count > 0 && count < exported(&asked[..2]), "{count}");
     for (options, why) in [
-        (&["--to", "otlp", "--min", "1ms"][..], "--span"),
+        (&["--to", "otlp", "--key", "arg1"][..], "--span"),
         (&["--to", "otlp", "--value", "arg1"], "--to folded or pprof"),
         (
             &["--to", "perfetto", "--stacks", "script"],

@@ -283,8 +283,8 @@ fn top_refuses_what_the_kernel_cannot_count() {
             "--delay: expected at least 10ms",
         ),
         (
-            vec!["--sort", "total"],
-            "--sort has no effect without --by and --span",
+            vec!["--order", "total"],
+            "--order has no effect without --by and --span",
         ),
         (
             [&by("comm")[..], &["--sort", "comm"]].concat(),

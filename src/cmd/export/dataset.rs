@@ -20,9 +20,12 @@ use crate::cmd::print::spans_or_all;
 use crate::progress;
 use crate::unfinished_folder::UnfinishedFolder;
 
-/// What is requested of a dataset.
-pub(super) fn options(args: &ExportArgs, redaction: Redaction) -> anyhow::Result<DatasetOptions> {
-    let least = super::least(args)?;
+/// What is requested of a dataset. `least` is the duration of the shortest spans, ns.
+pub(super) fn options(
+    args: &ExportArgs,
+    least: u64,
+    redaction: Redaction,
+) -> anyhow::Result<DatasetOptions> {
     Ok(DatasetOptions {
         spans: spans_or_all(&args.span, least),
         key: args.key.clone(),

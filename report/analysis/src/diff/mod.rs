@@ -13,6 +13,7 @@
 //! samples, so memory does not grow with the trace.
 
 pub(crate) mod binomial;
+pub mod compare_question;
 pub mod comparison;
 pub(crate) mod counts;
 pub(crate) mod frequent_texts;
@@ -35,46 +36,14 @@ use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::time_span::TimeSpan;
 
+use crate::diff::compare_question::CompareQuestion;
 use crate::diff::comparison::Comparison;
 use crate::diff::recording::{ComparedRecording, RecordingQuestion};
 use crate::diff::sides::Sides;
-use crate::rows::span_question::SpanRowQuestion;
 use crate::spans::pair::Pair;
 
 /// In how many of the comparisons of like with like some figure is called beyond noise, at most.
 pub const FALSE_ALARMS: f64 = 0.01;
-
-/// Which spans are compared, besides probes and arguments.
-#[derive(Clone, Copy, Debug)]
-pub struct CompareQuestion<'q> {
-    /// The spans; those that are found by the names of probes if none is named. Those that are shorter do not count.
-    pub spans: &'q SpanRowQuestion,
-    /// Keys of groups, as of [`SpanQuestion::by`](crate::question::SpanQuestion::by).
-    pub by: &'q [String],
-}
-
-impl CompareQuestion<'_> {
-    /// Keys by which begins and ends of these pairs are matched.
-    fn key(&self, pairs: &[Pair]) -> &[String] {
-        match pairs.is_empty() {
-            true => &[],
-            false => &self.spans.key,
-        }
-    }
-
-    /// The pairs of a recording.
-    fn pairs(
-        &self,
-        session: &TraceSession,
-        filter: &SampleFilter,
-    ) -> Result<Vec<Pair>, ReportError> {
-        let of = |event: usize| filter.event(event);
-        match self.spans.spans.is_empty() {
-            true => Ok(Pair::find(session, of)),
-            false => self.spans.pairs(session, of),
-        }
-    }
-}
 
 /// Compares the selected samples of two recordings; spans are grouped by keys, besides all together.
 ///

@@ -14,7 +14,7 @@ use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::resolver::Resolver;
 
-use crate::diff::CompareQuestion;
+use crate::diff::compare_question::CompareQuestion;
 use crate::diff::counts::{ArgumentCounts, ProbeCounts, RecordingCounts};
 use crate::diff::frequent_texts::{ComparedSamples, recount};
 use crate::diff::quantiles::Ranked;

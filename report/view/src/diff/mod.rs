@@ -9,8 +9,9 @@ pub(crate) mod text;
 
 use std::io::Write;
 
+use usdtrec_analysis::diff::compare;
+use usdtrec_analysis::diff::compare_question::CompareQuestion;
 use usdtrec_analysis::diff::sides::Sides;
-use usdtrec_analysis::diff::{CompareQuestion, compare};
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::notices::Notices;
 use usdtrec_trace::events::selection::EventSelection;
