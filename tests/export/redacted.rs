@@ -259,6 +259,25 @@ fn arguments_of_other_events_are_redacted() {
     assert!(spans.contains(&trace), "{spans}");
 }
 
+/// Groups of spans are by hashes, and numbers that were not counted one by one have no list.
+#[test]
+fn a_page_has_hashes_in_place_of_numbers() {
+    let lab = Lab::new();
+    let export = ["export", "-i", DEMO, "--to", "html", "-o", "page.html"];
+    let page = |options: &[&str]| {
+        lab.usdtrec([&export[..], options].concat()).success();
+        fs::read_to_string(lab.file("page.html")).expect("the page")
+    };
+    let groups = "<h3>By <code>arg2</code></h3>";
+    let plain = page(&[]);
+    assert!(plain.contains(groups) && plain.contains("94908731122899"));
+    let hashed = page(&["--hash", "arg1", "--hash", "arg2"]);
+    assert!(hashed.contains(groups) && !hashed.contains("94908731122899"));
+    assert!(hashed.contains(">more than 256 values<"));
+    let dropped = page(&["--drop", "arg2"]);
+    assert!(!dropped.contains("arg2") && dropped.contains("request__start.arg3"));
+}
+
 #[test]
 fn what_cannot_be_redacted_is_refused() {
     let lab = Lab::new();

@@ -38,6 +38,9 @@ const INTERVALS: usize = 60;
 pub trait SummaryRedaction: Debug {
     /// Takes it out of a summary.
     fn redact(&self, summary: &mut SummaryFacts);
+
+    /// Whether the texts of an argument of the events of a name are others than those of the program.
+    fn replaces(&self, event: &str, argument: &str) -> bool;
 }
 
 /// Which spans and stacks are shown in detail.
@@ -171,8 +174,11 @@ impl Overview {
         names.truncate(MAX_SPANS);
         for name in names {
             let starts = starts(session, &name)?;
+            let has_texts =
+                |event: &str, argument: &str| !question.redaction.replaces(event, argument);
+            let by = groups_of(&self.summary, &starts, has_texts);
             let shown = SpanToShow {
-                by: groups_of(&self.summary, &starts).into_iter().collect(),
+                by: by.into_iter().collect(),
                 name,
             };
             match self.span(session, selection, &shown, question) {

@@ -9,7 +9,7 @@ use crate::stats::frequency::Frequency;
 use crate::stats::number::Number;
 
 /// Different numbers that are counted one by one; beyond them, buckets are.
-const EXACT: usize = 256;
+pub(crate) const EXACT: usize = 256;
 /// Buckets that are kept together.
 const PAGE: usize = 128;
 

@@ -98,7 +98,7 @@ fn of_spans(facts: &SummaryFacts) -> Vec<NextQuestion> {
     };
     let by = spans.iter().find_map(|span| {
         Some(NextQuestion::SlowGroups {
-            by: groups_of(facts, &span.starts)?,
+            by: groups_of(facts, &span.starts, |_, _| true)?,
             span: name(span),
         })
     });
@@ -109,13 +109,20 @@ fn of_spans(facts: &SummaryFacts) -> Vec<NextQuestion> {
         .collect()
 }
 
-/// The key to group the spans by that these events begin.
-pub(crate) fn groups_of(facts: &SummaryFacts, starts: &[String]) -> Option<String> {
+/// The key to group the spans by that these events begin. `has_texts` says of an event and its argument whether texts are those of the program, so that they have
+/// shapes.
+pub(crate) fn groups_of(
+    facts: &SummaryFacts,
+    starts: &[String],
+    has_texts: impl Fn(&str, &str) -> bool,
+) -> Option<String> {
     let mut probes = facts.probes.iter();
     let begin = probes.find(|probe| starts.contains(&probe.event))?;
     // Statements with their numbers: nearly each one is different.
     let mut arguments = own(begin);
-    let shaped = |argument: &&ArgumentFacts| argument.texts.as_ref().is_some_and(has_shapes);
+    let shaped = |argument: &&ArgumentFacts| {
+        argument.texts.as_ref().is_some_and(has_shapes) && has_texts(&begin.event, &argument.name)
+    };
     if let Some(argument) = arguments.find(shaped) {
         return Some(format!("{}:shape", argument.name));
     }

@@ -10,7 +10,7 @@ use usdtrec_trace::session::recorded_part::RecordedPart;
 
 use crate::stats::argument::ArgumentStats;
 use crate::stats::bursts::{Episodes, Slices};
-use crate::stats::distribution::{Distribution, Quantile};
+use crate::stats::distribution::{Distribution, EXACT, Quantile};
 use crate::stats::frequency::{Frequency, sort_by_count};
 use crate::stats::number::{Number, Scalar};
 use crate::stats::text_counts::TextCounts;
@@ -191,6 +191,9 @@ impl ArgumentFacts {
 }
 
 impl Spread {
+    /// Different numbers up to which all are listed.
+    pub const MAX_VALUES: usize = EXACT;
+
     fn new<N: Number>(numbers: &Distribution<N>) -> Option<Self> {
         let ends = numbers.ends()?;
         let at = |thousandths| match numbers.quantile(thousandths)? {

@@ -40,6 +40,9 @@ impl SummaryRedaction for RedactedArguments {
             }
         }
     }
+    fn replaces(&self, event: &str, argument: &str) -> bool {
+        self.named(event, argument).is_some()
+    }
 }
 
 /// Redacts what is chosen by a summary that is redacted.
@@ -184,6 +187,7 @@ impl Hashes<'_> {
     fn add_numbers(&mut self, spread: &Spread) {
         self.count += spread.count;
         let Some(values) = &spread.values else {
+            self.different += Spread::MAX_VALUES;
             self.exact = false;
             return;
         };

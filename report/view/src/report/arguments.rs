@@ -197,6 +197,8 @@ fn texts(texts: &TextFacts, count: u64, form: &Form, most: usize) -> String {
         .map(|(text, value)| Frequency::new(text + "\"", value.count));
     match shown.collect::<Vec<_>>().as_slice() {
         [text] if texts.exact => only(&text.value, texts.count, count),
+        // Hashes of numbers that were not counted one by one.
+        [] => format!("more than {} values", texts.different),
         values => {
             let listed: Vec<String> = values
                 .iter()
