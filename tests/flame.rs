@@ -127,7 +127,6 @@ fn what_cannot_be_drawn_is_refused() {
         &["out.svg", "--value", "a", "--span", "b"],
         "cannot be used with",
     );
-    refused(&["out.svg", "--min", "1ms"], "--span");
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/demo.data");
     let mut command = lab.command(["flame", "out.svg", "-i"]);
     command.arg(demo);

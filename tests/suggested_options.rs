@@ -64,7 +64,7 @@ fn what_cannot_be_answered_is_followed_by_advice() {
     let diff = ["diff", TRACE, TRACE, "--time", "1,2"];
     lab.usdtrec(diff).exits(1).complains("two clocks");
     let kind = ["script", "-i", TRACE, "-F", "trace:foo"];
-    let words = "give \"trace:foo\" without the kind, and events by -e";
+    let words = "give \"trace:foo\" without the type, and choose events by -e";
     lab.usdtrec(kind).exits(2).complains(words);
 }
 

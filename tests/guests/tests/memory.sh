@@ -13,7 +13,7 @@ record() {
 }
 record --engine bpf-perf -m 64M
 # Before Linux 5.11 maps count as locked memory, not as the group's.
-! newer 5 11 || grep -q 'instead of 64.0 MB for each CPU' err || fail "rings of 64 MB: $(cat err)"
+! newer 5 11 || grep -q 'instead of 64MiB for each CPU' err || fail "rings of 64 MB: $(cat err)"
 record --engine bpf-perf -m 1M
 ! grep -q 'instead of' err || fail "rings of 1 MB: $(cat err)"
 umount group

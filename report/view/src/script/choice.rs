@@ -243,7 +243,7 @@ mod tests {
         );
         refused("comm,+pid");
         refused("");
-        assert!(refused("trace:comm").contains("one kind of events"));
+        assert!(refused("trace:comm").contains("TYPE:FIELDS"));
     }
 
     /// The names that perf script 6.1 lists.
