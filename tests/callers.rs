@@ -254,9 +254,12 @@ fn a_trace_without_stacks_has_no_callers() {
 #[track_caller]
 pub(crate) fn folded_lines(lab: &Lab, options: &[&str]) -> BTreeMap<String, u64> {
     let start = ["export", "-i", "trace", "--to", "folded", "-o", "-"];
-    let report = lab.usdtrec([&start[..], options].concat());
-    let lines = report.success().silent().stdout;
-    let lines = lines.lines().map(|line| {
+    let export = lab.usdtrec([&start[..], options].concat()).success();
+    // Where very many events come at once, some are lost, which is said.
+    let said = &export.stderr;
+    let is_expected = said.is_empty() || said.contains("events were lost while recording");
+    assert!(is_expected, "{said}");
+    let lines = export.stdout.lines().map(|line| {
         let (stack, weight) = line.rsplit_once(' ').expect("a weight");
         (stack.to_owned(), weight.parse().expect("an integer"))
     });
