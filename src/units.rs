@@ -64,9 +64,10 @@ pub(crate) fn nanoseconds(option: &str, text: &str) -> anyhow::Result<u64> {
     Ok(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// The shortest spans of `--min`, ns; 0 without it.
-pub(crate) fn min_ns(min: Option<&String>) -> anyhow::Result<u64> {
-    min.map_or(Ok(0), |text| nanoseconds("--min", text))
+/// The duration of the shortest spans that `--min` and the filter ask for, ns; 0 without both. `of_filter` is that of the filter.
+pub(crate) fn least_ns(min: Option<&String>, of_filter: u64) -> anyhow::Result<u64> {
+    let of_min = min.map_or(Ok(0), |text| nanoseconds("--min", text))?;
+    Ok(of_min.max(of_filter))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::advice::HINTS;
 use crate::cli::{DiffArgs, OutputFormat};
 use crate::terminal::Usage;
 use crate::text_room;
-use crate::units::min_ns;
+use crate::units::least_ns;
 
 /// Runs the verb.
 pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         spans: SpanRowQuestion {
             spans: args.span.clone(),
             key: args.key.clone(),
-            least: min_ns(args.min.as_ref())?.max(args.which.span_least),
+            least: least_ns(args.min.as_ref(), args.which.span_least)?,
         },
         by: args.by.clone(),
         min: args.percent_limit,

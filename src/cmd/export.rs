@@ -21,7 +21,7 @@ use crate::progress;
 use crate::terminal::Usage;
 use crate::unfinished_file::UnfinishedFile;
 use crate::unfinished_folder::UnfinishedFolder;
-use crate::units::min_ns;
+use crate::units::least_ns;
 
 /// Path that means standard output.
 const STDOUT: &str = "-";
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
 
 /// Duration of the shortest spans that are exported, ns.
 fn least(args: &ExportArgs) -> anyhow::Result<u64> {
-    Ok(min_ns(args.min.as_ref())?.max(args.selection.which.span_least))
+    least_ns(args.min.as_ref(), args.selection.which.span_least)
 }
 
 /// Exports to a file, or to standard output.
@@ -168,10 +168,9 @@ fn check_stacks(args: &ExportArgs) -> Result<(), Usage> {
 /// Refuses what is about spans where there are none, and where something else is weighed.
 fn check_spans(args: &ExportArgs) -> anyhow::Result<()> {
     let least = least(args)?;
-    Usage::ensure(
-        args.key.is_empty() || !args.span.is_empty() || least > 0,
-        "--key has no effect without --span: it says how spans are matched",
-    )?;
+    if args.span.is_empty() && least == 0 {
+        print::refuse_key(&args.key)?;
+    }
     if least == 0 {
         return Ok(());
     }

@@ -15,18 +15,16 @@ use super::selection::{self, Extent};
 use crate::cli::{FlameArgs, stack_kind};
 use crate::terminal::Usage;
 use crate::unfinished_file::UnfinishedFile;
-use crate::units::min_ns;
+use crate::units::least_ns;
 
 /// Runs the verb.
 pub(crate) fn run(args: &FlameArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
     let with = &args.selection.with;
-    let least = min_ns(args.min.as_ref())?.max(args.selection.which.span_least);
-    let refused = "--key has no effect without --span: it says how spans are matched";
-    Usage::ensure(
-        args.key.is_empty() || (!args.span.is_empty() || least > 0) && args.diff.is_empty(),
-        refused,
-    )?;
+    let least = least_ns(args.min.as_ref(), args.selection.which.span_least)?;
+    if args.span.is_empty() && least == 0 || !args.diff.is_empty() {
+        print::refuse_key(&args.key)?;
+    }
     Usage::ensure(
         least == 0 || args.diff.is_empty() && args.value.is_none(),
         "--min and --filter 'span > TIME' have no effect with --diff, which weighs hits, and --value, which weighs an argument",

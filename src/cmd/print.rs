@@ -8,7 +8,7 @@ use usdtrec_report::script::{
 use super::selection;
 use crate::cli::{ALL_SPANS, OutputFormat, PrintArgs, ScriptFormat, SpanArgs, Times, WithArgs};
 use crate::terminal::{self, Usage};
-use crate::units::min_ns;
+use crate::units::least_ns;
 
 /// The spans that are named, or all of them if none is and slow ones are asked for, of at least `least` ns.
 pub(super) fn spans_or_all(named: &[String], least: u64) -> Vec<String> {
@@ -81,10 +81,9 @@ pub(super) fn spans(
     with: &WithArgs,
     print: &PrintArgs,
 ) -> anyhow::Result<Option<SpanRowQuestion>> {
-    let least = min_ns(args.min.as_ref())?.max(of_filter);
+    let least = least_ns(args.min.as_ref(), of_filter)?;
     if args.span.is_empty() && least == 0 {
-        let refused = "--key has no effect without --span: it says how spans are matched";
-        Usage::ensure(args.key.is_empty(), refused)?;
+        refuse_key(&args.key)?;
         return Ok(None);
     }
     Usage::ensure(
@@ -104,6 +103,12 @@ pub(super) fn spans(
         key: args.key.clone(),
         least,
     }))
+}
+
+/// Refuses `--key` where there are no spans.
+pub(super) fn refuse_key(key: &[String]) -> Result<(), Usage> {
+    let refused = "--key has no effect without --span: it says how spans are matched";
+    Usage::ensure(key.is_empty(), refused)
 }
 
 /// Refuses options that would have no effect, and times since two moments.

@@ -15,7 +15,7 @@ use super::selection::{self, Extent};
 use crate::advice::HINTS;
 use crate::cli::{Colour, HOLDER_KEYS, HistScale, OutputFormat, ReportArgs, WithArgs, stack_kind};
 use crate::terminal::Usage;
-use crate::units::{min_ns, nanoseconds};
+use crate::units::{least_ns, nanoseconds};
 use crate::{progress, text_room};
 
 /// Groups of spans that text shows if nothing is said; other formats have all.
@@ -351,7 +351,7 @@ fn spans(args: &ReportArgs, named: &[String]) -> anyhow::Result<SpanQuestion> {
         spans: named.to_vec(),
         key: args.key.clone(),
         by: args.by.clone(),
-        min: min_ns(args.min.as_ref())?.max(args.selection.which.span_least),
+        min: least_ns(args.min.as_ref(), args.selection.which.span_least)?,
         top: match args.format {
             OutputFormat::Text => args.top.or(Some(TEXT_GROUPS)),
             _ => args.top,

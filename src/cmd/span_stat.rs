@@ -2,9 +2,10 @@
 
 use usdtrec_record::{MeasuredArgument, SlowSpans};
 
+use super::print;
 use crate::cli::{CaptureArgs, SpanStatArgs};
 use crate::terminal::Usage;
-use crate::units::min_ns;
+use crate::units::least_ns;
 
 /// The spans that are aggregated; `None` for none.
 ///
@@ -16,10 +17,7 @@ pub(super) fn asked(
     capture: &CaptureArgs,
 ) -> anyhow::Result<Option<SlowSpans>> {
     if args.span.is_empty() {
-        Usage::ensure(
-            args.key.is_empty(),
-            "--key has no effect without --span: it says how spans are matched",
-        )?;
+        print::refuse_key(&args.key)?;
         Usage::ensure(
             args.min.is_none(),
             "--min has no effect without --span: it is the duration of the shortest spans that are added up",
@@ -35,7 +33,7 @@ pub(super) fn asked(
     Ok(Some(SlowSpans {
         spans: args.span.clone(),
         key: args.key.clone(),
-        least: min_ns(args.min.as_ref())?.max(capture.span_least),
+        least: least_ns(args.min.as_ref(), capture.span_least)?,
         is_required: true,
     }))
 }

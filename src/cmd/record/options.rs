@@ -23,7 +23,7 @@ use crate::cli::{self, CaptureArgs, RecordArgs};
 use crate::cmd::print::spans_or_all;
 use crate::output;
 use crate::terminal::Usage;
-use crate::units::{min_ns, parse_duration, parse_size};
+use crate::units::{least_ns, parse_duration, parse_size};
 
 /// Default zstd level, also named in the help. For these records it takes no more CPU time than level 1; files are up to 14 % smaller and
 /// decompress 5 to 40 % faster.
@@ -99,7 +99,7 @@ fn of_spans(args: &RecordArgs) -> anyhow::Result<Options> {
 
 /// `--span`, `--min`.
 fn slow_spans(args: &RecordArgs, has_callers: bool) -> anyhow::Result<Option<SlowSpans>> {
-    let least = min_ns(args.min.as_ref())?.max(args.capture.span_least);
+    let least = least_ns(args.min.as_ref(), args.capture.span_least)?;
     if least == 0 {
         let refused = "--span and --key have no effect without --min: all hits are recorded, and report --span matches them";
         Usage::ensure(args.span.is_empty() && args.key.is_empty(), refused)?;

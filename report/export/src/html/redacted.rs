@@ -40,6 +40,7 @@ impl SummaryRedaction for RedactedArguments {
             }
         }
     }
+
     fn replaces(&self, event: &str, argument: &str) -> bool {
         self.named(event, argument).is_some()
     }
