@@ -291,7 +291,7 @@ pub fn escape_into(bytes: &[u8], out: &mut Vec<u8>) {
 /// Reverses [`escape_into`]. Other backslashes are unchanged.
 #[must_use]
 pub fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
-    if !text.contains(&b'\\') {
+    if memchr::memchr(b'\\', text).is_none() {
         return Cow::Borrowed(text);
     }
     let mut out = Vec::with_capacity(text.len());

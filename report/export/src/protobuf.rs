@@ -42,8 +42,14 @@ impl Proto {
     /// Appends a field of type `uint64`, `uint32`, `bool` or an enumeration.
     #[inline]
     pub(crate) fn unsigned(&mut self, field: u32, value: u64) {
-        self.tag(field, VARINT);
-        self.varint(value);
+        // Most are two bytes, which are appended at once.
+        match (field << 3 | VARINT, value) {
+            (tag @ ..0x80, ..0x80) => self.bytes.extend_from_slice(&[tag as u8, value as u8]),
+            (tag, _) => {
+                self.varint(tag.into());
+                self.varint(value);
+            }
+        }
     }
 
     /// Appends a field of type `int64` or `int32`.

@@ -22,7 +22,7 @@ pub(crate) enum TypedValue<'v> {
 
 impl<'v> TypedValue<'v> {
     /// The value, as `script --format json` has it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(form: &Form, value: &'v Value) -> Self {
         match (form, value) {
             (Form::Plain | Form::Time(_) | Form::Memory(_), Value::Unsigned(number)) => {

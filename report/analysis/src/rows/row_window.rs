@@ -89,7 +89,7 @@ pub(crate) fn overlaps(time: TimeRange, begin: u64, end: u64) -> bool {
 
 /// A hit of the window that becomes a row when something needs it.
 struct LazyRow<'h> {
-    hit: Hit<'h>,
+    hit: &'h Hit<'h>,
     row: Option<usize>,
 }
 
@@ -149,7 +149,10 @@ impl RowSource {
             self.filter.is_simple() || self.filter.late(target, sample, &mut worker.resolver);
         let is_in_time = self.filter.time().contains(sample.time);
         let asked = self.events && passes && is_in_time && self.filter.event(event);
-        let mut row = LazyRow { hit, row: None };
+        let mut row = LazyRow {
+            hit: &hit,
+            row: None,
+        };
         let mut of_span = false;
         for role in self.roles.get(event).into_iter().flatten() {
             let Some(key) = self.keys.get(role.pair as usize) else {
@@ -200,8 +203,8 @@ impl RowSource {
     }
 
     /// Decodes a hit.
-    fn push(&self, worker: &mut RowWorker<'_>, hit: Hit<'_>, hits: &mut HitTable) -> usize {
-        let Hit { target, sample } = hit;
+    fn push(&self, worker: &mut RowWorker<'_>, hit: &Hit<'_>, hits: &mut HitTable) -> usize {
+        let Hit { target, sample } = *hit;
         let resolver = &mut worker.resolver;
         let session = resolver.session();
         let event = session.events().events.get(target.event as usize);

@@ -179,8 +179,8 @@ impl<'s> SpanWalk<'s> {
                 context: window.context(number),
             };
             let is_known = match found.plain.is_empty() {
-                false => self.plain_hit(worker, found, hit, add),
-                true => self.other_hit(worker, found, hit, add),
+                false => self.plain_hit(worker, found, &hit, add),
+                true => self.other_hit(worker, found, &hit, add),
             };
             unknown += u64::from(!is_known);
         }
@@ -197,7 +197,7 @@ impl<'s> SpanWalk<'s> {
         &self,
         worker: &mut Worker<'s, A>,
         found: &FoundRoles<'_>,
-        hit: PlacedHit<'_>,
+        hit: &PlacedHit<'_>,
         add: &impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>),
     ) -> bool {
         let PlacedHit { placed, context } = hit;
@@ -208,7 +208,7 @@ impl<'s> SpanWalk<'s> {
             return self.other_hit(worker, found, hit, add);
         };
         if self.filter.event(target.event as usize) && self.filter.time().contains(sample.time) {
-            worker.resolver.set_context(context);
+            worker.resolver.set_context(*context);
             add(&mut worker.state, &mut worker.resolver, target, &sample);
         }
         for role in roles {
@@ -243,14 +243,14 @@ impl<'s> SpanWalk<'s> {
         &self,
         worker: &mut Worker<'s, A>,
         found: &FoundRoles<'_>,
-        PlacedHit { placed, context }: PlacedHit<'_>,
+        PlacedHit { placed, context }: &PlacedHit<'_>,
         add: &impl Fn(&mut A, &mut Resolver<'s>, SampleTarget, &Sample<'_>),
     ) -> bool {
         let Some(ParsedHit { target, sample }) = self.session.sample(placed.body) else {
             return false;
         };
         let resolver = &mut worker.resolver;
-        resolver.set_context(context);
+        resolver.set_context(*context);
         let asked = self.filter.event(target.event as usize)
             && (self.filter.is_simple() || self.filter.late(target, &sample, resolver));
         let is_in_time = self.filter.time().contains(sample.time);

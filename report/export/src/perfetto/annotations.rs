@@ -149,15 +149,20 @@ impl AnnotationNames {
                 if let TypedValue::Missing(_) = value {
                     continue;
                 }
-                put(all, annotation::ENTRIES, argument.name, |one| match value {
-                    TypedValue::Unsigned(number) => one.unsigned(annotation::UNSIGNED, number),
-                    TypedValue::Signed(number) => one.signed(annotation::SIGNED, number),
-                    TypedValue::Float(number) => one.double(annotation::FLOAT, number),
-                    TypedValue::Bool(is) => one.unsigned(annotation::BOOL, is.into()),
-                    TypedValue::Address(address) => one.unsigned(annotation::ADDRESS, address),
-                    TypedValue::Text(text) => one.bytes(annotation::TEXT, text.as_bytes()),
-                    TypedValue::Missing(_) => {}
-                });
+                put(
+                    all,
+                    annotation::ENTRIES,
+                    argument.name,
+                    |one| match &value {
+                        TypedValue::Unsigned(number) => one.unsigned(annotation::UNSIGNED, *number),
+                        TypedValue::Signed(number) => one.signed(annotation::SIGNED, *number),
+                        TypedValue::Float(number) => one.double(annotation::FLOAT, *number),
+                        TypedValue::Bool(is) => one.unsigned(annotation::BOOL, (*is).into()),
+                        TypedValue::Address(address) => one.unsigned(annotation::ADDRESS, *address),
+                        TypedValue::Text(text) => one.bytes(annotation::TEXT, text.as_bytes()),
+                        TypedValue::Missing(_) => {}
+                    },
+                );
             }
         });
         if !is_complete {
