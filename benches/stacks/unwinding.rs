@@ -171,6 +171,9 @@ fn differences(our: &[Vec<String>], their: &[Vec<String>]) -> String {
             *kinds.entry(kind).or_default() += 1;
         }
     }
+    if equal == 0 {
+        return "No frame is the same: perf 6.1 shows offsets in files. `PERF` gives a perf that shows addresses.".to_owned();
+    }
     let kinds = kinds
         .iter()
         .map(|(kind, count)| format!("; {kind} in {count}"));
