@@ -46,10 +46,10 @@ fn strings(lab: &Lab, options: &[&str]) -> Vec<(String, String)> {
     lines
 }
 
-/// Without any knowledge of types, what looks like text is shown as text, and nothing else is. What may be no text at all is not
+/// Without any knowledge of types, what looks like a string is shown as one, and nothing else is. What may be no string at all is not
 /// brought in, if it is not resident.
 #[test]
-fn texts_at_pointers() {
+fn strings_at_pointers() {
     let lab = Lab::privileged();
     for engine in [Engine::BpfMulti, Engine::BpfPerf] {
         let lines = strings(&lab, &["--engine", engine.option()]);
@@ -75,7 +75,7 @@ fn texts_at_pointers() {
             ("long5000", quoted("M", 256) + "…"),
         ];
         for (line, expected) in lines.iter().zip(expected) {
-            // The number stays beside what only looks like a text.
+            // The number stays beside what only looks like a string.
             let (name, mut expected) = expected;
             if expected.starts_with('"') {
                 expected += "(ADDRESS)";
@@ -89,7 +89,7 @@ fn texts_at_pointers() {
     }
 }
 
-/// One letter is no evidence of a text: a number in memory that looks like one stays a number. The number stays beside the text,
+/// One letter is no evidence of a string: a number in memory that looks like one stays a number. The number stays beside the string,
 /// whatever that looks like.
 #[test]
 fn guesses_need_evidence_and_keep_the_number() {
@@ -113,7 +113,7 @@ fn guesses_need_evidence_and_keep_the_number() {
         text("/index", numbers[1]),
         text("/login", numbers[2]),
         text("/logout", numbers[3]),
-        // After texts, a short one is believed.
+        // After strings, a short one is believed.
         text("GET", numbers[4]),
     ];
     let lines = shown.lines().map(|line| {
@@ -136,7 +136,7 @@ fn guesses_need_evidence_and_keep_the_number() {
     assert!(last.contains(&both), "{last}");
 }
 
-/// A text in quotes, with the mark of one that is longer than the limit.
+/// A string in quotes, with the mark of one that is longer than the limit.
 fn cut_at(limit: usize, text: &str) -> String {
     match text.get(..limit) {
         Some(kept) if kept.len() < text.len() => format!("\"{kept}\"…"),

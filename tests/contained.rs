@@ -63,7 +63,7 @@ pub(crate) fn stop(recorder: Process) -> Finished {
     recorder.finish().success()
 }
 
-/// Counter and text of each hit, and whether it is of the ticker.
+/// Counter and string of each hit, and whether it is of the ticker.
 fn hits(lab: &Lab, trace: &str) -> Vec<(i128, String, bool)> {
     let of = |event: &Event| {
         let text = event.string(3).to_owned();

@@ -136,15 +136,15 @@ fn types_are_named() {
     let histogram = &groups(&["--hist", "type"])[0];
     let summary = &groups(&[])[0];
     let arguments = summary["probes"][0]["arguments"].as_array();
-    let texts = arguments.expect("a list").iter();
-    let texts = texts.filter_map(|argument| argument["texts"]["values"].as_array());
-    let texts: Vec<_> = texts.flatten().collect();
+    let strings = arguments.expect("a list").iter();
+    let strings = strings.filter_map(|argument| argument["texts"]["values"].as_array());
+    let strings: Vec<_> = strings.flatten().collect();
     let buckets = histogram["buckets"].as_array().expect("a list");
     for (raw, readable) in &names {
         let bucket = buckets.iter().find(|bucket| bucket["from"] == **raw);
         assert_eq!(bucket.expect("a bucket")["demangled"], **readable);
-        let text = texts.iter().find(|text| text["value"] == **raw);
-        assert_eq!(text.expect("a text")["demangled"], **readable);
+        let string = strings.iter().find(|string| string["value"] == **raw);
+        assert_eq!(string.expect("a text")["demangled"], **readable);
     }
     for question in [&["--hist", "type"][..], &[]] {
         let text = lab.usdtrec([&["report", "-i", "trace"], question].concat());

@@ -1,4 +1,4 @@
-//! Lists of arguments in `-e`: renamed, dereferenced, texts at pointers, against what the program prints.
+//! Lists of arguments in `-e`: renamed, dereferenced, strings at pointers, against what the program prints.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -67,7 +67,7 @@ fn chains_of_pointers_and_names() {
             }
             assert_eq!(event.argument_count(), 10);
         }
-        // Of a longer text, no more was asked for.
+        // Of a longer string, no more was asked for.
         let json = lab.usdtrec(["script", "--format", "json", "-i", "trace"]);
         let json = json.success().stdout;
         assert!(
@@ -89,7 +89,7 @@ fn debug_program(lab: &Lab) -> String {
     program.to_str().expect("a path").to_owned()
 }
 
-/// A text is as long as another argument of the list says.
+/// A string is as long as another argument of the list says.
 #[test]
 fn a_length_in_another_argument() {
     let lab = Lab::privileged();

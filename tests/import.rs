@@ -51,7 +51,7 @@ fn line(event: &Value) -> String {
     for (name, value) in event["args"].as_object().expect("arguments") {
         let _ = match value {
             Value::Null => Ok(()),
-            Value::String(text) => write!(line, "\t{name}:s={text}"),
+            Value::String(string) => write!(line, "\t{name}:s={string}"),
             Value::Number(number) if number.is_f64() => write!(line, "\t{name}:f={number}"),
             other => write!(line, "\t{name}={other}"),
         };

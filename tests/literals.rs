@@ -1,4 +1,4 @@
-//! Texts that the program has in memory that it cannot write and never touches: they are in its file.
+//! Strings that the program has in memory that it cannot write and never touches: they are in its file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ fn event(program: &Path) -> String {
     format!("sdt_literals:hit@{}", program.display())
 }
 
-/// Nothing but the literal is a text, and JSON says that it was not read at the hit.
+/// Nothing but the literal is a string, and JSON says that it was not read at the hit.
 #[track_caller]
 fn is_found(lab: &Lab, trace: &str, text: &str) {
     let script = lab.usdtrec(["script", "--format", "json", "-i", trace]);
@@ -42,7 +42,7 @@ fn is_found(lab: &Lab, trace: &str, text: &str) {
 }
 
 #[test]
-fn literals_that_nobody_has_touched_are_texts() {
+fn literals_that_nobody_has_touched_are_strings() {
     let lab = Lab::privileged();
     for options in [&["-O2"][..], &["-O2", "-no-pie"]] {
         let program = build(&lab, options, "literals");
@@ -78,7 +78,7 @@ fn what_could_be_written_is_a_number() {
     }
 }
 
-/// Another version of the file has other texts.
+/// Another version of the file has other strings.
 #[test]
 fn another_version_of_the_file_is_not_read() {
     let lab = Lab::privileged();
@@ -99,7 +99,7 @@ fn another_version_of_the_file_is_not_read() {
 
 /// A literal that a schema or a filter declares is one, however short it is.
 #[test]
-fn declared_texts_may_be_short() {
+fn declared_strings_may_be_short() {
     let lab = Lab::privileged();
     let program = build(&lab, &["-O2"], "literals");
     let schema = "provider = \"literals\"\n[[probe]]\nname = \"hit\"\n\
@@ -133,7 +133,7 @@ const FIXED: &[&str] = &[
 
 /// An address that is a constant of the note is that of a literal, too.
 #[test]
-fn literals_at_fixed_addresses_are_texts() {
+fn literals_at_fixed_addresses_are_strings() {
     let lab = Lab::privileged();
     let program = build(&lab, FIXED, "literals");
     let event = format!("sdt_literals:fixed@{}", program.display());
@@ -156,9 +156,9 @@ fn literals_at_fixed_addresses_are_texts() {
     }
 }
 
-/// Records a program with texts in buffers on its stack.
+/// Records a program with strings in buffers on its stack.
 #[track_caller]
-fn record_buffers(lab: &Lab, options: &'static [&'static str], texts: &[&str]) {
+fn record_buffers(lab: &Lab, options: &'static [&'static str], strings: &[&str]) {
     let build = Build {
         compiler: "gcc",
         options,
@@ -167,28 +167,28 @@ fn record_buffers(lab: &Lab, options: &'static [&'static str], texts: &[&str]) {
     let program = program.to_str().expect("a path");
     let event = format!("sdt_short:request@{program}");
     let record = ["record", "-o", "trace", "-e", &event, "--", program];
-    lab.usdtrec([&record[..], texts].concat()).success();
+    lab.usdtrec([&record[..], strings].concat()).success();
 }
 
-/// Each hit's two texts, as text output shows them.
+/// Each hit's two strings, as text output shows them.
 fn shown(lab: &Lab, options: &[&str]) -> Vec<[String; 2]> {
     let script = ["script", "--format", "json", "-i", "trace"];
     let script = lab.usdtrec([&script[..], options].concat()).success();
     let events = Event::parse_lines(&script.stdout);
-    let texts = events
+    let strings = events
         .iter()
         .map(|event| ["arg1", "arg2"].map(|name| event.named(name).to_string()));
-    texts.collect()
+    strings.collect()
 }
 
-/// A site of which one hit has shown that an argument is a text has texts in all hits, in those before it, too, and in any part of the time.
+/// A site of which one hit has shown that an argument is a string has strings in all hits, in those before it, too, and in any part of the time.
 #[test]
-fn what_is_a_text_in_one_hit_is_one_in_all() {
+fn what_is_a_string_in_one_hit_is_one_in_all() {
     let lab = Lab::privileged();
-    let texts = ["GET", "/", "GET", "", "DELETE", "/long", "GET", "/"];
-    record_buffers(&lab, &["-O2"], &texts);
-    let quoted = |text: &str| format!("{text:?}");
-    let expected: Vec<_> = texts
+    let strings = ["GET", "/", "GET", "", "DELETE", "/long", "GET", "/"];
+    record_buffers(&lab, &["-O2"], &strings);
+    let quoted = |string: &str| format!("{string:?}");
+    let expected: Vec<_> = strings
         .chunks(2)
         .map(|hit| [quoted(hit[0]), quoted(hit[1])])
         .collect();
@@ -207,14 +207,14 @@ fn what_is_a_text_in_one_hit_is_one_in_all() {
     assert!(line.contains("75.0% \"GET\""), "{report}");
 }
 
-/// Short texts alone may be numbers; different words are none, and a filter says what they are.
+/// Short strings alone may be numbers; different words are none, and a filter says what they are.
 #[test]
-fn short_texts_alone() {
+fn short_strings_alone() {
     let lab = Lab::privileged();
     record_buffers(&lab, &["-O2"], &["GET", "/", "PUT", "/", "GET", "/"]);
-    let is_text = |shown: &str| shown.starts_with('"');
+    let is_string = |shown: &str| shown.starts_with('"');
     for [method, path] in shown(&lab, &[]) {
-        assert!(is_text(&method) && !is_text(&path), "{method} {path}");
+        assert!(is_string(&method) && !is_string(&path), "{method} {path}");
     }
     let filtered = shown(&lab, &["--filter", "arg2 == \"/\""]);
     assert_eq!(filtered.len(), 3);
@@ -224,7 +224,7 @@ fn short_texts_alone() {
 
 /// Debugging information says that an argument is an array of `char`.
 #[test]
-fn arrays_of_char_are_texts() {
+fn arrays_of_char_are_strings() {
     let lab = Lab::privileged();
     for options in [&["-O2", "-g"][..], &["-O0", "-g"]] {
         record_buffers(&lab, options, &["GET", "/"]);

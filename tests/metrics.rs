@@ -71,7 +71,7 @@ fn samples<'m>(metrics: &'m str, name: &str) -> BTreeMap<&'m str, u64> {
     samples.collect()
 }
 
-/// The file is whole at each moment, its counters never decrease, and at the end they are what was counted: texts with all that could end a label
+/// The file is whole at each moment, its counters never decrease, and at the end they are what was counted: strings with all that could end a label
 /// early, too.
 #[test]
 fn a_file_has_what_was_counted() {

@@ -20,9 +20,9 @@ fn event(program: &Path) -> String {
     format!("absent:text(t=str(arg1))@{}", program.display())
 }
 
-/// The text that one process of this kind had, as `script` shows it and without its address; the trace is `trace`.
+/// The string that one process of this kind had, as `script` shows it and without its address; the trace is `trace`.
 #[track_caller]
-fn text_of(lab: &Lab, program: &Path, arguments: &[&str], options: &[&str]) -> String {
+fn string_of(lab: &Lab, program: &Path, arguments: &[&str], options: &[&str]) -> String {
     let event = event(program);
     let mut all = vec!["-a", "-o", "trace", "-e", &event];
     all.extend(options);
@@ -35,7 +35,7 @@ fn text_of(lab: &Lab, program: &Path, arguments: &[&str], options: &[&str]) -> S
     let shown = lab.usdtrec(["script", "-F", "args", "-i", "trace"]);
     let shown = shown.success().stdout;
     let value = shown.trim().split_once("t=").map(|(_, value)| value);
-    let value = value.unwrap_or_else(|| panic!("no text in {shown:?}"));
+    let value = value.unwrap_or_else(|| panic!("no string in {shown:?}"));
     match value.split_once(" 0x") {
         Some((reason, _)) => format!("{reason}>"),
         None => value.to_owned(),
@@ -46,7 +46,7 @@ fn build(lab: &Lab) -> PathBuf {
     Build::USUAL.make(lab, "absent.c", "absent")
 }
 
-/// A page that somebody serves late, or the very thread that hits, or a file system's server: the hit is recorded without its text,
+/// A page that somebody serves late, or the very thread that hits, or a file system's server: the hit is recorded without its string,
 /// hits of another program are all there, and the recording ends before the page is served.
 #[test]
 fn no_process_waits_for_a_page_that_is_served_late() {
@@ -105,7 +105,7 @@ fn local_memory_is_brought_in() {
         (["file", "0", "1", "2", "65534"], missing),
         (["anonymous", "0", "1", "2", "65534"], missing),
     ] {
-        let found = text_of(&lab, &program, &arguments, &[]);
+        let found = string_of(&lab, &program, &arguments, &[]);
         assert_eq!(found, expected, "{arguments:?}");
     }
 }
@@ -116,10 +116,10 @@ fn never_and_always() {
     let lab = Lab::privileged();
     let program = build(&lab);
     let never = ["--nonresident", "never"];
-    let found = text_of(&lab, &program, &["file", "0"], &never);
+    let found = string_of(&lab, &program, &["file", "0"], &never);
     assert_eq!(found, "<not resident>");
     let always = ["--nonresident", "always"];
-    let found = text_of(&lab, &program, &["late", "1"], &always);
+    let found = string_of(&lab, &program, &["late", "1"], &always);
     assert_eq!(found, "\"served at last\"");
     let event = event(&program);
     let refused = lab.usdtrec([

@@ -266,16 +266,16 @@ fn threads_that_compress() {
     }
 }
 
-/// A short text does not take the room of the longest that is read.
+/// A short string does not take the room of the longest that is read.
 #[test]
-fn short_texts_take_little_of_the_ring() {
+fn short_strings_take_little_of_the_ring() {
     let lab = Lab::privileged();
     let mut target = Ticker::start(&lab);
     target.run_on(0);
     let event = target.event("tick");
     let recorder = Recorder::start(&lab, ["-m", "1M", "-a", "-o", "trace", "-e", &event]);
     recorder.signal("STOP");
-    // With room for texts of 256 bytes each, 2900 have room.
+    // With room for strings of 256 bytes each, 2900 have room.
     target.hit("fire 5000");
     recorder.signal("CONT");
     recorder.stop().complains("5000 events, 0 lost");

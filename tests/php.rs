@@ -53,7 +53,7 @@ fn function_entry() {
     assert_eq!(events[0].argument_count(), 5);
 }
 
-/// What is thrown comes as a text, what is caught as PHP's own string object, whose text follows its head.
+/// What is thrown comes as a string, what is caught as PHP's own string object, whose bytes follow its head.
 #[test]
 fn exceptions() {
     let lab = Lab::privileged();
@@ -71,12 +71,12 @@ fn exceptions() {
         .env("USE_ZEND_DTRACE", "1");
     crate::common::run(record).success();
     let events = lab.events("trace");
-    let texts: Vec<_> = events
+    let strings: Vec<_> = events
         .iter()
         .map(|event| (event.name(), event.string(1)))
         .collect();
     assert_eq!(
-        texts,
+        strings,
         [
             ("exception__thrown", "DomainException"),
             ("exception__caught", "DomainException")

@@ -68,7 +68,7 @@ fn transactions_and_queries() {
             .values()
             .all(|queries| queries.len() == TRANSACTIONS * 3)
     );
-    texts_are_what_was_sent(queries.values());
+    strings_are_what_was_sent(queries.values());
     let done = by_process(&events, "query__done");
     assert!(done.values().all(|done| done.len() == TRANSACTIONS * 3));
     let starts = by_process(&events, "transaction__start");
@@ -92,20 +92,20 @@ fn transactions_and_queries() {
 }
 
 /// The SQL of every query, client by client.
-fn texts_are_what_was_sent<'a>(queries: impl Iterator<Item = &'a Vec<&'a Event>>) {
+fn strings_are_what_was_sent<'a>(queries: impl Iterator<Item = &'a Vec<&'a Event>>) {
     let mut clients = Vec::new();
     for queries in queries {
-        let texts: Vec<&str> = queries.iter().map(|event| event.string(1)).collect();
-        let number = texts[1]
+        let strings: Vec<&str> = queries.iter().map(|event| event.string(1)).collect();
+        let number = strings[1]
             .strip_suffix(';')
-            .and_then(|text| text.rsplit(' ').next());
+            .and_then(|string| string.rsplit(' ').next());
         let client: usize = number
             .and_then(|number| number.parse().ok())
             .expect("a number");
         let sent = SCRIPT.replace(":client_id", &client.to_string());
         let sent: Vec<&str> = sent.lines().collect();
-        for texts in texts.chunks(3) {
-            assert_eq!(texts, sent);
+        for strings in strings.chunks(3) {
+            assert_eq!(strings, sent);
         }
         clients.push(client);
     }

@@ -25,7 +25,7 @@ const FILTERS: [&str; 17] = [
     "(fd & 1) == 1 && url ~ \"*\"",
 ];
 
-/// Those that perf events can answer: their samples hold no texts.
+/// Those that perf events can answer: their samples hold no strings.
 const NUMBERS: [&str; 4] = [
     "fd > 0",
     "port - fd < 65530 || colour == \"BLUE\"",
@@ -142,9 +142,9 @@ fn floats_pass_as_script_takes_them() {
         .complains("the filter can never match: at every site its arguments are unavailable");
 }
 
-/// What a filter compares with a text is a text, in the trace too, however short it is and whatever it looks like.
+/// What a filter compares with a string is a string, in the trace too, however short it is and whatever it looks like.
 #[test]
-fn a_filter_declares_texts() {
+fn a_filter_declares_strings() {
     let lab = Lab::privileged();
     let options = &["-O2"];
     let build = Build {

@@ -1,5 +1,5 @@
 //! The same question has the same answer, byte for byte, with any number of threads and from run to run: every view of traces with many
-//! groups, texts and ties.
+//! groups, strings and ties.
 
 use std::path::Path;
 
@@ -150,7 +150,7 @@ fn of_stored_traces() {
     assert!(unlike.is_empty(), "{unlike:#?}");
 }
 
-/// Threads with more different texts than are counted one by one, more groups than are kept, and many with equal figures.
+/// Threads with more different strings than are counted one by one, more groups than are kept, and many with equal figures.
 #[test]
 fn of_many_groups_and_ties() {
     let lab = Lab::privileged();

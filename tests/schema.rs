@@ -150,7 +150,7 @@ fn check_reports_what_a_program_does_not_have() {
     assert!(checked.contains(words), "{checked}");
 }
 
-/// What node prints is what is shown: texts in quotes with the bpf engine, their addresses with perf's, numbers by
+/// What node prints is what is shown: strings in quotes with the bpf engine, their addresses with perf's, numbers by
 /// their words.
 #[test]
 fn names_and_types_reach_the_printed_line() {
@@ -196,7 +196,7 @@ fn names_and_types_reach_the_printed_line() {
             }
             _ => has(
                 "sdt_node:http__server__request:",
-                " port=51057 method=<text at 0x",
+                " port=51057 method=<string at 0x",
             ),
         }
     }

@@ -113,7 +113,7 @@ fn no_count_is_lost_under_load() {
     assert_eq!(counts(&lines), [("sdt_migrating:hit", 300_000)].into());
 }
 
-/// Filters are the program's: of numbers, and of texts. What `report` counts of a recording of the same run is the same.
+/// Filters are the program's: of numbers, and of strings. What `report` counts of a recording of the same run is the same.
 #[test]
 fn filters_are_those_of_record() {
     let lab = Lab::privileged();
@@ -312,7 +312,7 @@ fn groups(csv: &str, keys: usize) -> BTreeMap<String, u64> {
     rows.collect()
 }
 
-/// Threads on all CPUs, with numbers and texts as keys, of sites with other layouts: the groups are those of `report`.
+/// Threads on all CPUs, with numbers and strings as keys, of sites with other layouts: the groups are those of `report`.
 #[test]
 fn groups_are_those_of_report() {
     let lab = Lab::privileged();
@@ -393,7 +393,7 @@ fn hits_beyond_the_last_group_are_others() {
     );
 }
 
-/// Texts of which only the beginning is compared are marked, and those of equal beginnings are one group.
+/// Strings of which only the beginning is compared are marked, and those of equal beginnings are one group.
 #[test]
 fn keys_that_are_cut_are_marked() {
     let lab = Lab::privileged();

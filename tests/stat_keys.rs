@@ -1,4 +1,4 @@
-//! Keys of `stat` that are made outside of the kernel: containers and units of control groups, and shapes of texts.
+//! Keys of `stat` that are made outside of the kernel: containers and units of control groups, and shapes of strings.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ fn groups(json: &str, keys: &[&str]) -> BTreeMap<Vec<String>, u64> {
     let lines = lines.map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let groups = lines.map(|line| {
         let values = keys.iter().map(|key| match &line[*key] {
-            Value::String(text) => text.clone(),
+            Value::String(string) => string.clone(),
             other => other.to_string(),
         });
         (values.collect(), line["count"].as_u64().expect("a count"))
@@ -63,9 +63,9 @@ fn containers_and_units() {
     assert_eq!(counted, right.into());
 }
 
-/// Texts that differ in numbers only are one group, and numbers of all are added up.
+/// Strings that differ in numbers only are one group, and numbers of all are added up.
 #[test]
-fn shapes_of_texts() {
+fn shapes_of_strings() {
     let lab = Lab::privileged();
     let program = Build::USUAL.make(&lab, "preempted.c", "preempted");
     let path = program.to_str().expect("a path");

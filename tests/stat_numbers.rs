@@ -313,7 +313,7 @@ fn what_is_no_integer_is_refused() {
     let cases = [
         (
             "text",
-            "text of sdt_preempted:odd is a text: expected an integer",
+            "text of sdt_preempted:odd is a string: expected an integer",
         ),
         (
             "nothing",

@@ -148,7 +148,7 @@ fn spans_are_those_of_report() {
         let shapes: Vec<&Value> = shapes.collect();
         assert_eq!(shapes.len(), 1, "{lines:?}");
         assert_eq!(shapes[0]["url:shape"], "/request/?", "{lines:?}");
-        // Each text is a group of its own in the kernel.
+        // Each string is a group of its own in the kernel.
         assert_eq!(number(shapes[0], "count"), ended, "{lines:?}");
         assert!(
             number(shapes[0], "p99_ns") >= number(shapes[0], "p50_ns"),

@@ -10,7 +10,7 @@ use crate::common::{Build, Event, Lab, Perf, Process, test};
 const GROUP: &str = "stocked_lab";
 /// What perf is asked to record.
 const EVENTS: &str = "sdt_stocked:step,stocked_lab:tell";
-/// A text and a number of two bytes from registers, as `perf probe` writes them.
+/// A string and a number of two bytes from registers, as `perf probe` writes them.
 const TELL: &str = "tell=tell text=+0(%di):string number=%si:s16";
 const HITS: usize = 200;
 

@@ -5,7 +5,7 @@ use usdtrec_format::expr::{BinaryOperator, Datum, Expr, ExprError, Name, Unary};
 use usdtrec_format::perf::Sample;
 use usdtrec_format::schema::{Argument, Labels, Unit};
 
-use crate::sample_field::{SampleField, SampleTexts};
+use crate::sample_field::{SampleField, SampleStrings};
 
 /// The meaning of a name in an expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,7 +91,12 @@ impl Filter {
 
     /// Whether the expression is true for a sample with these arguments.
     #[must_use]
-    pub fn is_true(&self, sample: &Sample<'_>, values: &[Value], texts: &SampleTexts<'_>) -> bool {
+    pub fn is_true(
+        &self,
+        sample: &Sample<'_>,
+        values: &[Value],
+        strings: &SampleStrings<'_>,
+    ) -> bool {
         let value = |bound_name: &BoundName| match bound_name {
             BoundName::Argument(index, _) => {
                 values.get(*index).map_or(Datum::Missing, Datum::from_value)
@@ -99,12 +104,12 @@ impl Filter {
             BoundName::Readable(index) => values
                 .get(*index)
                 .map_or(Datum::Missing, |value| self.readable(value)),
-            BoundName::Field(SampleField::Comm) => texts.comm.clone(),
-            BoundName::Field(SampleField::ProcessText(name)) => {
-                let mut known = texts.process.iter().filter(|(known, _)| known == name);
+            BoundName::Field(SampleField::Comm) => strings.comm.clone(),
+            BoundName::Field(SampleField::ProcessString(name)) => {
+                let mut known = strings.process.iter().filter(|(known, _)| known == name);
                 known
                     .next()
-                    .map_or(Datum::Missing, |(_, text)| text.clone())
+                    .map_or(Datum::Missing, |(_, string)| string.clone())
             }
             BoundName::Field(SampleField::Pid) => Datum::Integer(sample.pid.into()),
             BoundName::Field(SampleField::Tid) => Datum::Integer(sample.tid.into()),
@@ -125,12 +130,12 @@ impl Filter {
     /// The readable form of a value; a string that is cut is not the whole name.
     fn readable<'v>(&self, value: &'v Value) -> Datum<'v> {
         let name = match (self.readable, value) {
-            (Some(readable), Value::String(text)) if !text.cut => readable(&text.bytes),
+            (Some(readable), Value::String(string)) if !string.cut => readable(&string.bytes),
             _ => None,
         };
         name.map_or_else(
             || Datum::from_value(value),
-            |name| Datum::Text(name.into_bytes().into()),
+            |name| Datum::String(name.into_bytes().into()),
         )
     }
 }
@@ -154,8 +159,12 @@ fn either_name(
             right,
         ) => {
             let other = match (&*left, &*right) {
-                (name, Expr::Text(_)) => readable(name).map(|name| (Box::new(name), right.clone())),
-                (Expr::Text(_), name) => readable(name).map(|name| (left.clone(), Box::new(name))),
+                (name, Expr::String(_)) => {
+                    readable(name).map(|name| (Box::new(name), right.clone()))
+                }
+                (Expr::String(_), name) => {
+                    readable(name).map(|name| (left.clone(), Box::new(name)))
+                }
                 _ => None,
             };
             let plain = Expr::Binary(operator, left, right);
@@ -182,17 +191,17 @@ fn reads_memory(expression: &Expr<BoundName>) -> bool {
     let is_about_process = |side: &Expr<BoundName>| {
         matches!(
             side,
-            Expr::Name(BoundName::Field(SampleField::ProcessText(_)))
+            Expr::Name(BoundName::Field(SampleField::ProcessString(_)))
         )
     };
     match expression {
         Expr::Binary(_, left, right) if is_about_process(left) => {
-            !matches!(**right, Expr::Text(_)) && reads_memory(right)
+            !matches!(**right, Expr::String(_)) && reads_memory(right)
         }
         Expr::Binary(_, left, right) if is_about_process(right) => {
-            !matches!(**left, Expr::Text(_)) && reads_memory(left)
+            !matches!(**left, Expr::String(_)) && reads_memory(left)
         }
-        Expr::Text(_)
+        Expr::String(_)
         | Expr::Str(..)
         | Expr::Bytes(..)
         | Expr::Load(..)
@@ -275,7 +284,7 @@ const fn labels(expression: &Expr<BoundName>) -> Option<&Labels> {
 }
 
 fn number(labels: &Labels, expression: Expr<BoundName>) -> Result<Expr<BoundName>, ExprError> {
-    let Expr::Text(word) = &expression else {
+    let Expr::String(word) = &expression else {
         return Ok(expression);
     };
     let word = String::from_utf8_lossy(word);

@@ -14,4 +14,4 @@ pub use decoder::{
     TracepointDecoder, UnreadString,
 };
 pub use filter::{Filter, FilterError, Readable};
-pub use sample_field::{SampleField, SampleTexts};
+pub use sample_field::{SampleField, SampleStrings};

@@ -16,15 +16,15 @@ pub enum SampleField {
     /// User of the process.
     Uid,
     /// A string about the process that is not known at the hit, by its name.
-    ProcessText(&'static str),
+    ProcessString(&'static str),
 }
 
 /// The strings of a sample that are not in it.
 #[derive(Clone, Debug)]
-pub struct SampleTexts<'a> {
+pub struct SampleStrings<'a> {
     /// [`SampleField::Comm`]; [`Datum::Missing`] if unknown.
     pub comm: Datum<'a>,
-    /// [`SampleField::ProcessText`], by their names; others are unknown.
+    /// [`SampleField::ProcessString`], by their names; others are unknown.
     pub process: Vec<(&'static str, Datum<'a>)>,
 }
 
@@ -33,8 +33,10 @@ impl SampleField {
     pub const OF_HIT: &'static [Self] = &[Self::Comm, Self::Pid, Self::Tid, Self::Cpu, Self::Uid];
 
     /// The fields of the thread context, as far as it was recorded: ids as hexadecimal digits.
-    pub const OF_CONTEXT: &'static [Self] =
-        &[Self::ProcessText("trace_id"), Self::ProcessText("span_id")];
+    pub const OF_CONTEXT: &'static [Self] = &[
+        Self::ProcessString("trace_id"),
+        Self::ProcessString("span_id"),
+    ];
 
     /// The field of this name that is known when a probe is hit.
     #[must_use]
@@ -52,12 +54,12 @@ impl SampleField {
             Self::Tid => "tid",
             Self::Cpu => "cpu",
             Self::Uid => "uid",
-            Self::ProcessText(name) => name,
+            Self::ProcessString(name) => name,
         }
     }
 }
 
-impl SampleTexts<'_> {
+impl SampleStrings<'_> {
     /// The strings of a sample whose thread and process are not known.
     pub const UNKNOWN: Self = Self {
         comm: Datum::Missing,

@@ -63,19 +63,19 @@ pub struct FileCode {
     /// written say nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<LinedPlace>,
-    /// Texts in parts of the file that the program cannot write, at which arguments pointed and which were not read at the hit. Recorders
+    /// Strings in parts of the file that the program cannot write, at which arguments pointed and which were not read at the hit. Recorders
     /// before this was written say nothing.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub texts: Vec<StringInFile>,
+    #[serde(rename = "texts", default, skip_serializing_if = "Vec::is_empty")]
+    pub strings: Vec<StringInFile>,
 }
 
-/// A text in a file.
+/// A string in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StringInFile {
     /// File offset that its address has if the mapping of the file's code goes on to there, wrapping.
     pub at: u64,
     /// Its bytes, without the NUL at its end. In JSON they are a string, or a list of bytes if they are not UTF-8.
-    #[serde(with = "text_bytes")]
+    #[serde(with = "string_bytes")]
     pub bytes: Vec<u8>,
     /// Whether it is longer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -83,7 +83,7 @@ pub struct StringInFile {
 }
 
 /// Bytes as a string, or as a list if they are not UTF-8.
-mod text_bytes {
+mod string_bytes {
     use std::ffi::OsString;
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     use std::path::Path;

@@ -18,7 +18,7 @@ pub(crate) enum TokenKind<'t> {
     /// A number as written.
     Number(&'t str),
     /// The text between double quotes, as written.
-    Text(&'t str),
+    String(&'t str),
     /// The text between single quotes, as written.
     Char(&'t str),
     /// An operator or a bracket.
@@ -118,7 +118,7 @@ impl<'t> Lexer<'t> {
         self.text.get(start..self.at).unwrap_or("")
     }
 
-    /// Takes a quoted text; a backslash escapes the next character. `None` if it does not end.
+    /// Takes a quoted string; a backslash escapes the next character. `None` if it does not end.
     fn quoted(&mut self, quote: u8) -> Option<&'t str> {
         self.take(1);
         let bytes = self.rest().as_bytes();
@@ -180,9 +180,10 @@ impl<'t> Iterator for Lexer<'t> {
         let second = bytes.next();
         let in_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let kind = match first {
-            b'"' => self
-                .quoted(b'"')
-                .map_or(TokenKind::Odd("a text that does not end"), TokenKind::Text),
+            b'"' => self.quoted(b'"').map_or(
+                TokenKind::Odd("a string that does not end"),
+                TokenKind::String,
+            ),
             b'\'' => self.quoted(b'\'').map_or(
                 TokenKind::Odd("a character that does not end"),
                 TokenKind::Char,
@@ -202,11 +203,11 @@ impl<'t> Iterator for Lexer<'t> {
     }
 }
 
-/// Why an escape in a quoted text has no meaning.
+/// Why an escape in a quoted string has no meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum EscapeFault {
     /// Nothing follows the backslash.
-    #[error("a backslash at the end of the text")]
+    #[error("a backslash at the end of the string")]
     Nothing,
     /// `\x` without two digits.
     #[error("\\x needs two hexadecimal digits")]
@@ -219,12 +220,12 @@ pub(crate) enum EscapeFault {
 /// An escape that has no meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EscapeError {
-    /// Offset of the backslash in the text between the quotes, bytes.
+    /// Offset of the backslash in the string between the quotes, bytes.
     pub(crate) at: usize,
     pub(crate) fault: EscapeFault,
 }
 
-/// Decodes C's escapes in a quoted text, given without its quotes.
+/// Decodes C's escapes in a quoted string, given without its quotes.
 pub(crate) fn unquote(written: &str) -> Result<Vec<u8>, EscapeError> {
     let mut out = Vec::with_capacity(written.len());
     let mut rest = written.as_bytes();
@@ -280,14 +281,14 @@ mod tests {
 
     #[test]
     fn words_of_c() {
-        use TokenKind::{Char, Mark, Name, Number, Text};
+        use TokenKind::{Char, Mark, Name, Number, String};
         let text = "a__b /* x */ $arg1>=0x1f // y\n \"q\\\"\" 'c' @cast(&&)/*/ */1.5";
         let expected = [
             Name("a__b"),
             Name("$arg1"),
             Mark(">="),
             Number("0x1f"),
-            Text("q\\\""),
+            String("q\\\""),
             Char("c"),
             Name("@cast"),
             Mark("("),

@@ -83,7 +83,7 @@ pub struct RawString {
     pub location: u16,
     /// Offset of an `i16`, the [`StringStatus`].
     pub status: u16,
-    /// Whether the argument is declared to be a text. Otherwise only bytes that look like text are one, because any pointer
+    /// Whether the argument is declared to be a string. Otherwise only bytes that look like a string are one, because any pointer
     /// may lead to empty or unreadable memory.
     #[serde(default)]
     pub known: bool,
@@ -132,11 +132,11 @@ pub enum StringStatus {
     Fault,
     /// The memory was not resident and was not faulted in, because that could block or was not requested.
     NotResident,
-    /// The bytes do not look like text.
-    NoText,
+    /// The bytes do not look like a string.
+    NoString,
     /// Not read, because the argument was not a readable address many times in a row.
     NotRead,
-    /// The whole string was captured and looks like text, but is shorter than [`SURE_TEXT`]: it is a text if something else says that the
+    /// The whole string was captured and looks like a string, but is shorter than [`SURE_STRING`]: it is a string if something else says that the
     /// argument is one ([`StringArgument`](crate::trace::StringArgument), a type, a filter).
     Short,
     /// The length, which is another argument, is negative.
@@ -152,7 +152,7 @@ impl StringStatus {
     /// `EFAULT`.
     const FAULT: i16 = -14;
     /// `EILSEQ`.
-    const NO_TEXT: i16 = -84;
+    const NO_STRING: i16 = -84;
     /// `EAGAIN`.
     const NOT_READ: i16 = -11;
     /// `EINVAL`.
@@ -166,7 +166,7 @@ impl StringStatus {
     #[must_use]
     pub const fn from_word(word: i16, limit: u16) -> Self {
         match word {
-            Self::NO_TEXT => Self::NoText,
+            Self::NO_STRING => Self::NoString,
             Self::NOT_READ => Self::NotRead,
             Self::NEGATIVE_LENGTH => Self::NegativeLength,
             Self::NOT_RESIDENT => Self::NotResident,
@@ -184,7 +184,7 @@ impl StringStatus {
             Self::Whole => len.cast_signed(),
             Self::Cut => limit.saturating_add(1).cast_signed(),
             Self::Fault => Self::FAULT,
-            Self::NoText => Self::NO_TEXT,
+            Self::NoString => Self::NO_STRING,
             Self::NotRead => Self::NOT_READ,
             Self::NegativeLength => Self::NEGATIVE_LENGTH,
             Self::NotResident => Self::NOT_RESIDENT,
@@ -236,10 +236,10 @@ impl RawLayout {
     }
 }
 
-/// Whether bytes look like text: UTF-8 with at least one visible character, whose only control characters are whitespace and
+/// Whether bytes look like a string: UTF-8 with at least one visible character, whose only control characters are whitespace and
 /// escape (terminal colours). `cut` allows an incomplete last character.
 #[must_use]
-pub fn is_text(bytes: &[u8], cut: bool) -> bool {
+pub fn looks_like_string(bytes: &[u8], cut: bool) -> bool {
     let (text, rest) = match std::str::from_utf8(bytes) {
         Ok(text) => (text, false),
         Err(error) if cut && error.error_len().is_none() => {
@@ -253,15 +253,15 @@ pub fn is_text(bytes: &[u8], cut: bool) -> bool {
     !text.chars().any(is_odd) && (text.is_empty() && !rest || text.chars().any(is_visible))
 }
 
-/// Minimum length of a text that needs no evidence: 4 bytes of an array of numbers are rarely letters followed by a zero.
-pub const SURE_TEXT: usize = 4;
+/// Minimum length of a string that needs no evidence: 4 bytes of an array of numbers are rarely letters followed by a zero.
+pub const SURE_STRING: usize = 4;
 
-/// Whether bytes at an address are taken for a text though nothing else says that they are one: they look like one and are at least
-/// [`SURE_TEXT`] long, or there is more than one letter at an odd address, where compilers store only bytes.
+/// Whether bytes at an address are taken for a string though nothing else says that they are one: they look like one and are at least
+/// [`SURE_STRING`] long, or there is more than one letter at an odd address, where compilers store only bytes.
 #[must_use]
-pub fn is_sure_text(bytes: &[u8], cut: bool, address: u64) -> bool {
-    let is_long = bytes.len() >= SURE_TEXT || bytes.len() > 1 && address % 2 == 1;
-    is_long && is_text(bytes, cut)
+pub fn is_sure_string(bytes: &[u8], cut: bool, address: u64) -> bool {
+    let is_long = bytes.len() >= SURE_STRING || bytes.len() > 1 && address % 2 == 1;
+    is_long && looks_like_string(bytes, cut)
 }
 
 /// Appends bytes, escaped as one line of printable UTF-8: a backslash becomes `\\`, other bytes become
@@ -334,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escaped_text_is_one_printable_line_and_comes_back() {
+    fn escaped_strings_are_one_printable_line_and_come_back() {
         let all: Vec<u8> = (0..=255).collect();
         for bytes in [
             b"".as_slice(),
@@ -353,9 +353,9 @@ mod tests {
     }
 
     #[test]
-    fn text_is_what_people_read() {
+    fn a_string_is_what_people_read() {
         for text in ["", "GET", "SELECT 1;\n\t-- größe", "\x1b[31mred"] {
-            assert!(is_text(text.as_bytes(), false), "{text:?}");
+            assert!(looks_like_string(text.as_bytes(), false), "{text:?}");
         }
         for bytes in [
             b"\x01".as_slice(),
@@ -364,11 +364,11 @@ mod tests {
             b"ab\xc3",
             b"\x7f",
         ] {
-            assert!(!is_text(bytes, false), "{bytes:?}");
+            assert!(!looks_like_string(bytes, false), "{bytes:?}");
         }
-        assert!(is_text(b"ab\xc3", true), "cut within a character");
-        assert!(!is_text(b"ab\xff", true));
-        assert!(!is_text(b"\xc3", true));
+        assert!(looks_like_string(b"ab\xc3", true), "cut within a character");
+        assert!(!looks_like_string(b"ab\xff", true));
+        assert!(!looks_like_string(b"\xc3", true));
     }
 
     #[test]
@@ -378,7 +378,7 @@ mod tests {
             StringStatus::Cut,
             StringStatus::Fault,
             StringStatus::NotResident,
-            StringStatus::NoText,
+            StringStatus::NoString,
             StringStatus::NotRead,
             StringStatus::NegativeLength,
             StringStatus::Short,

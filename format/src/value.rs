@@ -29,7 +29,7 @@ pub struct StringAt {
     pub bytes: Vec<u8>,
     /// Whether the string is longer, and only its beginning was captured.
     pub cut: bool,
-    /// Whether the argument is not declared to be a text, and the bytes at its address only look like one.
+    /// Whether the argument is not declared to be a string, and the bytes at its address only look like one.
     pub guessed: bool,
     /// Whether the bytes were not read at the hit: they are those of the file that is mapped there, which the program cannot write.
     pub from_file: bool,
@@ -89,7 +89,7 @@ pub enum Missing {
     RedZone(u64),
     /// Stack memory above the end of the stack dump: the address, and the length of the dump in bytes.
     BeyondStack(u64, u32),
-    /// The pointer to the text is null.
+    /// The pointer to the string is null.
     Null,
     /// Memory at this address, which could not be read at the hit.
     Fault(u64),

@@ -30,7 +30,7 @@ fn value(text: &str) -> String {
     let names = |name: &Name| {
         let known = values.iter().find(|(known, _)| *known == name.text);
         known.map_or(Datum::Missing, |(_, value)| match value {
-            Value::String(text) => Datum::Text(text.bytes.clone().into()),
+            Value::String(string) => Datum::String(string.bytes.clone().into()),
             Value::Unsigned(number) => Datum::Integer((*number).into()),
             Value::Signed(number) => Datum::Integer((*number).into()),
             Value::Float64(number) => Datum::Float(*number),
@@ -42,7 +42,7 @@ fn value(text: &str) -> String {
         Datum::Integer(number) => number.to_string(),
         Datum::Float32(number) => format!("{number:?}"),
         Datum::Float(number) => format!("{number:?}"),
-        Datum::Text(text) => format!("{:?}", String::from_utf8_lossy(&text)),
+        Datum::String(text) => format!("{:?}", String::from_utf8_lossy(&text)),
         Datum::Lowest(..) | Datum::Missing => "-".to_owned(),
     }
 }
@@ -123,7 +123,7 @@ fn numbers_are_compared_by_their_value_and_wrap_at_64_bits() {
 }
 
 #[test]
-fn texts_and_what_is_missing() {
+fn strings_and_what_is_missing() {
     for (text, expected) in [
         (r#"s == "GET""#, "1"),
         (r#"s != "PUT" && a > 4"#, "1"),
@@ -182,7 +182,7 @@ fn what_is_refused_is_said_with_its_place() {
     for (text, message) in [
         (
             "",
-            "at byte 1: expected a number, a text, a name or (, found the end",
+            "at byte 1: expected a number, a string, a name or (, found the end",
         ),
         ("a b", "at byte 3: expected an operator or the end, found b"),
         (
@@ -192,11 +192,11 @@ fn what_is_refused_is_said_with_its_place() {
         ("(a", "at byte 3: expected ), found the end"),
         (
             "a ==",
-            "at byte 5: expected a number, a text, a name or (, found the end",
+            "at byte 5: expected a number, a string, a name or (, found the end",
         ),
         (
             "\"x",
-            "at byte 1: expected a number, a text, a name or (, found a text that does not end",
+            "at byte 1: expected a number, a string, a name or (, found a string that does not end",
         ),
         (
             "18446744073709551616",
@@ -214,7 +214,7 @@ fn what_is_refused_is_said_with_its_place() {
         ),
         (
             "ö",
-            "at byte 1: expected a number, a text, a name or (, found a character that has no meaning here",
+            "at byte 1: expected a number, a string, a name or (, found a character that has no meaning here",
         ),
         ("\"\\q\"", "at byte 2: unknown escape \\q"),
     ] {

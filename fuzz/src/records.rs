@@ -264,7 +264,7 @@ pub fn hits(time: u64) -> Vec<u8> {
         .concat(),
         [
             &front(5)[..],
-            // RAW: a word of faults, an integer, a text's address, place and length, a value, the text.
+            // RAW: a word of faults, an integer, a string's address, place and length, a value, the string.
             &[
                 52 | 60_001 << 32,
                 7,

@@ -59,7 +59,7 @@ enum OwnedValue {
     Unsigned(u64),
     Float(f64),
     Bool(bool),
-    Text(String),
+    String(String),
     Bytes(Vec<u8>),
 }
 
@@ -165,14 +165,14 @@ impl OwnedArgument {
             RowValue::Float32(number) => OwnedValue::Float(number.into()),
             RowValue::Float64(number) => OwnedValue::Float(number),
             RowValue::Bool(is) => OwnedValue::Bool(is),
-            RowValue::Word { word, .. } => OwnedValue::Text(word),
-            RowValue::Text(text) => {
-                let shown = text.text().into_owned();
-                owned.bytes = (shown.as_bytes() != text.bytes).then(|| text.bytes.to_vec());
-                owned.is_cut = text.is_cut;
-                owned.number = text.number;
-                owned.demangled = text.demangled;
-                OwnedValue::Text(shown)
+            RowValue::Word { word, .. } => OwnedValue::String(word),
+            RowValue::String(string) => {
+                let shown = string.text().into_owned();
+                owned.bytes = (shown.as_bytes() != string.bytes).then(|| string.bytes.to_vec());
+                owned.is_cut = string.is_cut;
+                owned.number = string.number;
+                owned.demangled = string.demangled;
+                OwnedValue::String(shown)
             }
             RowValue::Bytes { bytes, is_cut } => {
                 owned.is_cut = is_cut;
@@ -214,7 +214,7 @@ impl OwnedValue {
     fn of_process(value: Option<ProcessValue<'_>>) -> Self {
         match value {
             Some(ProcessValue::Number(number)) => Self::Unsigned(number),
-            Some(text) => Self::Text(text.text().unwrap_or_default().to_owned()),
+            Some(text) => Self::String(text.text().unwrap_or_default().to_owned()),
             None => Self::Missing,
         }
     }
@@ -228,7 +228,7 @@ impl OwnedValue {
             Self::Unsigned(number) => dict.set_item(name, number),
             Self::Float(number) => dict.set_item(name, number),
             Self::Bool(is) => dict.set_item(name, is),
-            Self::Text(text) => dict.set_item(name, text),
+            Self::String(text) => dict.set_item(name, text),
             Self::Bytes(bytes) => dict.set_item(name, PyBytes::new(py, bytes)),
         }
     }

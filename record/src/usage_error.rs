@@ -12,13 +12,13 @@ pub enum SpanFault {
     /// A name means no span of the probes.
     #[error("{}", no_span(.0))]
     Name(SpanNameError),
-    /// Begin and end are matched by texts, by several arguments, or need not nest.
+    /// Begin and end are matched by strings, by several arguments, or need not nest.
     #[error(
         "span {0}: its begin and end are matched by something else than the thread, the process or one integer, which only readers of traces do"
     )]
     Key(String),
     /// Too many arguments of begin and end must be equal.
-    #[error("span {span}: begin and end have more than {most} texts and ids in common")]
+    #[error("span {span}: begin and end have more than {most} strings and ids in common")]
     ManyAgreed {
         /// The span.
         span: String,
@@ -138,7 +138,7 @@ pub enum UsageError {
         error: ConditionError,
     },
     /// A filter reads memory, which perf events do not sample.
-    #[error("filter of {event}: a filter that reads texts or other memory needs the bpf engine")]
+    #[error("filter of {event}: a filter that reads strings or other memory needs the bpf engine")]
     FilterReadsMemory {
         /// Event of the probe.
         event: String,
@@ -222,9 +222,9 @@ pub enum UsageError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoNumber {
-    /// A text.
-    #[error("a text")]
-    Text,
+    /// A string.
+    #[error("a string")]
+    String,
     /// A floating-point number.
     #[error("a floating-point number")]
     Float,

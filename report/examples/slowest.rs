@@ -63,7 +63,7 @@ fn shown(value: &RowValue<'_>) -> String {
         RowValue::Bool(is) => is.to_string(),
         RowValue::Address(address) => format!("{address:#x}"),
         RowValue::Word { word, .. } => word.clone(),
-        RowValue::Text(text) => text.text().into_owned(),
+        RowValue::String(string) => string.text().into_owned(),
         RowValue::Bytes { bytes, .. } => format!("{bytes:02x?}"),
         RowValue::Missing(reason) => format!("<{reason}>"),
     }

@@ -221,7 +221,7 @@ fn stacks_are_data_too() {
 }
 
 #[test]
-fn texts_that_look_like_numbers_stay_texts() {
-    let edge = HistogramEdge::Text("1e3".to_owned());
+fn strings_that_look_like_numbers_stay_strings() {
+    let edge = HistogramEdge::String("1e3".to_owned());
     assert_eq!(serde_json::to_value(edge).unwrap(), json!("1e3"));
 }

@@ -527,7 +527,7 @@ fn csv_has_the_members_of_json() {
         for (column, field) in columns.iter().zip(fields) {
             match &figure[column] {
                 Value::Null => assert_eq!(field, "", "{column} of {line}"),
-                Value::String(text) => assert_eq!(text, field, "{column} of {line}"),
+                Value::String(string) => assert_eq!(string, field, "{column} of {line}"),
                 other => assert_eq!(*other, serde_json::from_str::<Value>(field).unwrap()),
             }
         }

@@ -490,7 +490,7 @@ fn of_very_many_groups_those_asked_for_are_kept() {
     }
 }
 
-/// Groups with equal figures, more texts of numbers than are kept apart, and arguments that are called as columns are.
+/// Groups with equal figures, more strings of numbers than are kept apart, and arguments that are called as columns are.
 #[test]
 fn answers_are_the_same_every_time() {
     let mut recording = named("event");

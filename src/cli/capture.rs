@@ -12,7 +12,7 @@ pub(crate) enum Engine {
     /// The first engine and attach method that the kernel allows
     #[default]
     Auto,
-    /// BPF programs: any operand, texts, half of perf's cost per hit
+    /// BPF programs: any operand, strings, half of perf's cost per hit
     Bpf,
     /// BPF programs, attached by one uprobe_multi link per file (Linux 6.6)
     #[value(hide = true)]
@@ -37,15 +37,15 @@ impl Engine {
     }
 }
 
-/// Texts to read at a hit.
+/// Strings to read at a hit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Strings {
-    /// Texts that a schema declares, and whatever looks like a text where an unsigned argument of pointer size points
+    /// Strings that a schema declares, and whatever looks like a string where an unsigned argument of pointer size points
     #[default]
     Auto,
-    /// Treat every unsigned argument of pointer size as a text, also if it is empty or cannot be read
+    /// Treat every unsigned argument of pointer size as a string, also if it is empty or cannot be read
     All,
-    /// Read no texts
+    /// Read no strings
     Off,
 }
 
@@ -86,8 +86,8 @@ pub(crate) struct CaptureArgs {
     pub(crate) event: Vec<String>,
     /// Record only hits of the preceding -e for which this expression is true ('arg2 > 4096 && method == "GET"')
     ///
-    /// Compares arguments (arg1, or by name), pid, tid, cpu, uid and comm with constants, combined by && || !. ~ matches a text against a glob (url ~ "/api/*").
-    /// Texts and uid need the bpf engine. Several filters of one event must all be true. In record and trace, 'span > 100ms', which && may join with the rest, is about spans: only those of that duration are recorded or printed.
+    /// Compares arguments (arg1, or by name), pid, tid, cpu, uid and comm with constants, combined by && || !. ~ matches a string against a glob (url ~ "/api/*").
+    /// Strings and uid need the bpf engine. Several filters of one event must all be true. In record and trace, 'span > 100ms', which && may join with the rest, is about spans: only those of that duration are recorded or printed.
     #[arg(long, value_name = "EXPR")]
     pub(crate) filter: Vec<String>,
     /// The filter of each event, by the event's index
@@ -155,15 +155,15 @@ pub(crate) struct CaptureArgs {
     /// What captures hits
     #[arg(long, value_enum, default_value_t)]
     pub(crate) engine: Engine,
-    /// Texts to read at a hit (bpf engine)
+    /// Strings to read at a hit (bpf engine)
     #[arg(long, value_enum, default_value_t)]
     pub(crate) strings: Strings,
     /// Handling of memory that is swapped out or not yet read from its file (bpf engine)
     ///
-    /// Applies to texts that a schema or an argument list declares, operands in memory, and filters. Memory that only might hold a text is never faulted in.
+    /// Applies to strings that a schema or an argument list declares, operands in memory, and filters. Memory that only might hold a string is never faulted in.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) nonresident: NonResident,
-    /// Maximum number of bytes to record of a text, 1 to 4096
+    /// Maximum number of bytes to record of a string, 1 to 4096
     #[arg(long, value_name = "BYTES", default_value = CaptureArgs::STRLEN)]
     pub(crate) strlen: String,
     /// Stop processes instead of losing hits (bpf engine)

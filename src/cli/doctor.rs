@@ -17,8 +17,8 @@ pub(crate) enum DoctorFormat {
 pub(crate) enum HitKind {
     /// With a number
     Number,
-    /// With two texts
-    Texts,
+    /// With two strings
+    Strings,
 }
 
 /// `usdtrec doctor`.
@@ -29,7 +29,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     pub(crate) heal: bool,
     /// Also record this program's own probes with each engine and attach method: which of them work, why others do not, and what a hit costs here, with a
-    /// number, with two texts and with its callers
+    /// number, with two strings and with its callers
     #[arg(long = "try", conflicts_with_all = ["heal", "probe"])]
     pub(crate) r#try: bool,
     /// Say why the probes of a process, of a file, or of a pattern in files that run here would be hit or not: who maps the file, whether it was

@@ -10,8 +10,8 @@ pub(crate) enum OutputFormat {
     Text,
     /// One JSON object per line
     Json,
-    /// Comma-separated values with a header line; texts that spreadsheets would evaluate as formulas are prefixed with '
+    /// Comma-separated values with a header line; strings that spreadsheets would evaluate as formulas are prefixed with '
     Csv,
-    /// Comma-separated values with a header line; all texts unchanged
+    /// Comma-separated values with a header line; all strings unchanged
     CsvRaw,
 }

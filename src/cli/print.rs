@@ -22,8 +22,8 @@ Templates for --format print one line per event: '{comm} {url:?} {time:.3} {pid:
                             0      pad numbers with zeros
                             WIDTH  minimum width
                             .N     digits of times and floats (times are truncated, not rounded),
-                                   or maximum length of texts
-                            ? x    quote texts; print numbers in hexadecimal
+                                   or maximum length of strings
+                            ? x    quote strings; print numbers in hexadecimal
   \\n \\t \\\\ {{ }}             newline, tab, backslash, braces
 
 With --span, --min or --filter 'span > TIME', a line is of a span: {span} is its duration, {span_ns} in nanoseconds, {span_name} its name;
@@ -51,7 +51,7 @@ pub(crate) struct PrintArgs {
     pub(crate) human: bool,
     /// Output format: text, json, csv, csv-raw, or a template ('{comm} {url:?} {time:.3}'; see below)
     ///
-    /// json is one object per line. csv prefixes texts that spreadsheets would evaluate as formulas with '; csv-raw leaves them unchanged.
+    /// json is one object per line. csv prefixes strings that spreadsheets would evaluate as formulas with '; csv-raw leaves them unchanged.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = script_format)]
     pub(crate) format: ScriptFormat,
 }

@@ -82,7 +82,7 @@ pub(crate) struct RecordArgs {
     pub(crate) no_symbols: bool,
     /// With --min, record only spans that are slow: START..DONE, or the name of a span, with globs (may be repeated) [default with --min: all spans of the probes]
     ///
-    /// The hits that begin and end a slow span are recorded, and no others. Spans are matched in the kernel: by the thread, and the texts and ids that both probes have under the same name, or by --key. Shorter spans are counted. Needs the bpf engine; at most 16 spans of a thread, or of a
+    /// The hits that begin and end a slow span are recorded, and no others. Spans are matched in the kernel: by the thread, and the strings and ids that both probes have under the same name, or by --key. Shorter spans are counted. Needs the bpf engine; at most 16 spans of a thread, or of a
     /// key, may be open at once.
     #[arg(long, value_name = "START..DONE|NAME")]
     pub(crate) span: Vec<String>,

@@ -18,7 +18,7 @@ use super::text::{PagerArgs, WidthArgs};
 const SORT: &str = "\
 Group events by these keys (comma list): {keys}, an argument, or ARG:shape";
 const SORT_KEYS: &str = "\
-The shape of a text is the text without its numbers and quoted texts: query:shape groups SQL statements that differ only in their values. cgroup is the control group of the process after its first hit, and so its container or service, and container the container's id in it; a process that ended at once may have none. sym is the function with the probe, srcline its line of source (where there is debugging information), caller the one that called it, stack all of them: both need a trace that was recorded with stacks, or with the calls and returns of a script's functions (see --stacks). stack:native and stack:script say which of the two, as do caller:native and caller:script.";
+The shape of a string is the string without its numbers and quoted strings: query:shape groups SQL statements that differ only in their values. cgroup is the control group of the process after its first hit, and so its container or service, and container the container's id in it; a process that ended at once may have none. sym is the function with the probe, srcline its line of source (where there is debugging information), caller the one that called it, stack all of them: both need a trace that was recorded with stacks, or with the calls and returns of a script's functions (see --stacks). stack:native and stack:script say which of the two, as do caller:native and caller:script.";
 
 /// Figure by which groups are sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,7 +94,7 @@ pub(crate) struct ReportArgs {
     pub(crate) span: Vec<String>,
     /// With --span, keys by which begin and end are matched (comma list): tid, pid, or arguments that both have (tid,funcname)
     ///
-    /// Default: tid, and the texts and ids that both probes have under the same name; for some known spans, one argument. The report shows the keys in use.
+    /// Default: tid, and the strings and ids that both probes have under the same name; for some known spans, one argument. The report shows the keys in use.
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) key: Vec<String>,
     /// Group spans (with --span, and --hist or --heatmap span:NAME) or events by these keys of --sort (comma list, query:shape); for events, --by is --sort

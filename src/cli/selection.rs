@@ -26,7 +26,7 @@ fn patterns(list: &str) -> Result<Patterns, PatternError> {
 const FILTER: &str = "\
 Show only hits for which this expression is true ('bytes > 4096 && url ~ \"/api/*\"')
 
-Operands are arguments (by name, or as arg1, arg2, …), comm, pid, tid, cpu and what is known of the process ({process}); operators are those of C. ~ matches a text against a glob. A hit for which the expression has no value, because an argument was not captured, is not shown. 'span > 100ms', which && may join with the rest, shows only spans of that duration.";
+Operands are arguments (by name, or as arg1, arg2, …), comm, pid, tid, cpu and what is known of the process ({process}); operators are those of C. ~ matches a string against a glob. A hit for which the expression has no value, because an argument was not captured, is not shown. 'span > 100ms', which && may join with the rest, shows only spans of that duration.";
 
 /// The trace to read and the events to select, for `script` and `report`.
 #[derive(Debug, Args)]

@@ -19,12 +19,12 @@ pub(crate) struct StatArgs {
     /// Count the hits of each value of these keys: comm, pid, tid, uid, container, unit, stack, arguments by name or as arg1, arg2, …, or ARG:shape (comma list)
     ///
     /// The container and the unit are those of the control group (version 2) at the hit; of a control group that came and went between two intervals, they are
-    /// not known. The shape of a text is the text without its numbers and quoted texts: programs keep the texts apart, and those of one shape are added up.
+    /// not known. The shape of a string is the string without its numbers and quoted strings: programs keep the strings apart, and those of one shape are added up.
     ///
     /// The stack is that of the callers by frame pointers, as with record --call-graph fp, with at most 127 frames; one that they do not lead to the end of says why. JSON and CSV have it in a line, the
     /// outermost function first (main;work;leaf), and tables have the innermost functions. At most 16,384 different stacks are kept.
     ///
-    /// A text must be declared, by a schema or an argument list: -e 'app:request(url=str(arg2))' --by url. With --strings all, every unsigned argument of pointer size is one. Of a text, as many
+    /// A string must be declared, by a schema or an argument list: -e 'app:request(url=str(arg2))' --by url. With --strings all, every unsigned argument of pointer size is one. Of a string, as many
     /// bytes are compared as --strlen says; one that is cut is marked. At most 65,536 groups are kept, in at most 64 MiB; further hits are counted as others.
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     pub(crate) by: Vec<String>,

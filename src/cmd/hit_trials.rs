@@ -20,9 +20,9 @@ impl TriedHits {
         kind: "number",
         event: "sdt_usdtrec:gc__start",
     };
-    /// With two texts.
-    pub(super) const TEXTS: Self = Self {
-        kind: "texts",
+    /// With two strings.
+    pub(super) const STRINGS: Self = Self {
+        kind: "strings",
         event: "sdt_usdtrec:request__start",
     };
 }

@@ -99,7 +99,7 @@ pub(super) struct Live<'a> {
     pub(super) heartbeat: bool,
     /// Whether the output replaces what was there before, so that messages wait for the end of the recording.
     pub(super) redraws: bool,
-    /// Whether arguments are printed. If not, texts are read for filters only.
+    /// Whether arguments are printed. If not, strings are read for filters only.
     pub(super) prints_arguments: bool,
     /// How callers are recorded; `None` if they are not.
     pub(super) graph: Option<CallGraph>,

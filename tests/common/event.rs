@@ -141,7 +141,7 @@ impl Event {
         let name = self.name_of(number);
         let value = &self.json["args"][name];
         let reason = self.json["missing"][name].as_str();
-        // What may be a text is a number, too.
+        // What may be a string is a number, too.
         if let Value::Number(number) = &self.json["numbers"][name] {
             return Ok(Number::from_json(number));
         }
@@ -153,21 +153,21 @@ impl Event {
             (Value::Null, Some("null pointer")) => Ok(Number::Integer(0)),
             (Value::Null, Some(reason)) if !reason.is_empty() => {
                 let address = reason
-                    .strip_prefix("text at ")
+                    .strip_prefix("string at ")
                     .and_then(|rest| integer(rest.strip_suffix(" not captured")?));
                 address.map_or_else(|| Err(reason.to_owned()), |at| Ok(Number::Integer(at)))
             }
             (Value::Number(number), None) => Ok(Number::from_json(number)),
             (Value::Bool(truth), None) => Ok(Number::Integer(i128::from(*truth))),
-            (Value::String(text), None) => {
-                let labelled = text
+            (Value::String(string), None) => {
+                let labelled = string
                     .strip_suffix(')')
-                    .and_then(|text| text.rsplit_once('('));
-                let inner = labelled.map_or(&**text, |(_, number)| number);
+                    .and_then(|string| string.rsplit_once('('));
+                let inner = labelled.map_or(&**string, |(_, number)| number);
                 let number = integer(inner).or_else(|| inner.parse().ok());
                 // JSON has no infinity and no NaN: they come as text.
                 Ok(number.map(Number::Integer).unwrap_or_else(|| {
-                    let float = text.parse();
+                    let float = string.parse();
                     Number::Float(float.unwrap_or_else(|_| panic!("{name} of {}", self.json)))
                 }))
             }
@@ -182,7 +182,7 @@ impl Event {
     #[track_caller]
     pub(crate) fn string(&self, number: usize) -> &str {
         match &self.json["args"][self.name_of(number)] {
-            Value::String(text) => text,
+            Value::String(string) => string,
             other => panic!("arg{number} is {other} in {}", self.json),
         }
     }

@@ -77,7 +77,7 @@ fn a_page_sorts_and_searches_in_a_browser() {
     check(&used(&lab, &lab.file("page.html")));
 }
 
-/// Names and texts of programs neither break the page nor run; a frame of a flame graph becomes as wide as the picture.
+/// Names and strings of programs neither break the page nor run; a frame of a flame graph becomes as wide as the picture.
 #[test]
 fn a_page_of_hostile_names_and_stacks_works_in_a_browser() {
     let nasty = Nasty::record(50, &["-g"]);

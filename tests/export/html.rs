@@ -1,4 +1,4 @@
-//! `--to html`: a page whose numbers are those of `report`, which is small, well-formed, and safe whatever the traced program's names and texts are.
+//! `--to html`: a page whose numbers are those of `report`, which is small, well-formed, and safe whatever the traced program's names and strings are.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -332,7 +332,7 @@ fn unusual_times_are_in_order_and_of_one_clock() {
 }
 
 #[test]
-fn names_and_texts_of_programs_are_text() {
+fn names_and_strings_of_programs_are_text() {
     let nasty = Nasty::record(50, &["-g"]);
     let path = nasty.export("html", &[]);
     let page = Page::read(&path);

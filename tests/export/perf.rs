@@ -150,7 +150,7 @@ fn stock_perf_prints_the_same_of_a_recording_with_stacks() {
     assert!(piped == plain, "the same on standard output");
 }
 
-/// Names, types, texts, floats and sites are in the definitions.
+/// Names, types, strings, floats and sites are in the definitions.
 #[test]
 fn it_reads_as_the_trace_itself() {
     let nasty = Nasty::record(50, &["-g"]);

@@ -68,20 +68,20 @@ fn put_argument(event: &mut Members, argument: &RowArgument<'_>) {
         RowValue::Bool(is) => json!(is),
         RowValue::Address(address) => json!(format!("{address:#x}")),
         RowValue::Word { word, .. } => json!(word),
-        RowValue::Text(text) => {
-            if let Some(number) = text.number {
+        RowValue::String(string) => {
+            if let Some(number) = string.number {
                 add("numbers", json!(number));
             }
-            if let Some(demangled) = &text.demangled {
+            if let Some(demangled) = &string.demangled {
                 add("demangled", json!(demangled));
             }
-            if text.is_cut {
+            if string.is_cut {
                 add("cut", json!(true));
             }
-            if std::str::from_utf8(text.bytes).is_err() {
-                add("bytes", json!(hex(text.bytes)));
+            if std::str::from_utf8(string.bytes).is_err() {
+                add("bytes", json!(hex(string.bytes)));
             }
-            json!(text.text())
+            json!(string.text())
         }
         RowValue::Bytes { bytes, is_cut } => {
             if is_cut {

@@ -188,7 +188,7 @@ fn a_schema_of_ones_own() {
     assert!(checked.stdout.starts_with(note), "{}", checked.stdout);
 }
 
-/// Texts that are cut or not there: the attribute has what was captured, or is not there, and the argument says why.
+/// Strings that are cut or not there: the attribute has what was captured, or is not there, and the argument says why.
 #[test]
 fn values_that_are_cut_or_missing() {
     let lab = Lab::privileged();

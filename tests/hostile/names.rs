@@ -119,9 +119,9 @@ fn refusals_name_what_a_file_has_harmlessly() {
     }
 }
 
-/// A text of a traced program is no formula for who opens the CSV in a spreadsheet.
+/// A string of a traced program is no formula for who opens the CSV in a spreadsheet.
 #[test]
-fn texts_are_no_formulas() {
+fn strings_are_no_formulas() {
     const FORMULA: &str = "=cmd|'/C calc'!A0,1";
     let mut info = records::info();
     for (event, first) in info.events.iter_mut().zip("@+-".chars().cycle()) {

@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 use self::terminal::Terminal;
 use crate::common::{Build, Lab, Process, Ticker, need_tool, test};
 
-/// A program that hits with the texts and numbers that it is told (testdata/targets/keys.c).
+/// A program that hits with the strings and numbers that it is told (testdata/targets/keys.c).
 struct Keys {
     process: Process,
     program: PathBuf,
@@ -219,7 +219,7 @@ fn top_counts_each_hit_of_a_key_once() {
     keys.obey("hit 1 x");
 }
 
-/// Its keys are those of `stat`: texts of one shape are added up.
+/// Its keys are those of `stat`: strings of one shape are added up.
 #[test]
 fn top_has_the_keys_of_stat() {
     let lab = Lab::privileged();

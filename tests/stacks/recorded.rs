@@ -410,21 +410,21 @@ fn without_unwind_information_end_with_the_hit() {
     }
 }
 
-/// Programs with texts begin again when a text is long, and filters leave hits out.
+/// Programs with strings begin again when a string is long, and filters leave hits out.
 #[test]
-fn leave_texts_and_filters_as_they_are() {
+fn leave_strings_and_filters_as_they_are() {
     let lab = Lab::privileged();
     let program = Build::USUAL.make(&lab, "strings.c", "strings");
     // Addresses are others in each process.
     let arguments = || -> Vec<String> {
         let shown = lab.usdtrec(["script", "-i", "stacks", "-G", "-F", "event,args"]);
         let lines = shown.success().stdout;
-        let texts = lines.lines().filter_map(|line| {
+        let strings = lines.lines().filter_map(|line| {
             let event = line.split_whitespace().next()?;
-            let (_, text) = line.split_once('"')?;
-            Some(format!("{event} {}", text.rsplit_once('"')?.0))
+            let (_, string) = line.split_once('"')?;
+            Some(format!("{event} {}", string.rsplit_once('"')?.0))
         });
-        texts.collect()
+        strings.collect()
     };
     for options in [
         &["--strlen", "4096"][..],
@@ -437,7 +437,7 @@ fn leave_texts_and_filters_as_they_are() {
         assert!(before.len() > 2, "{before:?}");
         for graph in ["auto", "fp", "dwarf,32K"] {
             let options = [options, &["--call-graph", graph]].concat();
-            // Nothing is faulted in for arguments that only might be texts. The kernel maps the pages of the file that are in
+            // Nothing is faulted in for arguments that only might be strings. The kernel maps the pages of the file that are in
             // memory when the program reads near them; a host may evict some of them at any time.
             let is_same = (0..3).any(|_| {
                 fs::read(&program).expect("the program is there");

@@ -11,7 +11,7 @@ pub(super) struct ConstantAddress {
     pub(super) slot: usize,
     address: u64,
     /// What says that it is the address of a string; `None` if it is not.
-    pub(super) text: Option<StringEvidence>,
+    pub(super) string: Option<StringEvidence>,
 }
 
 impl ConstantAddress {
@@ -33,7 +33,7 @@ impl ConstantAddress {
         (is_address && *address >= unread_string::MIN_ADDRESS).then_some(Self {
             slot,
             address: *address,
-            text: Some(StringEvidence::Size),
+            string: Some(StringEvidence::Size),
         })
     }
 
@@ -42,7 +42,7 @@ impl ConstantAddress {
         Some(UnreadString {
             argument: self.slot,
             address: self.address,
-            evidence: self.text?,
+            evidence: self.string?,
             limit: unread_string::LIMIT,
         })
     }

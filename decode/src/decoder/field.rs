@@ -24,7 +24,7 @@ enum FieldSource {
     /// An integer at the offset.
     Bits(Shape),
     /// A NUL-terminated string in this many bytes at the offset.
-    Text(usize),
+    String(usize),
     /// A string at the location given by the word at the offset.
     LocatedString {
         /// Base of the offset in that word.
@@ -89,11 +89,11 @@ fn of_field(field: &TracepointField) -> Vec<FieldArgument> {
                 one(name, &integer(bytes, signed), offset, bits(bytes, signed))
             })
             .collect(),
-        FieldShape::Text => vec![one(
+        FieldShape::String => vec![one(
             name,
             "str",
             offset,
-            FieldSource::Text(field.size.into()),
+            FieldSource::String(field.size.into()),
         )],
         FieldShape::LocatedStrings { count, relative } if count <= MAX_ELEMENTS => (0
             ..usize::from(count))
@@ -144,7 +144,7 @@ impl FieldOperation {
         let rest = raw.get(self.offset..).unwrap_or_default();
         let found = match self.source {
             FieldSource::Bits(shape) => bits(rest, shape).map(|bits| *value = shape.value(bits)),
-            FieldSource::Text(len) => rest.get(..len).map(|bytes| put_string(value, bytes)),
+            FieldSource::String(len) => rest.get(..len).map(|bytes| put_string(value, bytes)),
             FieldSource::LocatedString { base } => {
                 located(raw, rest, base).map(|bytes| put_string(value, bytes))
             }
@@ -171,14 +171,14 @@ fn located<'a>(raw: &'a [u8], rest: &[u8], base: usize) -> Option<&'a [u8]> {
     raw.get(start..start + (word >> 16) as usize)
 }
 
-/// Text up to its NUL.
+/// String up to its NUL.
 #[inline]
 fn put_string(value: &mut Value, bytes: &[u8]) {
     let len = bytes.iter().position(|&byte| byte == 0);
     let bytes = bytes.get(..len.unwrap_or(bytes.len())).unwrap_or_default();
-    if let Value::String(text) = value {
-        text.bytes.clear();
-        text.bytes.extend_from_slice(bytes);
+    if let Value::String(string) = value {
+        string.bytes.clear();
+        string.bytes.extend_from_slice(bytes);
     } else {
         *value = Value::String(StringAt {
             // The kernel does not record the address of the string.
@@ -224,7 +224,7 @@ mod tests {
         names.zip(values).collect()
     }
 
-    fn text(bytes: &[u8]) -> Value {
+    fn string(bytes: &[u8]) -> Value {
         Value::String(StringAt {
             address: 0,
             bytes: bytes.to_vec(),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_found_where_the_word_says() {
+    fn strings_are_found_where_the_word_says() {
         let format = format(&[
             ("__data_loc char[] far", 8, 4, true),
             ("__rel_loc char[] near", 12, 4, true),
@@ -286,7 +286,7 @@ mod tests {
             .into_iter()
             .map(|(_, value)| value)
             .collect();
-        assert_eq!(values, [text(b"hello"), text(b"abc"), text(b"tick")]);
+        assert_eq!(values, [string(b"hello"), string(b"abc"), string(b"tick")]);
         raw.truncate(33);
         let values = decoded(&format, &raw);
         assert_eq!(

@@ -116,7 +116,7 @@ impl Decoder {
                         slot,
                         source,
                         shape,
-                        text: is_address.then_some(StringEvidence::Size),
+                        string: is_address.then_some(StringEvidence::Size),
                     });
                     Value::Missing(Missing::Truncated)
                 }
@@ -216,13 +216,13 @@ impl Decoder {
     /// Decodes the argument with this index into a buffer of [`values`](Self::values), and others only where its value depends on them.
     #[inline]
     pub fn decode_one(&self, index: usize, sample: &Sample<'_>, values: &mut [Value]) {
-        if self.lengths.iter().any(|length| length.text == index) {
+        if self.lengths.iter().any(|length| length.string == index) {
             return self.decode(sample, values);
         }
         self.decode_of(sample, values, |slot| slot == index);
     }
 
-    /// Decodes the chosen arguments, whose texts are as long as they were captured.
+    /// Decodes the chosen arguments, whose strings are as long as they were captured.
     #[inline]
     fn decode_of(
         &self,
@@ -268,11 +268,11 @@ impl Decoder {
     }
 
     /// Takes that a value is a string.
-    pub fn declare_text(&mut self, slot: usize) {
+    pub fn declare_string(&mut self, slot: usize) {
         let declared = StringArgument {
             site: 0,
             argument: slot as u32,
-            is_text: true,
+            is_string: true,
             address: None,
         };
         self.learn_value(slot, &declared);
@@ -287,14 +287,14 @@ impl Decoder {
             return;
         }
         let words = self.operations.iter_mut();
-        let words = words.map(|operation| (operation.slot, &mut operation.text));
+        let words = words.map(|operation| (operation.slot, &mut operation.string));
         let constants = self.constants.iter_mut();
-        let constants = constants.map(|constant| (constant.slot, &mut constant.text));
-        for (_, text) in words
+        let constants = constants.map(|constant| (constant.slot, &mut constant.string));
+        for (_, string) in words
             .chain(constants)
             .filter(|(argument, _)| *argument == slot)
         {
-            *text = text.map(|text| text.learned(learned.is_text));
+            *string = string.map(|string| string.learned(learned.is_string));
         }
     }
 
@@ -307,9 +307,9 @@ impl Decoder {
             .iter()
             .filter(|operation| operation.may_lack_string());
         let words = self.operations.iter();
-        let words = words.filter(|operation| operation.text.is_some());
+        let words = words.filter(|operation| operation.string.is_some());
         let constants = self.constants.iter();
-        let constants = constants.filter(|constant| constant.text.is_some());
+        let constants = constants.filter(|constant| constant.string.is_some());
         raw.map(RawOperation::slot)
             .chain(words.map(|operation| operation.slot))
             .chain(constants.map(|constant| constant.slot))
@@ -326,14 +326,14 @@ impl Decoder {
     ) -> Option<UnreadString> {
         let raw = self.raw.iter().find(|known| known.slot() == argument);
         let constant = || self.constants.iter().find(|known| known.slot == argument);
-        let text = match raw {
+        let string = match raw {
             Some(operation) => operation.unread_string(sample.raw),
             None => match constant() {
                 Some(constant) => constant.unread_string(),
                 None => self.string_of_word(argument, values),
             },
         };
-        text.filter(|text| text.address >= unread_string::MIN_ADDRESS)
+        string.filter(|string| string.address >= unread_string::MIN_ADDRESS)
     }
 
     /// The string at the address that an argument in a register or in memory is.
@@ -346,7 +346,7 @@ impl Decoder {
         Some(UnreadString {
             argument,
             address,
-            evidence: operation.text?,
+            evidence: operation.string?,
             limit: unread_string::LIMIT,
         })
     }

@@ -18,7 +18,7 @@ pub enum NumberSource {
     /// A floating-point number.
     Float,
     /// A string.
-    Text,
+    String,
 }
 
 /// An integer in the lowest bytes of a field.
@@ -42,7 +42,7 @@ impl Decoder {
             Some(Value::Unsigned(number)) => NumberSource::Constant((*number).into()),
             Some(Value::Signed(number)) => NumberSource::Constant((*number).into()),
             Some(Value::Float32(_) | Value::Float64(_)) => NumberSource::Float,
-            Some(Value::String(_)) => NumberSource::Text,
+            Some(Value::String(_)) => NumberSource::String,
             _ => NumberSource::Missing,
         }
     }
@@ -52,7 +52,7 @@ impl RawOperation {
     fn number_source(&self) -> NumberSource {
         let integer = |bytes, signed| NumberSource::Field(IntegerShape { bytes, signed });
         match self.shape() {
-            _ if self.is_text() => NumberSource::Text,
+            _ if self.is_string() => NumberSource::String,
             _ if self.is_half() => NumberSource::Missing,
             Shape::Unsigned(bytes) => integer(bytes, false),
             Shape::Signed(bytes) => integer(bytes, true),

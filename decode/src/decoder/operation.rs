@@ -15,7 +15,7 @@ pub(super) struct Operation {
     pub(super) source: BitSource,
     pub(super) shape: Shape,
     /// What says that it is the address of a string; `None` if it is not.
-    pub(super) text: Option<StringEvidence>,
+    pub(super) string: Option<StringEvidence>,
 }
 
 /// Source of the bits of a value.

@@ -22,7 +22,7 @@ pub(super) struct RawOperation {
     shape: Shape,
     /// Whether only the lower half of the value was captured.
     lower_half: bool,
-    text: Option<StringFields>,
+    string: Option<StringFields>,
     /// Whether the argument is of an argument list, whose types come from the schema instead of the note.
     listed: bool,
 }
@@ -119,7 +119,7 @@ fn of_field(
         },
         shape,
         lower_half: pair || operand.bytes(arch) > arch.pointer_size() && width != u8::MAX,
-        text: field.string.map(|string| StringFields {
+        string: field.string.map(|string| StringFields {
             location: string.location.into(),
             status: string.status.into(),
             limit: layout.string_limit,
@@ -147,23 +147,25 @@ impl RawOperation {
 
     /// Whether samples may have its address without the string there. A string with a length may end without a NUL.
     pub(super) fn may_lack_string(&self) -> bool {
-        self.text.as_ref().is_some_and(|text| !text.has_length)
+        self.string
+            .as_ref()
+            .is_some_and(|string| !string.has_length)
     }
 
     /// The string at its address, if it was not read.
     pub(super) fn unread_string(&self, raw: &[u8]) -> Option<UnreadString> {
-        let text = self.text.as_ref().filter(|_| self.may_lack_string())?;
-        let status = i16::from_le_bytes(word_at(raw, text.status)?);
+        let string = self.string.as_ref().filter(|_| self.may_lack_string())?;
+        let status = i16::from_le_bytes(word_at(raw, string.status)?);
         if !matches!(
-            StringStatus::from_word(status, text.limit),
+            StringStatus::from_word(status, string.limit),
             StringStatus::Fault | StringStatus::NotResident | StringStatus::NotRead
         ) {
             return None;
         }
         let address = self.bits(raw).ok()?;
-        let evidence = if text.known {
+        let evidence = if string.known {
             StringEvidence::Declared
-        } else if text.shown.has(address) {
+        } else if string.shown.has(address) {
             StringEvidence::OtherHits
         } else {
             StringEvidence::Size
@@ -172,7 +174,7 @@ impl RawOperation {
             argument: self.slot,
             address,
             evidence,
-            limit: text.limit,
+            limit: string.limit,
         })
     }
 
@@ -187,13 +189,13 @@ impl RawOperation {
     }
 
     /// Whether it is declared to be a string, which is read.
-    pub(super) fn is_text(&self) -> bool {
-        self.text.as_ref().is_some_and(|text| text.known)
+    pub(super) fn is_string(&self) -> bool {
+        self.string.as_ref().is_some_and(|string| string.known)
     }
 
-    /// Whether samples may have a text for it.
-    pub(super) const fn may_be_text(&self) -> bool {
-        self.text.is_some()
+    /// Whether samples may have a string for it.
+    pub(super) const fn may_be_string(&self) -> bool {
+        self.string.is_some()
     }
 
     /// The field of its bits.
@@ -208,8 +210,8 @@ impl RawOperation {
 
     /// Takes that other hits, or a filter, say of the argument whether it is a string.
     pub(super) fn learn_string(&mut self, learned: &StringArgument) {
-        if let Some(text) = &mut self.text {
-            text.shown.learn(learned);
+        if let Some(string) = &mut self.string {
+            string.shown.learn(learned);
         }
     }
 
@@ -220,11 +222,11 @@ impl RawOperation {
             (true, ArgumentType::Float64, Shape::Unsigned(8)) => Shape::Float64,
             (_, _, shape) => shape.typed(kind),
         };
-        self.text = match kind {
+        self.string = match kind {
             ArgumentType::String(_) | ArgumentType::Bytes(_) => {
-                self.text.take().map(|text| StringFields {
+                self.string.take().map(|string| StringFields {
                     known: true,
-                    ..text
+                    ..string
                 })
             }
             _ => None,
@@ -236,8 +238,8 @@ impl RawOperation {
     pub(super) fn decode(&self, raw: &[u8], value: &mut Value) {
         match self.bits(raw) {
             Err(missing) => *value = Value::Missing(missing),
-            Ok(bits) => match &self.text {
-                Some(text) if text.read(raw, bits, value) => {}
+            Ok(bits) => match &self.string {
+                Some(string) if string.read(raw, bits, value) => {}
                 _ => *value = self.shape.value(bits),
             },
         }
@@ -291,7 +293,7 @@ impl FaultBit {
 
 impl StringFields {
     /// Whether anything but the bytes says that there is a string at an address.
-    fn is_text(&self, address: u64) -> bool {
+    fn is_string(&self, address: u64) -> bool {
         self.known || self.shown.has(address)
     }
 
@@ -306,7 +308,7 @@ impl StringFields {
         };
         let cut = match StringStatus::from_word(i16::from_le_bytes(status), self.limit) {
             StringStatus::Whole => false,
-            StringStatus::Short if self.is_text(address) => false,
+            StringStatus::Short if self.is_string(address) => false,
             StringStatus::Cut => true,
             StringStatus::Fault if self.known && address == 0 => {
                 *value = Value::Missing(Missing::Null);
@@ -327,7 +329,7 @@ impl StringFields {
             StringStatus::Fault
             | StringStatus::NotResident
             | StringStatus::NegativeLength
-            | StringStatus::NoText
+            | StringStatus::NoString
             | StringStatus::Short
             | StringStatus::NotRead => return false,
         };
@@ -336,17 +338,17 @@ impl StringFields {
         let Some(bytes) = raw.get(start..start + len.saturating_sub(1)) else {
             return false;
         };
-        if bytes.is_empty() && !self.is_text(address) {
+        if bytes.is_empty() && !self.is_string(address) {
             return false;
         }
         let bytes = unescape(bytes);
-        if let Value::String(text) = value {
-            text.address = address;
-            text.cut = cut;
-            text.guessed = !self.known;
-            text.from_file = false;
-            text.bytes.clear();
-            text.bytes.extend_from_slice(&bytes);
+        if let Value::String(string) = value {
+            string.address = address;
+            string.cut = cut;
+            string.guessed = !self.known;
+            string.from_file = false;
+            string.bytes.clear();
+            string.bytes.extend_from_slice(&bytes);
         } else {
             *value = Value::String(StringAt {
                 address,

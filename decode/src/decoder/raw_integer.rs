@@ -16,7 +16,7 @@ pub struct RawInteger {
 }
 
 impl Decoder {
-    /// Where the argument with this index is, if it is an integer whose value depends on nothing else: not on whether there is a text at the
+    /// Where the argument with this index is, if it is an integer whose value depends on nothing else: not on whether there is a string at the
     /// address that it may be.
     #[must_use]
     pub fn raw_integer(&self, index: usize) -> Option<RawInteger> {
@@ -32,7 +32,7 @@ impl RawOperation {
             Shape::Signed(bytes) => (bytes, true),
             _ => return None,
         };
-        let is_plain = !self.may_be_text() && !self.is_half();
+        let is_plain = !self.may_be_string() && !self.is_half();
         is_plain.then_some(RawInteger {
             field: self.field(),
             shape: IntegerShape { bytes, signed },

@@ -60,9 +60,9 @@ impl Decoder {
             constant.slot = slot;
             constant
         }));
-        let lengths = own.lengths.iter().filter(|known| known.text == argument);
+        let lengths = own.lengths.iter().filter(|known| known.string == argument);
         self.lengths.extend(lengths.map(|known| StringLength {
-            text: slot,
+            string: slot,
             length: own.length_beside(&known.length, shown),
         }));
     }
@@ -204,10 +204,10 @@ mod tests {
             listed: false,
             thread_context: None,
         };
-        let text = ArgumentType::String(Some(Length::Argument("len".to_owned())));
+        let string = ArgumentType::String(Some(Length::Argument("len".to_owned())));
         let arguments = [
             Argument {
-                kind: Some(text),
+                kind: Some(string),
                 ..Argument::named("text")
             },
             Argument::named("len"),

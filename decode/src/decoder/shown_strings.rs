@@ -17,8 +17,8 @@ pub(super) struct ShownStrings {
 impl ShownStrings {
     pub(super) fn learn(&mut self, learned: &StringArgument) {
         match learned.address {
-            None => self.all = learned.is_text,
-            Some(address) if !learned.is_text => self.addresses.retain(|known| *known != address),
+            None => self.all = learned.is_string,
+            Some(address) if !learned.is_string => self.addresses.retain(|known| *known != address),
             Some(address)
                 if self.addresses.len() < MAX_ADDRESSES && !self.addresses.contains(&address) =>
             {

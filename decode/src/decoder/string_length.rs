@@ -10,7 +10,7 @@ use super::raw::RawOperation;
 #[derive(Clone, Debug)]
 pub(super) struct StringLength {
     /// Index of the argument.
-    pub(super) text: usize,
+    pub(super) string: usize,
     pub(super) length: Bytes,
 }
 
@@ -37,12 +37,12 @@ impl StringLength {
                 Bytes::number(&value)
             }
         };
-        if let (Some(Value::String(text)), Some(length)) = (values.get_mut(self.text), length)
-            && length <= text.bytes.len()
+        if let (Some(Value::String(string)), Some(length)) = (values.get_mut(self.string), length)
+            && length <= string.bytes.len()
         {
-            let is_longer = text.cut || length < text.bytes.len();
-            text.bytes.truncate(length);
-            text.cut = is_longer && matches!(self.length, Bytes::AtMost(_));
+            let is_longer = string.cut || length < string.bytes.len();
+            string.bytes.truncate(length);
+            string.cut = is_longer && matches!(self.length, Bytes::AtMost(_));
         }
     }
 }
@@ -60,8 +60,8 @@ impl Bytes {
 
 /// Those of a list of arguments; `listed`: of one that was asked for, in which a fixed length is an upper bound.
 pub(super) fn lengths(arguments: &[Argument], listed: bool) -> Vec<StringLength> {
-    let texts = arguments.iter().enumerate();
-    let texts = texts.filter_map(|(text, argument)| {
+    let strings = arguments.iter().enumerate();
+    let strings = strings.filter_map(|(string, argument)| {
         let Some(ArgumentType::String(Some(length))) = &argument.kind else {
             return None;
         };
@@ -73,7 +73,7 @@ pub(super) fn lengths(arguments: &[Argument], listed: bool) -> Vec<StringLength>
                 Bytes::OfArgument(arguments.iter().position(named)?)
             }
         };
-        Some(StringLength { text, length })
+        Some(StringLength { string, length })
     });
-    texts.collect()
+    strings.collect()
 }

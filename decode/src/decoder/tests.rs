@@ -433,13 +433,13 @@ fn one_argument_is_decoded_alone() {
     );
     decoder.decode_one(0, &sample, &mut values);
     assert_eq!(values[0], Unsigned(0x50_0000));
-    // Words of the size of an address may be those of texts.
+    // Words of the size of an address may be those of strings.
     let mut unread = decoder.unread_arguments();
     unread.sort_unstable();
     assert_eq!(unread, [0, 1, 3]);
     let address = |argument| {
-        let text = decoder.unread_string(argument, &sample, &values);
-        text.map(|text| (text.argument, text.address))
+        let string = decoder.unread_string(argument, &sample, &values);
+        string.map(|string| (string.argument, string.address))
     };
     assert_eq!(address(0), Some((0, 0x50_0000)));
     assert_eq!(address(1), None, "nothing is mapped there");

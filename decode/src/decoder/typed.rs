@@ -18,10 +18,10 @@ impl Decoder {
     #[must_use]
     pub fn typed(mut self, arguments: &[Argument]) -> Self {
         for constant in &mut self.constants {
-            constant.text = evidence(arguments.get(constant.slot), constant.text);
+            constant.string = evidence(arguments.get(constant.slot), constant.string);
         }
         for operation in &mut self.operations {
-            operation.text = evidence(arguments.get(operation.slot), operation.text);
+            operation.string = evidence(arguments.get(operation.slot), operation.string);
             let Some(kind) = kind_of(arguments, operation.slot) else {
                 continue;
             };
@@ -63,11 +63,11 @@ impl Decoder {
 }
 
 /// What says that an argument is the address of a string, with its type.
-fn evidence(known: Option<&Argument>, text: Option<StringEvidence>) -> Option<StringEvidence> {
+fn evidence(known: Option<&Argument>, string: Option<StringEvidence>) -> Option<StringEvidence> {
     match known.and_then(|known| known.kind.as_ref()) {
-        Some(ArgumentType::String(None)) => text.map(|_| StringEvidence::Declared),
+        Some(ArgumentType::String(None)) => string.map(|_| StringEvidence::Declared),
         Some(_) => None,
-        None => text.filter(|_| known.is_none_or(|known| known.labels.is_none())),
+        None => string.filter(|_| known.is_none_or(|known| known.labels.is_none())),
     }
 }
 

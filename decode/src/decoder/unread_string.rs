@@ -13,8 +13,8 @@ pub enum StringEvidence {
 
 impl StringEvidence {
     /// The same after other hits, or a filter, have said whether the argument is a string.
-    pub(super) const fn learned(self, is_text: bool) -> Self {
-        match (self, is_text) {
+    pub(super) const fn learned(self, is_string: bool) -> Self {
+        match (self, is_string) {
             (Self::Declared, _) => self,
             (_, true) => Self::OtherHits,
             (_, false) => Self::Size,

@@ -12,8 +12,8 @@ pub enum Expr<N = Name> {
     Integer(i128),
     /// A floating-point number.
     Float(f64),
-    /// A text.
-    Text(Vec<u8>),
+    /// A string.
+    String(Vec<u8>),
     /// An argument, or another name.
     Name(N),
     /// A unary operator.
@@ -24,7 +24,7 @@ pub enum Expr<N = Name> {
     Cast(ScalarType, Box<Self>),
     /// The value at an address.
     Load(ScalarType, Box<Self>),
-    /// The text at an address, with an optional maximum length in bytes.
+    /// The string at an address, with an optional maximum length in bytes.
     Str(Box<Self>, Option<Box<Self>>),
     /// Bytes at an address, with their number.
     Bytes(Box<Self>, Box<Self>),
@@ -60,7 +60,7 @@ pub enum ScalarType {
 /// Unary operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unary {
-    /// `!`: 1 for 0 and the empty text, else 0.
+    /// `!`: 1 for 0 and the empty string, else 0.
     Not,
     /// `~`: bitwise complement, `-e - 1`.
     Complement,
@@ -198,7 +198,7 @@ impl<N> Expr<N> {
         Ok(match self {
             Self::Integer(number) => Expr::Integer(number),
             Self::Float(number) => Expr::Float(number),
-            Self::Text(text) => Expr::Text(text),
+            Self::String(string) => Expr::String(string),
             Self::Name(name) => Expr::Name(find(name)?),
             Self::Unary(operator, inner) => Expr::Unary(operator, boxed(inner)?),
             Self::Binary(operator, left, right) => {
@@ -235,17 +235,17 @@ impl<N> Expr<N> {
             Self::Integer(_) | Self::Float(_) => true,
             Self::Unary(_, inner) | Self::Cast(_, inner) => inner.is_number(),
             Self::Binary(_, left, right) => left.is_number() && right.is_number(),
-            Self::Text(_) | Self::Name(_) | Self::Load(..) | Self::Str(..) | Self::Bytes(..) => {
+            Self::String(_) | Self::Name(_) | Self::Load(..) | Self::Str(..) | Self::Bytes(..) => {
                 false
             }
         }
     }
 
-    /// Whether it needs the running program: the address of an argument, or memory other than a text.
+    /// Whether it needs the running program: the address of an argument, or memory other than a string.
     #[must_use]
     pub fn needs_process(&self) -> bool {
         match self {
-            Self::Integer(_) | Self::Float(_) | Self::Text(_) | Self::Name(_) => false,
+            Self::Integer(_) | Self::Float(_) | Self::String(_) | Self::Name(_) => false,
             Self::Unary(Unary::Address, _) | Self::Load(..) | Self::Bytes(..) => true,
             Self::Unary(_, inner) | Self::Cast(_, inner) => inner.needs_process(),
             Self::Binary(_, left, right) => left.needs_process() || right.needs_process(),
@@ -256,19 +256,19 @@ impl<N> Expr<N> {
         }
     }
 
-    /// Calls `each` with the names that are compared with a text, or whose texts are: that says that they are texts, if nothing else says what
+    /// Calls `each` with the names that are compared with a string, or whose strings are: that says that they are strings, if nothing else says what
     /// they are.
-    pub fn each_text<'e>(&'e self, each: &mut impl FnMut(&'e N)) {
+    pub fn each_string<'e>(&'e self, each: &mut impl FnMut(&'e N)) {
         let (operator, left, right) = match self {
-            Self::Unary(Unary::Not, inner) => return inner.each_text(each),
+            Self::Unary(Unary::Not, inner) => return inner.each_string(each),
             Self::Binary(operator, left, right) => (*operator, left, right),
             _ => return,
         };
         if operator != BinaryOperator::Glob && !operator.compares() {
-            left.each_text(each);
-            return right.each_text(each);
+            left.each_string(each);
+            return right.each_string(each);
         }
-        let ((Self::Text(_), side) | (side, Self::Text(_))) = (&**left, &**right) else {
+        let ((Self::String(_), side) | (side, Self::String(_))) = (&**left, &**right) else {
             return;
         };
         match side {
@@ -286,7 +286,7 @@ impl<N> Expr<N> {
     #[must_use]
     pub fn reads_memory(&self) -> bool {
         match self {
-            Self::Integer(_) | Self::Float(_) | Self::Text(_) | Self::Name(_) => false,
+            Self::Integer(_) | Self::Float(_) | Self::String(_) | Self::Name(_) => false,
             Self::Unary(_, inner) | Self::Cast(_, inner) => inner.reads_memory(),
             Self::Binary(_, left, right) => left.reads_memory() || right.reads_memory(),
             Self::Load(..) | Self::Str(..) | Self::Bytes(..) => true,
@@ -306,7 +306,7 @@ impl<N: fmt::Display> fmt::Display for Expr<N> {
         match self {
             Self::Integer(number) => write!(f, "{number}"),
             Self::Float(number) => write!(f, "{number:?}"),
-            Self::Text(bytes) => {
+            Self::String(bytes) => {
                 f.write_str("\"")?;
                 for &byte in bytes {
                     match byte {

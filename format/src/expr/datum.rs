@@ -14,8 +14,8 @@ pub enum Datum<'a> {
     Float32(f32),
     /// An 8-byte floating-point number.
     Float(f64),
-    /// A text.
-    Text(Cow<'a, [u8]>),
+    /// A string.
+    String(Cow<'a, [u8]>),
     /// The low bytes of a wider integer, with their number. Only casts to that size or less have a value.
     Lowest(u8, u64),
     /// No value.
@@ -31,31 +31,31 @@ impl<'a> Datum<'a> {
             Value::Signed(number) => Self::Integer((*number).into()),
             Value::Float32(number) => Self::Float32(*number),
             Value::Float64(number) => Self::Float(*number),
-            Value::String(text) => Self::Text(Cow::Borrowed(&text.bytes)),
+            Value::String(string) => Self::String(Cow::Borrowed(&string.bytes)),
             Value::Missing(Missing::Wide(_, low)) => Self::Lowest(8, *low),
             Value::Missing(Missing::Pair(bytes, low)) => Self::Lowest(*bytes, *low),
             Value::Missing(_) => Self::Missing,
         }
     }
 
-    /// Whether the value is true (a number other than 0, a text that is not empty); `None` without a value.
+    /// Whether the value is true (a number other than 0, a string that is not empty); `None` without a value.
     #[must_use]
     pub fn truth(&self) -> Option<bool> {
         match self {
             Self::Integer(number) => Some(*number != 0),
             Self::Float32(number) => Some(*number != 0.0),
             Self::Float(number) => Some(*number != 0.0),
-            Self::Text(text) => Some(!text.is_empty()),
+            Self::String(string) => Some(!string.is_empty()),
             Self::Lowest(..) | Self::Missing => None,
         }
     }
 
-    /// Compares two values; `None` for a number and a text, without a value, and for NaN.
+    /// Compares two values; `None` for a number and a string, without a value, and for NaN.
     #[must_use]
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
-            (Self::Text(a), Self::Text(b)) => return Some(a.cmp(b)),
-            (Self::Text(_), _) | (_, Self::Text(_)) => return None,
+            (Self::String(a), Self::String(b)) => return Some(a.cmp(b)),
+            (Self::String(_), _) | (_, Self::String(_)) => return None,
             _ => {}
         }
         match (self.wide(), other.wide()) {

@@ -6,13 +6,13 @@ use super::{BinaryOperator, Datum, Expr, ScalarType, Unary};
 
 impl<N> Expr<N> {
     /// Evaluates the expression; `value` returns the value of a name. Memory of the traced program cannot be read: `str` has a value only for
-    /// texts that were captured.
+    /// strings that were captured.
     #[must_use]
     pub fn evaluate<'a>(&'a self, value: &impl Fn(&'a N) -> Datum<'a>) -> Datum<'a> {
         match self {
             Self::Integer(number) => Datum::Integer(*number),
             Self::Float(number) => Datum::Float(*number),
-            Self::Text(text) => Datum::Text(Cow::Borrowed(text)),
+            Self::String(string) => Datum::String(Cow::Borrowed(string)),
             Self::Name(name) => value(name),
             Self::Unary(operator, inner) => unary(*operator, &inner.evaluate(value)),
             Self::Binary(operator @ (BinaryOperator::And | BinaryOperator::Or), left, right) => {
@@ -39,7 +39,7 @@ impl<N> Expr<N> {
             Self::Cast(word, inner) => cast(*word, inner.evaluate(value)),
             Self::Str(address, length) => {
                 let length = length.as_ref().map(|length| length.evaluate(value));
-                text(address.evaluate(value), length)
+                string(address.evaluate(value), length)
             }
             Self::Load(..) | Self::Bytes(..) => Datum::Missing,
         }
@@ -134,14 +134,14 @@ const fn as_float(datum: &Datum<'_>) -> Option<f64> {
     }
 }
 
-fn glob<'a>(text: &Datum<'_>, pattern: &Datum<'_>) -> Datum<'a> {
-    let (Datum::Text(text), Datum::Text(pattern)) = (text, pattern) else {
+fn glob<'a>(string: &Datum<'_>, pattern: &Datum<'_>) -> Datum<'a> {
+    let (Datum::String(string), Datum::String(pattern)) = (string, pattern) else {
         return Datum::Missing;
     };
     let pattern = std::str::from_utf8(pattern).ok();
     let pattern = pattern.and_then(|pattern| glob::Pattern::new(pattern).ok());
     pattern.map_or(Datum::Missing, |pattern| {
-        truth(pattern.matches(&String::from_utf8_lossy(text)))
+        truth(pattern.matches(&String::from_utf8_lossy(string)))
     })
 }
 
@@ -180,9 +180,9 @@ fn whole_of(datum: &Datum<'_>) -> Option<i128> {
     }
 }
 
-/// A text that was captured, up to a length.
-fn text<'a>(text: Datum<'a>, length: Option<Datum<'a>>) -> Datum<'a> {
-    let Datum::Text(mut bytes) = text else {
+/// A string that was captured, up to a length.
+fn string<'a>(string: Datum<'a>, length: Option<Datum<'a>>) -> Datum<'a> {
+    let Datum::String(mut bytes) = string else {
         return Datum::Missing;
     };
     let length = match length {
@@ -194,5 +194,5 @@ fn text<'a>(text: Datum<'a>, length: Option<Datum<'a>>) -> Datum<'a> {
         Cow::Borrowed(bytes) => *bytes = bytes.get(..length).unwrap_or(bytes),
         Cow::Owned(bytes) => bytes.truncate(length),
     }
-    Datum::Text(bytes)
+    Datum::String(bytes)
 }

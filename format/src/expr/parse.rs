@@ -83,7 +83,7 @@ impl<'t> Parser<'t> {
         let found = match self.peek() {
             None => "the end".to_owned(),
             Some(TokenKind::Odd(what)) => what.to_owned(),
-            Some(TokenKind::Text(text)) => format!("\"{text}\""),
+            Some(TokenKind::String(string)) => format!("\"{string}\""),
             Some(TokenKind::Char(text)) => format!("'{text}'"),
             Some(
                 TokenKind::Name(word)
@@ -117,7 +117,7 @@ impl<'t> Parser<'t> {
             self.at += 1;
             let right = self.expression(strength + 1)?;
             if operator == BinaryOperator::Glob
-                && !matches!(&right, Expr::Text(glob) if is_glob(glob))
+                && !matches!(&right, Expr::String(glob) if is_glob(glob))
             {
                 return Err(ExprError::new(at, "expected a glob in quotes after ~"));
             }
@@ -206,7 +206,7 @@ impl<'t> Parser<'t> {
 
     fn primary(&mut self) -> Result<Expr, ExprError> {
         let at = self.position();
-        let expected = "a number, a text, a name or (";
+        let expected = "a number, a string, a name or (";
         let value = match self.peek() {
             Some(TokenKind::Mark("(")) => {
                 self.at += 1;
@@ -245,8 +245,8 @@ impl<'t> Parser<'t> {
             Some(TokenKind::Number(written)) => {
                 number(written).ok_or_else(|| no_number(at, written))?
             }
-            Some(TokenKind::Text(written)) => {
-                Expr::Text(unquote(written).map_err(|error| escape_error(at, error))?)
+            Some(TokenKind::String(written)) => {
+                Expr::String(unquote(written).map_err(|error| escape_error(at, error))?)
             }
             Some(TokenKind::Char(written)) => Expr::Integer(character(at, written)?),
             _ => return Err(self.unexpected(expected)),

@@ -12,8 +12,8 @@ use std::str::FromStr;
 /// | `bool` | an integer that is 0 or not |
 /// | `char` | a character, as its code |
 /// | `ptr` | an address |
-/// | `str` | the address of a NUL-terminated text |
-/// | `str(len)`, `str(16)` | the address of a text whose length in bytes is another argument, or fixed |
+/// | `str` | the address of a NUL-terminated string |
+/// | `str(len)`, `str(16)` | the address of a string whose length in bytes is another argument, or fixed |
 /// | `bytes(len)`, `bytes(16)` | the address of bytes, whose number is another argument, or fixed |
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -35,13 +35,13 @@ pub enum ArgumentType {
     Char,
     /// An address.
     Pointer,
-    /// The address of a text; NUL-terminated if it has no length.
+    /// The address of a string; NUL-terminated if it has no length.
     String(Option<Length>),
     /// The address of bytes.
     Bytes(Length),
 }
 
-/// Length of a text or of bytes.
+/// Length of a string or of bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Length {
     /// The value of the argument of this name, bytes.

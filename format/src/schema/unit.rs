@@ -18,7 +18,7 @@ pub enum Unit {
     Bytes,
     /// `KiB`
     Kibibytes,
-    /// `mangled`: the text is a mangled C++ or Rust name, and is shown demangled.
+    /// `mangled`: the string is a mangled C++ or Rust name, and is shown demangled.
     Mangled,
     /// Any other word (`pages`, `rows`); shown, not converted.
     Other(String),

@@ -1,6 +1,6 @@
 //! Arguments that begin and end of a span have in common.
 //!
-//! Names say which of them may identify the span: texts, and numbers that identify things (an address, an id), but no amounts and lines, which
+//! Names say which of them may identify the span: strings, and numbers that identify things (an address, an id), but no amounts and lines, which
 //! differ between the two.
 
 use crate::schema::{Argument, ArgumentType};
@@ -26,7 +26,7 @@ impl SharedArgument<'_> {
         self.argument.name != Argument::unnamed(self.place).name && identifies(self.argument)
     }
 
-    /// Whether begin and end have the same value, as far as name and type say: it is a text, or identifies things.
+    /// Whether begin and end have the same value, as far as name and type say: it is a string, or identifies things.
     #[must_use]
     pub fn is_expected_to_agree(&self) -> bool {
         self.has_identifying_numbers()

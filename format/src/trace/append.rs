@@ -112,7 +112,7 @@ mod tests {
                         LinedFrame::default(),
                     ],
                 }],
-                texts: vec![
+                strings: vec![
                     StringInFile {
                         at: u64::MAX,
                         bytes: b"a text".to_vec(),

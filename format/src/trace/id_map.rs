@@ -98,7 +98,7 @@ mod tests {
             let text = StringArgument {
                 site: id,
                 argument: 7,
-                is_text: true,
+                is_string: true,
                 address: Some(7),
             };
             text.encode(&SampleId::default(), IDS, &mut out);

@@ -83,7 +83,7 @@ impl JoinedNames {
         known.symbols = known.symbols.max(file.symbols);
         add_new(&mut known.places, file.places, |place| place.at);
         add_new(&mut known.lines, file.lines, |place| place.at);
-        add_new(&mut known.texts, file.texts, |text| text.at);
+        add_new(&mut known.strings, file.strings, |string| string.at);
     }
 
     /// All names.
@@ -92,22 +92,22 @@ impl JoinedNames {
     }
 }
 
-/// The numbers of texts among those of all files.
+/// The numbers of strings among those of all files.
 fn numbers(
-    texts: Vec<String>,
+    strings: Vec<String>,
     all: &mut Vec<String>,
     known: &mut HashMap<String, u32>,
 ) -> Vec<u32> {
-    let number = |text: String| {
-        if let Some(number) = known.get(&text) {
+    let number = |string: String| {
+        if let Some(number) = known.get(&string) {
             return *number;
         }
         let number = all.len() as u32;
-        all.push(text.clone());
-        known.insert(text, number);
+        all.push(string.clone());
+        known.insert(string, number);
         number
     };
-    texts.into_iter().map(number).collect()
+    strings.into_iter().map(number).collect()
 }
 
 /// Adds the entries of places that are not known; both are sorted by place.
@@ -144,7 +144,7 @@ mod tests {
                 })
                 .collect(),
             lines: Vec::new(),
-            texts: Vec::new(),
+            strings: Vec::new(),
         }
     }
 

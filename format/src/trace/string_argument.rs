@@ -32,7 +32,7 @@ pub struct StringArgument {
     /// Index of the argument, from 0.
     pub argument: u32,
     /// Whether it is a string, so that short ones are strings, too.
-    pub is_text: bool,
+    pub is_string: bool,
     /// The address for which this holds; `None` for all.
     pub address: Option<u64>,
 }
@@ -53,7 +53,7 @@ impl StringArgument {
         Some(Self {
             site: cursor.u64()?,
             argument: cursor.u32()?,
-            is_text: cursor.u32()? != 0,
+            is_string: cursor.u32()? != 0,
             address: Some(cursor.u64()?).filter(|address| *address != 0),
         })
     }
@@ -64,7 +64,7 @@ impl StringArgument {
         record.bytes(&MAGIC);
         record.bytes(&self.site.to_le_bytes());
         record.bytes(&self.argument.to_le_bytes());
-        record.bytes(&u32::from(self.is_text).to_le_bytes());
+        record.bytes(&u32::from(self.is_string).to_le_bytes());
         record.bytes(&self.address.unwrap_or(0).to_le_bytes());
         record.bytes(&[0; SPARE]);
         record.finish(id, sample_type);
@@ -88,14 +88,14 @@ mod tests {
     const ALL: StringArgument = StringArgument {
         site: 7,
         argument: 1,
-        is_text: true,
+        is_string: true,
         address: None,
     };
 
     #[test]
     fn records_are_read_as_they_were_written() {
         let one = StringArgument {
-            is_text: false,
+            is_string: false,
             address: Some(0x7ffd_0000_1234),
             ..ALL
         };

@@ -7,7 +7,7 @@ use usdtrec_format::schema::Argument;
 use super::key::AggregateValue;
 use super::numbers::NumberTotals;
 
-/// Hits of a probe with equal keys. Sites whose arguments have other types have groups of their own, and two texts of which the same beginning was
+/// Hits of a probe with equal keys. Sites whose arguments have other types have groups of their own, and two strings of which the same beginning was
 /// read may have, too.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HitGroup {

@@ -142,7 +142,7 @@ impl Aggregation {
         })
     }
 
-    /// Which of a probe's arguments are captured: those of keys, the lengths of texts among these, and measured ones.
+    /// Which of a probe's arguments are captured: those of keys, the lengths of strings among these, and measured ones.
     pub(crate) fn needed(&self, of: Arguments<'_>) -> Vec<bool> {
         let mut needed = self.needed_by_keys(of);
         needed.extend(self.measured_places(of).into_iter().flatten());
@@ -151,13 +151,13 @@ impl Aggregation {
             .collect()
     }
 
-    /// The places of the arguments that keys have: their own, and the lengths of texts among these.
+    /// The places of the arguments that keys have: their own, and the lengths of strings among these.
     pub(crate) fn needed_by_keys(&self, of: Arguments<'_>) -> Vec<usize> {
         with_lengths(self.places(of).into_iter().flatten().collect(), of.all)
     }
 }
 
-/// These places of arguments, and those of the lengths of texts among them.
+/// These places of arguments, and those of the lengths of strings among them.
 pub(crate) fn with_lengths(places: Vec<usize>, arguments: &[Argument]) -> Vec<usize> {
     let lengths = places.iter().filter_map(|place| {
         let length = length_of(arguments.get(*place)?)?;

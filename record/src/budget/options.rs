@@ -17,8 +17,8 @@ pub struct Budget {
 pub struct HitCosts {
     /// If the arguments are numbers.
     pub number: u64,
-    /// If there are texts among the arguments.
-    pub texts: u64,
+    /// If there are strings among the arguments.
+    pub strings: u64,
     /// If the arguments are numbers, and the callers are recorded.
     pub callers: u64,
 }
@@ -27,13 +27,17 @@ impl HitCosts {
     /// What a hit of a probe takes, ns, in a recording with these callers.
     pub(crate) fn of_probe(self, probe: &PlannedProbe, graph: Option<CallGraph>) -> u64 {
         let layout = probe.plan.raw.as_ref();
-        let has_texts = layout.is_some_and(|layout| layout.strings().next().is_some());
-        self.cost(has_texts, probe.graph(graph).is_some())
+        let has_strings = layout.is_some_and(|layout| layout.strings().next().is_some());
+        self.cost(has_strings, probe.graph(graph).is_some())
     }
 
     /// What a hit takes, ns.
-    const fn cost(self, has_texts: bool, has_callers: bool) -> u64 {
-        let own = if has_texts { self.texts } else { self.number };
+    const fn cost(self, has_strings: bool, has_callers: bool) -> u64 {
+        let own = if has_strings {
+            self.strings
+        } else {
+            self.number
+        };
         match has_callers {
             true => own + self.callers.saturating_sub(self.number),
             false => own,
@@ -46,14 +50,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_and_callers_are_added_to_a_hit() {
+    fn strings_and_callers_are_added_to_a_hit() {
         let costs = HitCosts {
             number: 500,
-            texts: 800,
+            strings: 800,
             callers: 1500,
         };
         let all = [(false, false), (true, false), (false, true), (true, true)];
-        let found = all.map(|(texts, callers)| costs.cost(texts, callers));
+        let found = all.map(|(strings, callers)| costs.cost(strings, callers));
         assert_eq!(found, [500, 800, 1500, 1800]);
     }
 }

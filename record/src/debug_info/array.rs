@@ -64,18 +64,18 @@ impl DebugInfo<'_> {
             || !scopes
                 .iter()
                 .flatten()
-                .any(|known| has_text(&known.kind, 0))
+                .any(|known| has_string(&known.kind, 0))
         {
             return None;
         }
         let spot = self.spot(operand, pc)?;
         let variables = scopes.iter().flatten();
-        let is_text = |variable: &Variable<'_, '_>| {
+        let is_string = |variable: &Variable<'_, '_>| {
             let of_variable = self.spot_of(variable.place, pc)?;
             let offset = spot.above(of_variable)?;
-            is_text_at(&variable.kind, offset, 0).then_some(())
+            is_string_at(&variable.kind, offset, 0).then_some(())
         };
-        variables.into_iter().find_map(is_text)?;
+        variables.into_iter().find_map(is_string)?;
         Some(Argument {
             kind: Some(ArgumentType::String(None)),
             ..Argument::unnamed(slot)
@@ -120,13 +120,13 @@ impl DebugInfo<'_> {
 }
 
 /// Whether an array of `char` is a variable of this type, or may be in it.
-fn has_text(die: &Die<'_, '_>, depth: usize) -> bool {
+fn has_string(die: &Die<'_, '_>, depth: usize) -> bool {
     let Some((die, entry)) = kind::plain(die) else {
         return false;
     };
     match entry.tag() {
         gimli::DW_TAG_array_type => kind::target(&die, &entry).is_some_and(|each| {
-            kind::is_char(&each) || depth < MAX_DEPTH && has_text(&each, depth + 1)
+            kind::is_char(&each) || depth < MAX_DEPTH && has_string(&each, depth + 1)
         }),
         gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => true,
         _ => false,
@@ -134,7 +134,7 @@ fn has_text(die: &Die<'_, '_>, depth: usize) -> bool {
 }
 
 /// Whether there is an array of `char` at an offset of a variable of this type.
-fn is_text_at(die: &Die<'_, '_>, offset: u64, depth: usize) -> bool {
+fn is_string_at(die: &Die<'_, '_>, offset: u64, depth: usize) -> bool {
     let Some((die, entry)) = kind::plain(die).filter(|_| depth < MAX_DEPTH) else {
         return false;
     };
@@ -149,7 +149,7 @@ fn is_text_at(die: &Die<'_, '_>, offset: u64, depth: usize) -> bool {
                 return is_within;
             }
             let of_each = kind::size(&each).filter(|size| *size > 0);
-            is_within && of_each.is_some_and(|size| is_text_at(&each, offset % size, depth + 1))
+            is_within && of_each.is_some_and(|size| is_string_at(&each, offset % size, depth + 1))
         }
         gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => {
             let members = kind::members(&die);
@@ -157,7 +157,7 @@ fn is_text_at(die: &Die<'_, '_>, offset: u64, depth: usize) -> bool {
                 let within = offset.checked_sub(*at);
                 let size = kind::size(member);
                 let within = within.filter(|within| size.is_none_or(|size| *within < size));
-                within.is_some_and(|within| is_text_at(member, within, depth + 1))
+                within.is_some_and(|within| is_string_at(member, within, depth + 1))
             })
         }
         _ => false,

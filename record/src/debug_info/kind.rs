@@ -39,7 +39,7 @@ pub(super) fn from_operand(
         .attr_value(gimli::DW_AT_byte_size)
         .and_then(|size| size.udata_value());
     let (bytes, kind) = match entry.tag() {
-        gimli::DW_TAG_pointer_type if to_text(&die, &entry) => {
+        gimli::DW_TAG_pointer_type if points_to_string(&die, &entry) => {
             (pointer, Some(ArgumentType::String(None)))
         }
         gimli::DW_TAG_pointer_type
@@ -93,11 +93,11 @@ pub(super) fn target<'r, 'a>(die: &Die<'r, 'a>, entry: &Entry<'a>) -> Option<Die
 }
 
 /// Whether a pointer's target is plain `char`.
-fn to_text<'a>(die: &Die<'_, 'a>, pointer: &Entry<'a>) -> bool {
+fn points_to_string<'a>(die: &Die<'_, 'a>, pointer: &Entry<'a>) -> bool {
     target(die, pointer).is_some_and(|target| is_char(&target))
 }
 
-/// Whether it is plain `char`, which C has for texts; `unsigned char` and `void` are any bytes.
+/// Whether it is plain `char`, which C has for strings; `unsigned char` and `void` are any bytes.
 pub(super) fn is_char(die: &Die<'_, '_>) -> bool {
     plain(die).is_some_and(|(die, entry)| {
         let name = entry.attr_value(gimli::DW_AT_name);

@@ -6,7 +6,7 @@
 //!
 //! Debugging information is the last source: it is used if no schema has the probe. An operand that is exactly the
 //! location of one variable at that instruction (register, frame slot or address, same size) gets the variable's name
-//! and type. A location that two variables of one scope share stays `argN`. `char *` is read as a text, and
+//! and type. A location that two variables of one scope share stays `argN`. `char *` is read as a string, and
 //! enumerations become words.
 //!
 //! The information comes from the binary or from `/usr/lib/debug/.build-id`, and from the file that these share with

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use usdtrec_format::perf::TracepointFormat;
 
 use super::bpf::{
-    AttachMethod, BpfEngine, HeldProcesses, NewMapping, SkippedMethod, StackUse, TextFinding,
+    AttachMethod, BpfEngine, HeldProcesses, NewMapping, SkippedMethod, StackUse, StringFinding,
     UnitSwitcher, VariableLocations,
 };
 use super::events::event::IdCount;
@@ -320,17 +320,17 @@ impl Engine {
     }
 
     /// Takes what hits have shown of arguments since the last time, for readers.
-    pub(crate) fn take_texts(&mut self) -> Vec<TextFinding> {
+    pub(crate) fn take_string_findings(&mut self) -> Vec<StringFinding> {
         match self {
-            Self::Bpf(bpf) => bpf.take_texts(),
+            Self::Bpf(bpf) => bpf.take_string_findings(),
             Self::Perf(_) => Vec::new(),
         }
     }
 
     /// Another file begins, whose readers have to be told all that holds.
-    pub(crate) fn repeat_texts(&mut self) {
+    pub(crate) fn repeat_strings(&mut self) {
         match self {
-            Self::Bpf(bpf) => bpf.repeat_texts(),
+            Self::Bpf(bpf) => bpf.repeat_strings(),
             Self::Perf(_) => {}
         }
     }

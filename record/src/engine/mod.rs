@@ -38,7 +38,7 @@ pub use bpf::{
 };
 pub(crate) use bpf::{
     Counted, Counting, HeldProcesses, LatePart, LateSettings, MAX_HOLD, ModuleBlock, NewMapping,
-    PartPlanter, Repair, StackUse, SwitchResult, TextFinding, UnitSwitcher, VariableLocation,
+    PartPlanter, Repair, StackUse, StringFinding, SwitchResult, UnitSwitcher, VariableLocation,
     VariableLocations, stopped_processes, uprobes_of_links,
 };
 pub use choice::EngineChoice;

@@ -27,8 +27,8 @@ pub struct EngineOutcome {
     pub planted_everywhere: Option<EverywhereReason>,
     /// What was counted of spans, where programs match them and record slow ones only; `None` if they do not.
     pub spans: Option<SlowSpanCounts>,
-    /// Whether texts that arguments point to may be missing in samples, which a reader finds in files.
-    pub may_lack_texts: bool,
+    /// Whether strings that arguments point to may be missing in samples, which a reader finds in files.
+    pub may_lack_strings: bool,
 }
 
 /// What programs have counted of spans of which they record slow ones only.

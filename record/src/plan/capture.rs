@@ -18,8 +18,8 @@ pub(crate) enum Capture {
 }
 
 impl Capture {
-    /// The same, of which no text is read unless the argument is declared as one.
-    pub(crate) fn without_text(self) -> Self {
+    /// The same, of which no string is read unless the argument is declared as one.
+    pub(crate) fn without_string(self) -> Self {
         match self {
             Self::Value(read) => Self::Value(Read {
                 pointer: false,
@@ -30,7 +30,7 @@ impl Capture {
     }
 }
 
-/// Least address that can be of a text: below it nothing is mapped (`vm.mmap_min_addr`).
+/// Least address that can be of a string: below it nothing is mapped (`vm.mmap_min_addr`).
 pub(crate) const MIN_POINTER: u64 = 1 << 16;
 
 /// The site that the operands belong to.
@@ -118,7 +118,7 @@ impl CaptureSite<'_> {
         Ok(Capture::Value(read))
     }
 
-    /// A constant, which may be a text's address where a program is linked to a fixed one.
+    /// A constant, which may be a string's address where a program is linked to a fixed one.
     fn number(&self, operand: &Operand, number: i64) -> Capture {
         let word = self.arch.pointer_size();
         let number = number.cast_unsigned();

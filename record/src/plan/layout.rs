@@ -11,7 +11,7 @@ use super::read::{Read, Source};
 pub struct Strings {
     /// Maximum length of a string, bytes; 0 for no strings.
     pub limit: u16,
-    /// Whether every unsigned argument of pointer size is a text. Otherwise it is one if it looks like text.
+    /// Whether every unsigned argument of pointer size is a string. Otherwise it is one if it looks like a string.
     pub known: bool,
 }
 
@@ -34,7 +34,7 @@ impl Strings {
     }
 }
 
-/// The layout of the fields. The engine sets `id`. If the type of an argument is known, it determines whether a text is read.
+/// The layout of the fields. The engine sets `id`. If the type of an argument is known, it determines whether a string is read.
 /// `has_context` is whether the thread context is read.
 pub(crate) fn layout(
     captures: &[Capture],
@@ -102,14 +102,14 @@ pub(crate) fn layout(
     layout
 }
 
-/// Source of the length of a text or of bytes.
+/// Source of the length of a string or of bytes.
 enum LengthFrom {
     Fixed(u32),
     /// The argument at this place.
     Argument(usize),
 }
 
-/// The length of the data that an argument points to, if it is known and available. A text of a fixed length may end earlier, at a NUL.
+/// The length of the data that an argument points to, if it is known and available. A string of a fixed length may end earlier, at a NUL.
 fn length(argument: &Argument, captures: &[Capture], known: &[Argument]) -> Option<LengthFrom> {
     match &argument.kind {
         Some(ArgumentType::Bytes(Length::Fixed(bytes))) => Some(LengthFrom::Fixed(*bytes)),
@@ -125,7 +125,7 @@ fn length(argument: &Argument, captures: &[Capture], known: &[Argument]) -> Opti
     }
 }
 
-/// Sets the lengths of texts and bytes, after the offsets of the fields are known.
+/// Sets the lengths of strings and bytes, after the offsets of the fields are known.
 fn set_lengths(arguments: &mut [RawArgument], captures: &[Capture], known: &[Argument]) {
     for (place, argument) in known.iter().enumerate() {
         let length = match length(argument, captures, known) {
@@ -205,7 +205,7 @@ mod tests {
     use crate::plan::not_captured::NotCaptured;
     use usdtrec_format::Register;
 
-    const TEXT: Strings = Strings {
+    const STRINGS: Strings = Strings {
         limit: 64,
         known: false,
     };
@@ -232,7 +232,7 @@ mod tests {
             Capture::Nothing(NotCaptured::Register("xmm0")),
             value(4, true, false),
         ];
-        let layout = layout(&captures, TEXT, &[], false);
+        let layout = layout(&captures, STRINGS, &[], false);
         let fields: Vec<_> = layout
             .arguments
             .iter()
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_type_says_whether_a_text_is_read() {
+    fn a_known_type_says_whether_a_string_is_read() {
         let typed = |kind: &str| Argument {
             kind: kind.parse().ok(),
             ..Argument::named("x")
@@ -271,14 +271,14 @@ mod tests {
             value(8, false, true),
             value(2, false, false),
         ];
-        let layout = layout(&captures, TEXT, &arguments, false);
+        let layout = layout(&captures, STRINGS, &arguments, false);
         let read = layout.arguments.iter().map(|argument| match argument {
             RawArgument::Field(field) => field.string.map(|string| string.known),
             _ => None,
         });
         let read: Vec<_> = read.collect();
-        let [text, guess] = [Some(true), Some(false)];
-        assert_eq!(read, [text, None, guess, None, text, None]);
+        let [string, guess] = [Some(true), Some(false)];
+        assert_eq!(read, [string, None, guess, None, string, None]);
     }
 
     #[test]

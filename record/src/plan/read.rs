@@ -13,7 +13,7 @@ pub(crate) struct Read {
     pub(crate) size: u8,
     /// Whether it is a signed integer.
     pub(crate) signed: bool,
-    /// Whether it may be the address of a text.
+    /// Whether it may be the address of a string.
     pub(crate) pointer: bool,
 }
 

@@ -1,6 +1,6 @@
 //! The filter of a probe, evaluated on its samples.
 
-use usdtrec_decode::{Filter, FilterError, SampleField, SampleTexts};
+use usdtrec_decode::{Filter, FilterError, SampleField, SampleStrings};
 use usdtrec_format::HexId;
 use usdtrec_format::expr::{Datum, Expr};
 use usdtrec_format::perf::Sample;
@@ -14,7 +14,7 @@ use crate::usage_error::UsageError;
 ///
 /// # Errors
 /// [`UsageError::FilterName`] for unknown arguments; [`UsageError::FilterReadsMemory`] and
-/// [`UsageError::FilterOfUser`] for texts and other memory, and for users, which are not sampled.
+/// [`UsageError::FilterOfUser`] for strings and other memory, and for users, which are not sampled.
 pub(crate) fn of_samples(
     probe: &PlannedProbe,
     has_context: bool,
@@ -62,15 +62,15 @@ pub(crate) fn bind(
 
 /// Whether a filter is true for a sample of a site.
 pub(crate) fn is_true(filter: &Filter, decoder: &mut SiteDecoder, sample: &Sample<'_>) -> bool {
-    let mut texts = SampleTexts::UNKNOWN;
+    let mut strings = SampleStrings::UNKNOWN;
     if let Some(context) = decoder.context(sample) {
         let ids = [&context.trace_id[..], &context.span_id];
         let digits = ids.map(|id| HexId::new(id).as_str().as_bytes().to_vec());
         let names = SampleField::OF_CONTEXT.iter().map(|field| field.name());
         let ids = names
             .zip(digits)
-            .map(|(name, id)| (name, Datum::Text(id.into())));
-        texts.process.extend(ids);
+            .map(|(name, id)| (name, Datum::String(id.into())));
+        strings.process.extend(ids);
     }
-    filter.is_true(sample, decoder.values(sample), &texts)
+    filter.is_true(sample, decoder.values(sample), &strings)
 }

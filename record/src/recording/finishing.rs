@@ -64,7 +64,7 @@ impl Recording {
             short_spans::note(&self.session.shortfalls, spans, Some(counts));
         }
         self.write_shortfalls();
-        self.write_texts();
+        self.write_strings();
         self.fire_sighted();
         self.triggering.settle(signals);
         let last = self.triggering.take_last();

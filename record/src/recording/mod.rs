@@ -44,7 +44,7 @@ use usdtrec_format::trace::put_time_mark;
 use crate::aggregation::Aggregation;
 use crate::clocks::trace_clock;
 use crate::command::RunningCommand;
-use crate::engine::{GuardDeath, TextFinding};
+use crate::engine::{GuardDeath, StringFinding};
 use crate::error::RecordError;
 use crate::host::cpus::Changes;
 use crate::host::high_priority::HighPriority;
@@ -297,11 +297,11 @@ impl Recording {
         self.counts = counts;
         self.pipeline.begin_file();
         self.session.shortfalls.begin_file();
-        self.session.attached.engine.repeat_texts();
+        self.session.attached.engine.repeat_strings();
         for records in snapshot.records() {
             self.files.push(&records);
         }
-        self.write_texts();
+        self.write_strings();
         self.write_open_pauses();
         self.files.flush()
     }
@@ -332,7 +332,7 @@ impl Recording {
         let left_out = self.follower.take(attached.processes.take_new_files());
         attached.processes.forget_files(left_out);
         self.write_shortfalls();
-        self.write_texts();
+        self.write_strings();
     }
 
     /// Writes what was found not to work since the last pass.
@@ -345,16 +345,16 @@ impl Recording {
     }
 
     /// Writes what hits have shown of arguments since the last pass.
-    fn write_texts(&mut self) {
+    fn write_strings(&mut self) {
         let attached = &mut self.session.attached;
         let id_type = attached.processes.attr.attr.id_type();
         let mut records = Vec::new();
-        for TextFinding { text, since } in attached.engine.take_texts() {
+        for StringFinding { string, since } in attached.engine.take_string_findings() {
             let id = SampleId {
                 time: since,
                 ..SampleId::default()
             };
-            text.encode(&id, id_type, &mut records);
+            string.encode(&id, id_type, &mut records);
         }
         self.files.push(&records);
     }

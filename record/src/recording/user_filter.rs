@@ -1,6 +1,6 @@
 //! Filters in user space, where the kernel cannot evaluate them: samples for which a filter is not true are not written.
 //!
-//! The decoder and the filter are those of `script`, so that both reject the same hits. Filters on texts are refused
+//! The decoder and the filter are those of `script`, so that both reject the same hits. Filters on strings are refused
 //! here: perf events record no memory. The ids of the thread context are in samples of programs.
 
 use std::collections::HashMap;

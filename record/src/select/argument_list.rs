@@ -130,7 +130,7 @@ const fn computes(item: &Capture) -> bool {
     !matches!(item.value, Expr::Name(_))
 }
 
-/// The argument that has the length of a text or of bytes.
+/// The argument that has the length of a string or of bytes.
 pub(crate) fn length_of(argument: &Argument) -> Option<&str> {
     match &argument.kind {
         Some(

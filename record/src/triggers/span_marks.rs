@@ -10,7 +10,7 @@ use crate::select::probe::PlannedProbe;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Mark {
     Number(u64),
-    Text(Box<[u8]>),
+    String(Box<[u8]>),
     /// Agrees with any.
     Unknown,
 }
@@ -18,7 +18,7 @@ pub(super) enum Mark {
 impl Mark {
     pub(super) fn of_value(value: &Value, numbers: bool) -> Self {
         match value {
-            Value::String(text) if !text.cut => Self::Text(text.bytes.clone().into()),
+            Value::String(string) if !string.cut => Self::String(string.bytes.clone().into()),
             Value::Unsigned(number) if numbers => Self::Number(*number),
             Value::Signed(number) if numbers => Self::Number(number.cast_unsigned()),
             _ => Self::Unknown,

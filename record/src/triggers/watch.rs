@@ -320,7 +320,7 @@ fn bound(probe: &PlannedProbe, asked: &Expr) -> Result<Filter, RecordError> {
     let raw = probe.plan.raw.as_ref();
     let has_context = raw.is_some_and(|raw| raw.thread_context.is_some());
     let filter = filter::bind(probe, probe.in_own_names(asked), has_context)?;
-    // Texts are in samples of programs; names of threads are in none.
+    // Strings are in samples of programs; names of threads are in none.
     let is_unknown = filter.fields().contains(&SampleField::Comm);
     if filter.reads_memory() && (raw.is_none() || is_unknown) {
         let event = probe.event();

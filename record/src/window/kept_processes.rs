@@ -53,7 +53,7 @@ pub(crate) struct KeptProcesses {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum NoteKey {
     Shortfall(u32),
-    Text(u64, u32, Option<u64>),
+    String(u64, u32, Option<u64>),
     Pause(u64),
 }
 
@@ -297,8 +297,8 @@ impl KeptProcesses {
         }
         let key = if let Some(shortfall) = Shortfall::parse(record, self.id_type) {
             NoteKey::Shortfall(shortfall.number)
-        } else if let Some(text) = StringArgument::parse(record, self.id_type) {
-            NoteKey::Text(text.site, text.argument, text.address)
+        } else if let Some(string) = StringArgument::parse(record, self.id_type) {
+            NoteKey::String(string.site, string.argument, string.address)
         } else if let Some(pause) = Pause::parse(record, self.id_type) {
             let key = NoteKey::Pause(pause.number);
             if pause.to_ns.is_some() {

@@ -26,7 +26,7 @@ use crate::stacks::weighed::WeighedStacks;
 use crate::stats::bursts::Slices;
 use crate::summary::counts::Summary;
 use crate::summary::facts::{SummaryCounts, SummaryFacts};
-use crate::summary::frequent_texts::{TextsOfArgument, recount};
+use crate::summary::frequent_strings::{StringsOfArgument, recount};
 
 /// What is found about a question.
 #[derive(Debug)]
@@ -126,7 +126,7 @@ pub(crate) fn summary(samples: SelectedSamples<'_>, notices: &mut Notices) -> Su
     let SelectedSamples { session, filter } = samples;
     let rows = Rows::new(session, |event| filter.event(event));
     let mut counted = walk(samples, &rows, notices);
-    recount_texts(samples, &rows, &mut counted.summary, notices);
+    recount_strings(samples, &rows, &mut counted.summary, notices);
     SummaryFacts::new(samples, &rows, counted, notices.placed_damage().collect())
 }
 
@@ -152,30 +152,30 @@ fn walk(samples: SelectedSamples<'_>, rows: &Rows, notices: &mut Notices) -> Sum
     }
 }
 
-/// Counts the texts of arguments that have too many once more.
-fn recount_texts(
+/// Counts the strings of arguments that have too many once more.
+fn recount_strings(
     samples: SelectedSamples<'_>,
     rows: &Rows,
     summary: &mut Summary,
     notices: &mut Notices,
 ) {
-    let mut texts = Vec::new();
+    let mut strings = Vec::new();
     let mut first = Vec::new();
     for sums in &mut summary.rows {
-        first.push((texts.len(), sums.arguments.len()));
+        first.push((strings.len(), sums.arguments.len()));
         let arguments = sums.arguments.iter_mut();
-        texts.extend(arguments.map(|argument| &mut argument.texts));
+        strings.extend(arguments.map(|argument| &mut argument.strings));
     }
     let places = rows.of_event.iter().map(|row| {
         let (first, arguments) = row
             .and_then(|row| first.get(row).copied())
             .unwrap_or((0, 0));
-        let arguments = (0..arguments).map(|argument| TextsOfArgument {
-            texts: first + argument,
+        let arguments = (0..arguments).map(|argument| StringsOfArgument {
+            strings: first + argument,
             argument,
         });
         arguments.collect()
     });
-    let places: Vec<Vec<TextsOfArgument>> = places.collect();
-    recount(samples, &mut texts, &places, notices);
+    let places: Vec<Vec<StringsOfArgument>> = places.collect();
+    recount(samples, &mut strings, &places, notices);
 }

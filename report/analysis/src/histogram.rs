@@ -17,16 +17,16 @@ use crate::stats::distribution::{Distribution, Extremes};
 use crate::stats::frequency::Frequency;
 use crate::stats::log2::{self, BucketKind, Log2};
 use crate::stats::number::{Float, Integer, Number, Scalar};
-use crate::stats::text_counts::TextCounts;
-use crate::summary::frequent_texts::recount;
+use crate::stats::string_counts::StringCounts;
+use crate::summary::frequent_strings::recount;
 use crate::values::ArgumentValues;
 
 /// Different values up to which they are shown one by one unless a scale is requested.
 const MAX_LISTED_VALUES: usize = 16;
 /// Buckets of one width.
 const LINEAR: usize = 20;
-/// Texts that have a bucket.
-const MAX_TEXTS: usize = 50;
+/// Strings that have a bucket.
+const MAX_STRINGS: usize = 50;
 
 /// Histograms of a trace.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub struct Histogram {
     pub count: u64,
     /// Whether each value was counted; else numbers are within 1/256 of themselves.
     pub exact: bool,
-    /// The buckets, in the order of their values; of texts, the most frequent first.
+    /// The buckets, in the order of their values; of strings, the most frequent first.
     pub buckets: Vec<Bucket>,
     /// Values that are not known.
     pub missing: u64,
@@ -72,8 +72,8 @@ pub struct Bucket {
 pub enum Edge {
     /// A number.
     Number(Scalar),
-    /// A text.
-    Text(Vec<u8>),
+    /// A string.
+    String(Vec<u8>),
 }
 
 /// How numbers are divided.
@@ -162,8 +162,9 @@ fn of_argument(
             all.merge(held);
         }
     }
-    let mut texts: Vec<&mut TextCounts> = all.iter_mut().map(|held| &mut held.texts).collect();
-    recount(samples, &mut texts, &values.texts_of_rows(), notices);
+    let mut strings: Vec<&mut StringCounts> =
+        all.iter_mut().map(|held| &mut held.strings).collect();
+    recount(samples, &mut strings, &values.strings_of_rows(), notices);
     let held = all.into_iter().enumerate();
     let held = held.filter(|(row, _)| values.has(*row));
     let histograms = held.map(|(row, mut held)| {
@@ -174,16 +175,16 @@ fn of_argument(
     Ok(histograms.collect())
 }
 
-/// Of what an argument held: numbers, else texts.
+/// Of what an argument held: numbers, else strings.
 fn of_held(held: &ArgumentStats, scale: Scale) -> Divided {
     if held.floats.count() > held.integers.count() {
         let kind = BucketKind::Float;
         divided(&held.floats, Ruler { scale, kind })
-    } else if held.integers.count() > 0 || held.texts.count() == 0 {
+    } else if held.integers.count() > 0 || held.strings.count() == 0 {
         let kind = BucketKind::Integer;
         divided(&held.integers, Ruler { scale, kind })
     } else {
-        of_texts(&held.texts)
+        of_strings(&held.strings)
     }
 }
 
@@ -212,20 +213,20 @@ fn divided<N: Log2 + Linear>(numbers: &Distribution<N>, ruler: Ruler) -> Divided
     }
 }
 
-fn of_texts(texts: &TextCounts) -> Divided {
-    let bucket = |text: &Frequency<&[u8]>| Bucket {
-        from: Edge::Text(text.value.to_vec()),
+fn of_strings(strings: &StringCounts) -> Divided {
+    let bucket = |string: &Frequency<&[u8]>| Bucket {
+        from: Edge::String(string.value.to_vec()),
         to: None,
-        count: text.count,
+        count: string.count,
     };
     Divided {
-        division: Division::Texts,
-        count: texts.count(),
-        exact: texts.others() == 0,
-        buckets: texts
+        division: Division::Strings,
+        count: strings.count(),
+        exact: strings.others() == 0,
+        buckets: strings
             .by_count()
             .iter()
-            .take(MAX_TEXTS)
+            .take(MAX_STRINGS)
             .map(bucket)
             .collect(),
     }
@@ -362,7 +363,7 @@ mod tests {
     fn holds(buckets: &[Bucket], numbers: &[f64]) {
         let at = |edge: &Edge| match edge {
             Edge::Number(number) => number.approximate(),
-            Edge::Text(_) => panic!("{edge:?}"),
+            Edge::String(_) => panic!("{edge:?}"),
         };
         for Bucket { from, to, count } in buckets {
             let is_in = |number: &&f64| {

@@ -26,6 +26,6 @@ pub mod span_report;
 pub mod spans;
 pub mod stacks;
 pub mod stats;
+pub(crate) mod string_walk;
 pub mod summary;
-pub(crate) mod text_walk;
 pub(crate) mod values;

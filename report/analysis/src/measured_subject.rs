@@ -60,6 +60,6 @@ pub enum Division {
     Linear,
     /// Buckets that are powers of two.
     Log2,
-    /// The most frequent texts.
-    Texts,
+    /// The most frequent strings.
+    Strings,
 }

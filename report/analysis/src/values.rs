@@ -12,7 +12,7 @@ use usdtrec_trace::session::TraceSession;
 
 use crate::measured_subject::MeasuredSubject;
 use crate::stats::keys::key::{Key, argument_value};
-use crate::summary::frequent_texts::TextsOfArgument;
+use crate::summary::frequent_strings::StringsOfArgument;
 
 /// An argument that is requested.
 pub(crate) struct ArgumentValues {
@@ -63,12 +63,12 @@ impl ArgumentValues {
         })
     }
 
-    /// For each event, the place of the argument, if the event has it: the texts are those of its row.
-    pub(crate) fn texts_of_rows(&self) -> Vec<Vec<TextsOfArgument>> {
+    /// For each event, the place of the argument, if the event has it: the strings are those of its row.
+    pub(crate) fn strings_of_rows(&self) -> Vec<Vec<StringsOfArgument>> {
         let both = self.rows.of_event.iter().zip(&self.places);
         both.map(|(row, place)| {
             let both = (*row).zip(*place);
-            let of = both.map(|(texts, argument)| TextsOfArgument { texts, argument });
+            let of = both.map(|(strings, argument)| StringsOfArgument { strings, argument });
             of.into_iter().collect()
         })
         .collect()

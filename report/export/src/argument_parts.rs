@@ -4,7 +4,7 @@ use usdtrec_format::Value;
 use usdtrec_trace::form::Form;
 use usdtrec_view::text::buffer::Text;
 
-use crate::typed_value::{TypedValue, guessed_address, is_cut, text_bytes};
+use crate::typed_value::{TypedValue, guessed_address, is_cut, string_bytes};
 
 /// A part of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,13 +13,13 @@ pub(crate) enum ArgumentPart {
     Value,
     /// Why there is no value.
     Missing,
-    /// The number of what only looks like the address of a text.
+    /// The number of what only looks like the address of a string.
     Number,
     /// The readable form of a mangled name.
     Demangled,
-    /// Whether a text is longer than what was captured.
+    /// Whether a string is longer than what was captured.
     Cut,
-    /// The bytes of a text that is not UTF-8, in hexadecimal.
+    /// The bytes of a string that is not UTF-8, in hexadecimal.
     Bytes,
 }
 
@@ -31,7 +31,9 @@ pub(crate) fn each_part<'v>(
     put: &mut dyn FnMut(ArgumentPart, TypedValue<'v>),
 ) {
     match TypedValue::new(form, value) {
-        TypedValue::Missing(reason) => put(ArgumentPart::Missing, TypedValue::Text(reason.into())),
+        TypedValue::Missing(reason) => {
+            put(ArgumentPart::Missing, TypedValue::String(reason.into()))
+        }
         typed => put(ArgumentPart::Value, typed),
     }
     if !matches!(value, Value::String(_)) {
@@ -41,13 +43,13 @@ pub(crate) fn each_part<'v>(
         put(ArgumentPart::Number, TypedValue::Unsigned(address));
     }
     if let Some(readable) = form.readable(value) {
-        put(ArgumentPart::Demangled, TypedValue::Text(readable.into()));
+        put(ArgumentPart::Demangled, TypedValue::String(readable.into()));
     }
     if is_cut(value) {
         put(ArgumentPart::Cut, TypedValue::Bool(true));
     }
-    if let Some(bytes) = text_bytes(form, value) {
-        put(ArgumentPart::Bytes, TypedValue::Text(hex(bytes).into()));
+    if let Some(bytes) = string_bytes(form, value) {
+        put(ArgumentPart::Bytes, TypedValue::String(hex(bytes).into()));
     }
 }
 

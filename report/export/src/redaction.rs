@@ -30,7 +30,7 @@ const HASH_BYTES: usize = 16;
 pub struct Redaction {
     /// Arguments that are left out.
     pub drop: Vec<String>,
-    /// Arguments whose values are replaced by the first 32 hexadecimal digits of their HMAC-SHA-256: of the bytes of a text, and of the decimal
+    /// Arguments whose values are replaced by the first 32 hexadecimal digits of their HMAC-SHA-256: of the bytes of a string, and of the decimal
     /// digits of a number.
     pub hash: Vec<String>,
     /// The key of the hashes.
@@ -205,7 +205,7 @@ impl RedactedArguments {
         match (how, value) {
             (RedactedAs::Dropped, _) => Value::Missing(Missing::Operand("dropped".to_owned())),
             (RedactedAs::Hashed, value) if form.missing(value).is_some() => missing(),
-            (RedactedAs::Hashed, Value::String(text)) => self.hashed(&text.bytes),
+            (RedactedAs::Hashed, Value::String(string)) => self.hashed(&string.bytes),
             (RedactedAs::Hashed, Value::Unsigned(number)) => {
                 self.hashed(number.to_string().as_bytes())
             }

@@ -14,8 +14,8 @@ pub(crate) enum TypedValue<'v> {
     Float(f64),
     Bool(bool),
     Address(u64),
-    /// What is not UTF-8 in it is U+FFFD; then [`text_bytes`] has the bytes.
-    Text(Cow<'v, str>),
+    /// What is not UTF-8 in it is U+FFFD; then [`string_bytes`] has the bytes.
+    String(Cow<'v, str>),
     /// There is no value; the reason.
     Missing(String),
 }
@@ -38,10 +38,10 @@ impl<'v> TypedValue<'v> {
             (Form::Bytes, Value::String(array)) => {
                 let mut text = Text::default();
                 text.hex_bytes(&array.bytes);
-                Self::Text(text.into_string().into())
+                Self::String(text.into_string().into())
             }
-            (Form::Address, Value::String(text)) => Self::Address(text.address),
-            (_, Value::String(text)) => Self::Text(shown_text(&text.bytes)),
+            (Form::Address, Value::String(string)) => Self::Address(string.address),
+            (_, Value::String(string)) => Self::String(shown_string(&string.bytes)),
             (form, value) => Self::special(form, value),
         }
     }
@@ -54,7 +54,7 @@ impl<'v> TypedValue<'v> {
             Self::Float(number) => TypedValue::Float(number),
             Self::Bool(is) => TypedValue::Bool(is),
             Self::Address(address) => TypedValue::Address(address),
-            Self::Text(text) => TypedValue::Text(text.into_owned().into()),
+            Self::String(text) => TypedValue::String(text.into_owned().into()),
             Self::Missing(reason) => TypedValue::Missing(reason),
         }
     }
@@ -72,7 +72,7 @@ impl<'v> TypedValue<'v> {
         let mut text = Text::default();
         text.formed_json(form, value);
         match serde_json::from_slice::<String>(text.as_slice()) {
-            Ok(word) => Self::Text(word.into()),
+            Ok(word) => Self::String(word.into()),
             Err(_) => match value {
                 Value::Signed(number) => Self::Signed(*number),
                 Value::Unsigned(number) => Self::Unsigned(*number),
@@ -82,8 +82,8 @@ impl<'v> TypedValue<'v> {
     }
 }
 
-/// A text, with U+FFFD for what is not UTF-8.
-pub(crate) fn shown_text(bytes: &[u8]) -> Cow<'_, str> {
+/// A string, with U+FFFD for what is not UTF-8.
+pub(crate) fn shown_string(bytes: &[u8]) -> Cow<'_, str> {
     // The check alone is several times as fast on ASCII as `from_utf8_lossy`, which looks at each character.
     match std::str::from_utf8(bytes) {
         Ok(text) => text.into(),
@@ -91,27 +91,27 @@ pub(crate) fn shown_text(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// The bytes of a text that is not UTF-8.
-pub(crate) fn text_bytes<'v>(form: &Form, value: &'v Value) -> Option<&'v [u8]> {
+/// The bytes of a string that is not UTF-8.
+pub(crate) fn string_bytes<'v>(form: &Form, value: &'v Value) -> Option<&'v [u8]> {
     match value {
-        Value::String(text)
-            if *form != Form::Bytes && std::str::from_utf8(&text.bytes).is_err() =>
+        Value::String(string)
+            if *form != Form::Bytes && std::str::from_utf8(&string.bytes).is_err() =>
         {
-            Some(&text.bytes)
+            Some(&string.bytes)
         }
         _ => None,
     }
 }
 
-/// Whether a text is longer than what was captured.
+/// Whether a string is longer than what was captured.
 pub(crate) const fn is_cut(value: &Value) -> bool {
-    matches!(value, Value::String(text) if text.cut)
+    matches!(value, Value::String(string) if string.cut)
 }
 
-/// The address of what only looks like a text.
+/// The address of what only looks like a string.
 pub(crate) const fn guessed_address(value: &Value) -> Option<u64> {
     match value {
-        Value::String(text) if text.guessed => Some(text.address),
+        Value::String(string) if string.guessed => Some(string.address),
         _ => None,
     }
 }

@@ -151,7 +151,7 @@ fn of_report() {
     for recorded in others.iter().chain(&paused) {
         answers.add(|format| ask(recorded, &EventSelection::default(), &question, format));
     }
-    // No argument of these recordings is a text.
+    // No argument of these recordings is a string.
     let texts = [
         "count",
         "different",

@@ -68,8 +68,8 @@ pub enum FieldValues {
     Time,
     /// Numbers.
     Number,
-    /// Texts.
-    Text,
+    /// Strings.
+    String,
     /// Fields about the process.
     Process(&'static ProcessField),
     /// Several columns or members, or none.
@@ -112,7 +112,7 @@ pub const FIELDS: [FieldSpec; 23] = [
     spec(Field::Cpu, "cpu", FieldValues::Number),
     spec(Field::Pid, "pid", FieldValues::Number),
     spec(Field::Tid, "tid", FieldValues::Number),
-    spec(Field::Comm, "comm", FieldValues::Text),
+    spec(Field::Comm, "comm", FieldValues::String),
     of_process(Field::Cgroup, &CGROUP),
     of_process(Field::Container, &CONTAINER),
     of_process(Field::Unit, &UNIT),
@@ -121,12 +121,12 @@ pub const FIELDS: [FieldSpec; 23] = [
     of_process(Field::TraceId, &TRACE_ID),
     of_process(Field::SpanId, &SPAN_ID),
     of_process(Field::BuildId, &BUILD_ID),
-    spec(Field::Event, "event", FieldValues::Text),
+    spec(Field::Event, "event", FieldValues::String),
     spec(Field::Ip, "ip", FieldValues::Number),
-    spec(Field::Sym, "sym", FieldValues::Text),
+    spec(Field::Sym, "sym", FieldValues::String),
     spec(Field::Symoff, "symoff", FieldValues::Number),
-    spec(Field::Srcline, "srcline", FieldValues::Text),
-    spec(Field::Dso, "dso", FieldValues::Text),
+    spec(Field::Srcline, "srcline", FieldValues::String),
+    spec(Field::Dso, "dso", FieldValues::String),
     spec(Field::Period, "period", FieldValues::Number),
     spec(Field::Args, "args", FieldValues::Several),
     spec(Field::Span, "span", FieldValues::Several),

@@ -23,8 +23,8 @@ pub enum Form {
     Address,
     /// As bytes where they are in the sample, else as their address.
     Bytes,
-    /// Addresses of a text that is not in the sample.
-    TextAddress,
+    /// Addresses of a string that is not in the sample.
+    StringAddress,
     /// Addresses of a mangled name that is not in the sample.
     Mangled,
     /// As the name of a number.
@@ -48,7 +48,7 @@ impl Form {
             (None, Some(ArgumentType::Pointer), _) => Self::Address,
             (None, Some(ArgumentType::Bytes(_)), _) => Self::Bytes,
             (None, Some(ArgumentType::String(_)), Some(Unit::Mangled)) => Self::Mangled,
-            (None, Some(ArgumentType::String(_)), _) => Self::TextAddress,
+            (None, Some(ArgumentType::String(_)), _) => Self::StringAddress,
             (None, _, Some(unit)) => unit
                 .nanoseconds()
                 .map(Self::Time)
@@ -68,26 +68,26 @@ impl Form {
 
     /// Whether the values are addresses.
     pub const fn is_address(&self) -> bool {
-        matches!(self, Self::Address | Self::Bytes) || self.is_text()
+        matches!(self, Self::Address | Self::Bytes) || self.is_string()
     }
 
-    /// Whether the values are texts, or addresses of some.
-    pub const fn is_text(&self) -> bool {
-        matches!(self, Self::TextAddress | Self::Mangled)
+    /// Whether the values are strings, or addresses of some.
+    pub const fn is_string(&self) -> bool {
+        matches!(self, Self::StringAddress | Self::Mangled)
     }
 
     /// The readable form of a value, if that is a mangled name which was captured as a whole.
     pub fn readable(&self, value: &Value) -> Option<String> {
         match value {
-            Value::String(text) if !text.cut => self.readable_text(&text.bytes),
+            Value::String(string) if !string.cut => self.readable_string(&string.bytes),
             _ => None,
         }
     }
 
-    /// The readable form of a text, if that is a mangled name.
-    pub fn readable_text(&self, text: &[u8]) -> Option<String> {
+    /// The readable form of a string, if that is a mangled name.
+    pub fn readable_string(&self, string: &[u8]) -> Option<String> {
         match self {
-            Self::Mangled => demangle_value(text),
+            Self::Mangled => demangle_value(string),
             _ => None,
         }
     }
@@ -97,11 +97,11 @@ impl Form {
         match (self, value) {
             (_, Value::Missing(Missing::Absent)) => None,
             (_, Value::Missing(missing)) => Some(missing.to_string()),
-            (Self::TextAddress | Self::Mangled, Value::Unsigned(0)) => {
+            (Self::StringAddress | Self::Mangled, Value::Unsigned(0)) => {
                 Some("null pointer".to_owned())
             }
-            (Self::TextAddress | Self::Mangled, Value::Unsigned(at)) => {
-                Some(format!("text at {at:#x} not captured"))
+            (Self::StringAddress | Self::Mangled, Value::Unsigned(at)) => {
+                Some(format!("string at {at:#x} not captured"))
             }
             _ => None,
         }

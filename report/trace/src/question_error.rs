@@ -57,7 +57,7 @@ pub enum QuestionError {
     /// A name is neither that of an argument nor that of another key.
     #[error(
         "there is no {name:?}: expected the name of an argument ({}), arg1, arg2, … or args.NAME, or to group by event, comm, \
-         pid, tid, cpu, {}, dso, sym, srcline, caller, stack, or a name and :shape: without its numbers and quoted texts",
+         pid, tid, cpu, {}, dso, sym, srcline, caller, stack, or a name and :shape: without its numbers and quoted strings",
         or(.known, "this trace has none"),
         .of_process.join(", ")
     )]
@@ -156,7 +156,7 @@ pub enum QuestionError {
         /// The field.
         field: &'static str,
     },
-    /// All values of an argument that is requested as a counter are texts, addresses or words.
+    /// All values of an argument that is requested as a counter are strings, addresses or words.
     #[error("{name} has no numbers: expected the name of an argument whose values are a counter")]
     NoNumbers {
         /// The argument.
@@ -229,7 +229,7 @@ pub enum QuestionError {
     },
     /// Spans are in too many groups to be compared.
     #[error(
-        "more than {most} groups of spans in {slices} slices: choose keys with fewer values, such as the shape of a text (query:shape)"
+        "more than {most} groups of spans in {slices} slices: choose keys with fewer values, such as the shape of a string (query:shape)"
     )]
     TooManySpanGroups {
         /// Maximum number.

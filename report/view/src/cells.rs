@@ -104,7 +104,7 @@ impl Cell {
             KeyValue::Argument(value) => argument(value, &key.form().clone().human(human)),
             KeyValue::Missing(reason) => Self::without_value(&format!("<{reason}>")),
             KeyValue::Null => Self::without_value("NULL"),
-            KeyValue::OtherTexts => Self::without_value("<other texts>"),
+            KeyValue::OtherStrings => Self::without_value("<other strings>"),
             KeyValue::Absent => Self::without_value("-"),
         }
     }
@@ -149,7 +149,7 @@ impl Cell {
         }
     }
 
-    /// A text that is shorter than what JSON and CSV have.
+    /// A string that is shorter than what JSON and CSV have.
     pub(crate) fn shortened(text: &str, whole: &str) -> Self {
         Self::text(text).with(Datum::Text(whole.to_owned()))
     }
@@ -179,8 +179,8 @@ impl Cell {
 }
 
 fn argument(value: &Value, form: &Form) -> Cell {
-    if let Value::String(text) = value {
-        return captured(&text.bytes, value, form);
+    if let Value::String(string) = value {
+        return captured(&string.bytes, value, form);
     }
     let mut number = Text::default();
     number.value(value);
@@ -193,8 +193,8 @@ fn argument(value: &Value, form: &Form) -> Cell {
     let shown = shown.into_string();
     match (form, value) {
         (Form::Time(_) | Form::Memory(_), _) => Cell::text(&shown).with(Datum::Number(number)),
-        (form, Value::Unsigned(address)) if form.is_text() => address_cell(&shown, *address),
-        (form, Value::Signed(address)) if form.is_text() => {
+        (form, Value::Unsigned(address)) if form.is_string() => address_cell(&shown, *address),
+        (form, Value::Signed(address)) if form.is_string() => {
             address_cell(&shown, address.cast_unsigned())
         }
         _ if shown == number => Cell::number(number),
@@ -206,7 +206,7 @@ fn address_cell(shown: &str, address: u64) -> Cell {
     Cell::text(shown).with(Datum::Text(format!("{address:#x}")))
 }
 
-/// A captured text, or bytes.
+/// A captured string, or bytes.
 fn captured(bytes: &[u8], value: &Value, form: &Form) -> Cell {
     let readable = form.readable(value);
     let is_demangled = readable.is_some();

@@ -10,14 +10,14 @@ pub enum Format {
     Text,
     /// One JSON object a line.
     Json,
-    /// Comma-separated values with a header line. A text that a spreadsheet would take for a formula has an apostrophe before it.
+    /// Comma-separated values with a header line. A string that a spreadsheet would take for a formula has an apostrophe before it.
     Csv,
-    /// Comma-separated values with all texts as they are.
+    /// Comma-separated values with all strings as they are.
     CsvRaw,
 }
 
 impl Format {
-    /// How texts are written in CSV.
+    /// How strings are written in CSV.
     pub(crate) const fn csv(self) -> Csv {
         match self {
             Self::CsvRaw => Csv::Raw,

@@ -35,14 +35,14 @@ impl NamedValue<'_> {
     fn is_complete(&self) -> bool {
         match self.value {
             Value::Missing(_) => false,
-            Value::String(text) => {
-                !text.cut
-                    && !text.guessed
-                    && !text.from_file
+            Value::String(string) => {
+                !string.cut
+                    && !string.guessed
+                    && !string.from_file
                     && *self.form != Form::Mangled
-                    && (*self.form == Form::Bytes || std::str::from_utf8(&text.bytes).is_ok())
+                    && (*self.form == Form::Bytes || std::str::from_utf8(&string.bytes).is_ok())
             }
-            _ => !self.form.is_text(),
+            _ => !self.form.is_string(),
         }
     }
 }
@@ -175,8 +175,8 @@ pub const DETAILS: [JsonDetail; 6] = [
         word: "numbers",
         start: b",\"numbers\":{",
         write: |_, value, out| match value {
-            Value::String(text) if text.guessed => {
-                out.unsigned(text.address);
+            Value::String(string) if string.guessed => {
+                out.unsigned(string.address);
                 true
             }
             _ => false,
@@ -185,7 +185,12 @@ pub const DETAILS: [JsonDetail; 6] = [
     JsonDetail {
         word: "from_file",
         start: b",\"from_file\":{",
-        write: |_, value, out| put_if(matches!(value, Value::String(text) if text.from_file), out),
+        write: |_, value, out| {
+            put_if(
+                matches!(value, Value::String(string) if string.from_file),
+                out,
+            )
+        },
     },
     JsonDetail {
         word: "demangled",
@@ -195,17 +200,17 @@ pub const DETAILS: [JsonDetail; 6] = [
     JsonDetail {
         word: "cut",
         start: b",\"cut\":{",
-        write: |_, value, out| put_if(matches!(value, Value::String(text) if text.cut), out),
+        write: |_, value, out| put_if(matches!(value, Value::String(string) if string.cut), out),
     },
     JsonDetail {
         word: "bytes",
         start: b",\"bytes\":{",
         write: |form, value, out| match value {
-            Value::String(text)
-                if *form != Form::Bytes && std::str::from_utf8(&text.bytes).is_err() =>
+            Value::String(string)
+                if *form != Form::Bytes && std::str::from_utf8(&string.bytes).is_err() =>
             {
                 out.byte(b'"');
-                out.hex_bytes(&text.bytes);
+                out.hex_bytes(&string.bytes);
                 out.byte(b'"');
                 true
             }
@@ -214,7 +219,6 @@ pub const DETAILS: [JsonDetail; 6] = [
     },
 ];
 
-/// Appends a text, if there is one; returns whether there is.
 /// Appends `true` if something is so.
 fn put_if(is_so: bool, out: &mut Text) -> bool {
     if is_so {
@@ -223,9 +227,10 @@ fn put_if(is_so: bool, out: &mut Text) -> bool {
     is_so
 }
 
-fn put_if_known(text: Option<String>, out: &mut Text) -> bool {
-    text.is_some_and(|text| {
-        out.json_string(&text);
+/// Appends a string, if there is one; returns whether there is.
+fn put_if_known(string: Option<String>, out: &mut Text) -> bool {
+    string.is_some_and(|string| {
+        out.json_string(&string);
         true
     })
 }
@@ -290,7 +295,7 @@ mod tests {
             });
             out.into_string()
         };
-        let cut = |value: &Value| matches!(value, Value::String(text) if text.cut);
+        let cut = |value: &Value| matches!(value, Value::String(string) if string.cut);
         assert_eq!(written(&cut), r#","cut":{"b":true,"c":true}"#);
         assert_eq!(written(&|_| false), "");
     }

@@ -8,7 +8,7 @@ use crate::probes::{self, Request};
 /// Hits that are timed together, and how often: the least time is that without others on the CPU.
 const HITS: u32 = 250;
 const ROUNDS: u32 = 20;
-/// Hits before: those that load code and texts into caches.
+/// Hits before: those that load code and strings into caches.
 const FIRST: u32 = 500;
 
 /// Passes the probe, and prints what a hit took.
@@ -20,7 +20,7 @@ pub(super) fn print(kind: HitKind) {
     };
     let pass = || match kind {
         HitKind::Number => probes::gc_start(0),
-        HitKind::Texts => probes::request_start(&request, c"GET", c"/search?q=usdt"),
+        HitKind::Strings => probes::request_start(&request, c"GET", c"/search?q=usdt"),
     };
     for _ in 0..FIRST {
         pass();

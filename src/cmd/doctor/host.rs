@@ -58,7 +58,7 @@ fn kernel(release: &str, version: Option<(u32, u32)>) -> Finding {
             Finding::fails(CHECK, found, advice)
         }
         Some(version) if version < BPF => {
-            limited("texts and filters in the kernel need the bpf engine", BPF)
+            limited("strings and filters in the kernel need the bpf engine", BPF)
         }
         Some(version) if version < MULTI => limited("one link for all sites of a file", MULTI),
         Some(version) if version < SINGLE => limited(

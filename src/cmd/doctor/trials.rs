@@ -50,8 +50,8 @@ const COSTS: [Cost; 3] = [
         options: &[],
     },
     Cost {
-        check: "a hit with two texts",
-        hits: TriedHits::TEXTS,
+        check: "a hit with two strings",
+        hits: TriedHits::STRINGS,
         options: &[],
     },
     Cost {

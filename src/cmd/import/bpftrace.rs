@@ -20,7 +20,7 @@ struct Output {
 
 impl Output {
     fn parse(line: &[u8]) -> Result<Self, BadLine> {
-        // A text of a traced program may be cut within a character; bpftrace does not escape such bytes.
+        // A string of a traced program may be cut within a character; bpftrace does not escape such bytes.
         let line = String::from_utf8_lossy(line);
         serde_json::from_str(&line).map_err(|error| BadLine::Json(error.to_string()))
     }

@@ -46,7 +46,7 @@ pub(super) enum ImportedValue<'a> {
     /// A float.
     Float(f64),
     /// Anything else.
-    Text(Cow<'a, str>),
+    String(Cow<'a, str>),
 }
 
 impl ProbeName<'_> {
@@ -69,7 +69,7 @@ impl ImportedValue<'_> {
         match self {
             Self::Integer(number) => number.to_string().into(),
             Self::Float(number) => number.to_string().into(),
-            Self::Text(text) => Cow::Borrowed(text),
+            Self::String(text) => Cow::Borrowed(text),
         }
     }
 }

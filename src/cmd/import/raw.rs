@@ -5,14 +5,14 @@ use usdtrec_format::raw::{RawArgument, RawField, RawLayout, RawString, StringSta
 use super::event::{ImportedEvent, ImportedValue};
 use super::shapes::{Shape, ShapeKind};
 
-/// Maximum length of a text, bytes; its status is an `i16`.
-const TEXT_LIMIT: u16 = 4096;
-/// Maximum length of all texts of an event, escaped, so that a sample fits into a record.
-const TEXTS: usize = 48 << 10;
-/// The address of a text, which the input does not say. Null would be a text that is missing.
+/// Maximum length of a string, bytes; its status is an `i16`.
+const STRING_LIMIT: u16 = 4096;
+/// Maximum length of all strings of an event, escaped, so that a sample fits into a record.
+const STRINGS: usize = 48 << 10;
+/// The address of a string, which the input does not say. Null would be a string that is missing.
 const ADDRESS: u64 = 1;
 
-/// The layout of a shape's arguments: 8 bytes for each, and 8 for the place and the length of a text.
+/// The layout of a shape's arguments: 8 bytes for each, and 8 for the place and the length of a string.
 pub(super) fn layout(shape: &Shape, id: u16) -> RawLayout {
     let mut end = RawLayout::FIELDS;
     let mut take = |bytes: u16| {
@@ -24,13 +24,13 @@ pub(super) fn layout(shape: &Shape, id: u16) -> RawLayout {
         .arguments
         .iter()
         .map(|argument| {
-            let is_text = argument.kind == ShapeKind::Text;
+            let is_string = argument.kind == ShapeKind::String;
             RawArgument::Field(RawField {
                 offset: take(8),
                 size: 8,
                 signed: matches!(argument.kind, ShapeKind::Integer { signed: true, .. }),
                 fault: None,
-                string: is_text.then(|| RawString {
+                string: is_string.then(|| RawString {
                     location: take(4),
                     status: take(4),
                     known: true,
@@ -39,15 +39,15 @@ pub(super) fn layout(shape: &Shape, id: u16) -> RawLayout {
             })
         })
         .collect();
-    let has_texts = shape
+    let has_strings = shape
         .arguments
         .iter()
-        .any(|argument| argument.kind == ShapeKind::Text);
+        .any(|argument| argument.kind == ShapeKind::String);
     RawLayout {
         id,
         size: padded(end.into()) as u16,
         missing: None,
-        string_limit: if has_texts { TEXT_LIMIT } else { 0 },
+        string_limit: if has_strings { STRING_LIMIT } else { 0 },
         arguments: fields,
         listed: true,
         thread_context: None,
@@ -62,14 +62,14 @@ pub(super) fn put(event: &ImportedEvent<'_>, layout: &RawLayout, out: &mut Vec<u
     out.extend([0; 2]);
     out.extend(event.tid.to_le_bytes());
     out.resize(start + usize::from(layout.size), 0);
-    let mut room = TEXTS;
+    let mut room = STRINGS;
     for (argument, raw) in event.arguments.iter().zip(&layout.arguments) {
         let RawArgument::Field(field) = raw else {
             continue;
         };
         let value = &argument.value;
         let word = if let Some(string) = field.string {
-            put_text(value.text().as_bytes(), string, &mut room, start, out);
+            put_string(value.text().as_bytes(), string, &mut room, start, out);
             ADDRESS
         } else {
             word(value)
@@ -86,16 +86,16 @@ fn word(value: &ImportedValue<'_>) -> u64 {
     match value {
         ImportedValue::Integer(number) => *number as u64,
         ImportedValue::Float(number) => number.to_bits(),
-        ImportedValue::Text(_) => 0,
+        ImportedValue::String(_) => 0,
     }
 }
 
-/// Appends a text, and sets its fields.
-fn put_text(text: &[u8], string: RawString, room: &mut usize, start: usize, out: &mut Vec<u8>) {
-    let mut kept = text.len().min(TEXT_LIMIT.into());
+/// Appends a string, and sets its fields.
+fn put_string(bytes: &[u8], string: RawString, room: &mut usize, start: usize, out: &mut Vec<u8>) {
+    let mut kept = bytes.len().min(STRING_LIMIT.into());
     let at = out.len();
     loop {
-        escape_into(&text[..kept], out);
+        escape_into(&bytes[..kept], out);
         if out.len() - at <= *room {
             break;
         }
@@ -104,7 +104,7 @@ fn put_text(text: &[u8], string: RawString, room: &mut usize, start: usize, out:
     }
     *room -= out.len() - at;
     out.push(0);
-    let status = if kept == text.len() {
+    let status = if kept == bytes.len() {
         StringStatus::Whole
     } else {
         StringStatus::Cut
@@ -115,7 +115,7 @@ fn put_text(text: &[u8], string: RawString, room: &mut usize, start: usize, out:
         start + usize::from(string.location),
         &location.to_le_bytes(),
     );
-    let word = status.word(kept as u16, TEXT_LIMIT);
+    let word = status.word(kept as u16, STRING_LIMIT);
     set(out, start + usize::from(string.status), &word.to_le_bytes());
 }
 

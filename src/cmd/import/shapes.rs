@@ -44,7 +44,7 @@ pub(super) enum ShapeKind {
         large: bool,
     },
     Float,
-    Text,
+    String,
 }
 
 impl Shapes {
@@ -111,7 +111,7 @@ impl ShapeArgument {
             kind: Some(match self.kind {
                 ShapeKind::Integer { signed, .. } => ArgumentType::Integer { bytes: 8, signed },
                 ShapeKind::Float => ArgumentType::Float64,
-                ShapeKind::Text => ArgumentType::String(None),
+                ShapeKind::String => ArgumentType::String(None),
             }),
             ..Argument::named(self.name.clone())
         }
@@ -126,11 +126,11 @@ impl ShapeKind {
                 large: *number > i128::from(i64::MAX),
             },
             ImportedValue::Float(_) => Self::Float,
-            ImportedValue::Text(_) => Self::Text,
+            ImportedValue::String(_) => Self::String,
         }
     }
 
-    /// The type that has the values of both: a text, if no other has.
+    /// The type that has the values of both: a string, if no other has.
     const fn joined(self, other: Self) -> Self {
         let (signed, large) = match (self, other) {
             (Self::Float, Self::Float) => return Self::Float,
@@ -141,10 +141,10 @@ impl ShapeKind {
                     large: more_large,
                 },
             ) => (signed | more_signed, large | more_large),
-            _ => return Self::Text,
+            _ => return Self::String,
         };
         match signed && large {
-            true => Self::Text,
+            true => Self::String,
             false => Self::Integer { signed, large },
         }
     }

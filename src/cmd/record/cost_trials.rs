@@ -9,7 +9,7 @@ use crate::cmd::hit_trials::{HitTrials, TrialOutcome, TriedHits};
 /// What is to be measured.
 pub(super) struct CostTrials {
     engine: String,
-    reads_texts: bool,
+    reads_strings: bool,
     /// The value of `--call-graph`, if callers are recorded.
     callers: Option<String>,
 }
@@ -20,7 +20,7 @@ impl CostTrials {
         let engine = engine.to_possible_value();
         Self {
             engine: engine.map_or_else(String::new, |value| value.get_name().to_owned()),
-            reads_texts: options.engine.strings.limit > 0,
+            reads_strings: options.engine.strings.limit > 0,
             callers: options.engine.graph.map(|_| callers.to_owned()),
         }
     }
@@ -39,8 +39,8 @@ impl CostTrials {
         let number = cost(&TriedHits::NUMBER, &[])?;
         Ok(HitCosts {
             number,
-            texts: match self.reads_texts {
-                true => cost(&TriedHits::TEXTS, &[])?,
+            strings: match self.reads_strings {
+                true => cost(&TriedHits::STRINGS, &[])?,
                 false => number,
             },
             callers: match &self.callers {

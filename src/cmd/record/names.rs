@@ -1,4 +1,4 @@
-//! The names of functions in stacks, what is inlined there, the lines, and texts in files, which are stored in the trace when recording has ended.
+//! The names of functions in stacks, what is inlined there, the lines, and strings in files, which are stored in the trace when recording has ended.
 //!
 //! This takes at most ten seconds for all files, and ends at a signal. If names are missing, the recorder says so.
 
@@ -22,10 +22,10 @@ use crate::terminal::say;
 
 /// Time for all files of a recording.
 const TIME: Duration = Duration::from_secs(10);
-/// The same without stacks: texts alone are looked for.
-const TIME_OF_TEXTS: Duration = Duration::from_secs(2);
+/// The same without stacks: strings alone are looked for.
+const TIME_OF_STRINGS: Duration = Duration::from_secs(2);
 
-/// Stores names of functions, and texts, in finished traces.
+/// Stores names of functions, and strings, in finished traces.
 pub(super) struct NameStore<'a> {
     /// The build-id cache, if there is one.
     pub(super) buildid_dir: Option<&'a Path>,
@@ -49,10 +49,10 @@ impl NameStore<'_> {
             let what = match self.store_in(trace, begun) {
                 Ok(false) => continue,
                 Ok(true) if !self.has_stacks => {
-                    "some texts of files are not in the trace: there was no time to look them up".to_owned()
+                    "some strings of files are not in the trace: there was no time to look them up".to_owned()
                 }
                 Ok(true) => "some names of functions, inlined functions or lines are not in the trace: there was no time to look them up".to_owned(),
-                Err(error) => format!("names of functions and texts of files are not in the trace: {error}"),
+                Err(error) => format!("names of functions and strings of files are not in the trace: {error}"),
             };
             say(format_args!(
                 "usdtrec: {}: {what}; to see them on another host, take the recorded programs there, too (usdtrec buildid-cache --add FILE)",
@@ -71,7 +71,11 @@ impl NameStore<'_> {
         };
         let session = TraceSession::from_file(file.try_clone()?, trace, &sources)?;
         let made_names = OfRecording(self.maker_files);
-        let time = if self.has_stacks { TIME } else { TIME_OF_TEXTS };
+        let time = if self.has_stacks {
+            TIME
+        } else {
+            TIME_OF_STRINGS
+        };
         let found = StackNames::find(&session, &made_names, self.has_stacks, || {
             begun.elapsed() >= time || self.signals.has_arrived()
         })?;

@@ -101,7 +101,7 @@ impl Once<'_> {
         let mut notify = |notice| print_notice(notice, quiet);
         let status = ending.end_command(signals, &mut notify);
         ending.let_go(signals, &mut notify);
-        let is_lacking = |outcome: &Outcome| has_stacks || outcome.engine.may_lack_texts;
+        let is_lacking = |outcome: &Outcome| has_stacks || outcome.engine.may_lack_strings;
         if stores_names && outcome.as_ref().is_ok_and(is_lacking) {
             let store = NameStore {
                 buildid_dir,

@@ -229,14 +229,16 @@ fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
         _ if is_perf && args.thread_context => "--thread-context needs the bpf engine",
         _ if is_perf && given.nonresident => "--nonresident needs the bpf engine",
         _ if is_perf && given.all_strings => {
-            "--strings all needs the bpf engine: perf events read no texts"
+            "--strings all needs the bpf engine: perf events read no strings"
         }
-        _ if is_perf && given.strlen => "--strlen needs the bpf engine: perf events read no texts",
+        _ if is_perf && given.strlen => {
+            "--strlen needs the bpf engine: perf events read no strings"
+        }
         Bpf | BpfMulti | BpfPerf if given.stack_size => {
             "--stack-size needs a perf engine: programs read arguments wherever they are"
         }
         _ if given.strlen && args.strings == cli::Strings::Off => {
-            "--strlen has no effect with --strings off: no text is read"
+            "--strlen has no effect with --strings off: no string is read"
         }
         _ => return Ok(()),
     };

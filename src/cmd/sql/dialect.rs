@@ -13,7 +13,7 @@ impl SqlEngine {
         }
     }
 
-    /// A text.
+    /// A string.
     pub(super) fn literal(self, text: &str) -> String {
         match self {
             Self::Duckdb => format!("'{}'", text.replace('\'', "''")),
@@ -31,7 +31,7 @@ impl SqlEngine {
         }
     }
 
-    /// The frames of a stack in one text, the outermost first.
+    /// The frames of a stack in one string, the outermost first.
     pub(super) const fn folded(self) -> &'static str {
         match self {
             Self::Duckdb => "string_agg(frame, ';' ORDER BY depth DESC)",

@@ -21,7 +21,7 @@ pub(in crate::cmd) static KEYS: [(&str, AggregateKey); 7] = [
 pub(in crate::cmd) struct StatBy {
     /// What programs group hits by.
     pub(super) key: AggregateKey,
-    /// Whether texts of one shape are one group: programs keep them apart, and what they counted is added up.
+    /// Whether strings of one shape are one group: programs keep them apart, and what they counted is added up.
     pub(super) is_shape: bool,
 }
 

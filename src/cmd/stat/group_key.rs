@@ -20,7 +20,7 @@ pub(super) struct GroupKey {
     values: Option<Vec<KeyOrder>>,
 }
 
-/// A value: numbers come in their order, before texts.
+/// A value: numbers come in their order, before strings.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum KeyOrder {
     /// A process, thread or user.
@@ -32,7 +32,7 @@ enum KeyOrder {
     Comm(Vec<u8>),
     /// A container or unit, or what is shown in its place.
     Group(Result<String, &'static str>),
-    Text {
+    String {
         bytes: Vec<u8>,
         cut: bool,
     },
@@ -128,12 +128,12 @@ impl KeyOrder {
                 Ok(number) => Self::Unsigned(number),
                 Err(_) => Self::Signed(*number),
             },
-            AggregateValue::Argument(Value::String(text)) => Self::Text {
+            AggregateValue::Argument(Value::String(string)) => Self::String {
                 bytes: match key.is_shape {
-                    true => shape(&text.bytes),
-                    false => text.bytes.clone(),
+                    true => shape(&string.bytes),
+                    false => string.bytes.clone(),
                 },
-                cut: text.cut,
+                cut: string.cut,
             },
             AggregateValue::Argument(value) => Self::Other(OtherValue {
                 text: format!("{value:?}"),
@@ -152,7 +152,7 @@ impl KeyOrder {
             Self::Group(Err(reason)) => return StatKey::Unknown(reason),
             Self::Unsigned(number) => Value::Unsigned(*number),
             Self::Signed(number) => Value::Signed(*number),
-            Self::Text { bytes, cut } => Value::String(StringAt {
+            Self::String { bytes, cut } => Value::String(StringAt {
                 address: 0,
                 bytes: bytes.clone(),
                 cut: *cut,

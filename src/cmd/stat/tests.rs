@@ -163,9 +163,9 @@ fn numbers_are_in_the_interval_of_their_hits() {
     assert_eq!(next(5, 3, 21, Some(7)), (1, 1, 7, Some((7, 7)), 1));
 }
 
-/// Texts of one shape are one group; a text that is cut is marked, and so is its shape.
+/// Strings of one shape are one group; a string that is cut is marked, and so is its shape.
 #[test]
-fn texts_are_added_up_by_their_shapes() {
+fn strings_are_added_up_by_their_shapes() {
     let probe = Arc::new(GroupedProbe {
         event: "a".to_owned(),
         is_span: false,

@@ -21,16 +21,16 @@ pub enum FieldShape {
         /// Whether they are signed.
         signed: bool,
     },
-    /// Text up to a NUL or the field's end (`char comm[16]`).
-    Text,
-    /// A `u32` that locates a text: the lower half is the offset of the bytes, the upper half their
+    /// String up to a NUL or the field's end (`char comm[16]`).
+    String,
+    /// A `u32` that locates a string: the lower half is the offset of the bytes, the upper half their
     /// number including the NUL. If `relative`, the offset is from the end of the field (`__rel_loc`), else from the start of the
     /// raw data (`__data_loc`).
     LocatedString {
         /// Whether the offset is from the end of the field.
         relative: bool,
     },
-    /// An array of located texts (`__data_loc char[] names[2]`).
+    /// An array of located strings (`__data_loc char[] names[2]`).
     LocatedStrings {
         /// Number of elements.
         count: u16,
@@ -86,7 +86,7 @@ impl TracepointField {
             }
         }
         match name.split_once('[') {
-            Some(_) if is_char(kind) => FieldShape::Text,
+            Some(_) if is_char(kind) => FieldShape::String,
             Some((_, count)) => self.integers(count, kind),
             None => self.integer(),
         }
@@ -147,7 +147,7 @@ fn integer_size(kind: &str) -> Option<u16> {
     })
 }
 
-/// Whether a type is that of a text's bytes.
+/// Whether a type is that of a string's bytes.
 fn is_char(kind: &str) -> bool {
     let kind = kind.trim();
     kind.strip_prefix("const ").unwrap_or(kind).trim() == "char"
@@ -194,8 +194,8 @@ mod tests {
             ),
             ("struct page *page", 8, false, "page", integer(8, false)),
             ("bool ok", 1, false, "ok", integer(1, false)),
-            ("char comm[16]", 16, false, "comm", FieldShape::Text),
-            ("const char comm[16]", 16, true, "comm", FieldShape::Text),
+            ("char comm[16]", 16, false, "comm", FieldShape::String),
+            ("const char comm[16]", 16, true, "comm", FieldShape::String),
             ("unsigned char mac[6]", 6, false, "mac", integers(6, 1)),
             ("unsigned long args[6]", 48, false, "args", integers(6, 8)),
             ("u8 a[]", 4, false, "a", integers(4, 1)),
@@ -203,7 +203,7 @@ mod tests {
             ("u32 odd[]", 6, false, "odd", FieldShape::Other),
             ("u64 odd[]", 4, false, "odd", FieldShape::Other),
             ("struct x odd[]", 4, false, "odd", FieldShape::Other),
-            ("char ch[]", 4, true, "ch", FieldShape::Text),
+            ("char ch[]", 4, true, "ch", FieldShape::String),
             ("u32 odd[TASKS]", 8, false, "odd", FieldShape::Other),
             ("u32 odd[0]", 8, false, "odd", FieldShape::Other),
             ("struct x y", 24, false, "y", FieldShape::Other),

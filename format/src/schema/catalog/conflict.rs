@@ -1,9 +1,9 @@
 //! Conflicts between a schema and a note.
 //!
 //! The note has the compiler's size and type: if a schema claims more bytes or another type, that is reported and the
-//! note is used. The schema determines signs, narrows widened integers, and declares texts; with a schema nothing else
-//! is read as a text. It can also define an expression that is captured instead of an argument (`str(*(type+8))`): the
-//! programs then have an argument list. A text whose length is another argument has exactly that many bytes, which the
+//! note is used. The schema determines signs, narrows widened integers, and declares strings; with a schema nothing else
+//! is read as a string. It can also define an expression that is captured instead of an argument (`str(*(type+8))`): the
+//! programs then have an argument list. A string whose length is another argument has exactly that many bytes, which the
 //! program reads when all lengths are known.
 
 use std::fmt;

@@ -5,7 +5,7 @@
 //!
 //! The names and types of the conventions are a text file of one version (`format/conventions/`). A test compares the
 //! built-in schemas with it, `schema check` names what differs, and the exporter takes from it that a number has to be
-//! a text.
+//! a string.
 //!
 //! A value is exported once: the name in the conventions replaces `begin.NAME`, because that is the one that users
 //! search, and a query text twice is most of a span's bytes. An attribute that needs several arguments, or changes the

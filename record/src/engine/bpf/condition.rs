@@ -10,13 +10,13 @@ use super::insn::{Helper, If, Label, Op, Reg, Width};
 use super::nonresident::Touch;
 use super::program::{Bytes, Program};
 use crate::plan::capture::MIN_POINTER;
-use crate::plan::condition::{Condition, MAX_COMM_BYTES, Relation, Text};
+use crate::plan::condition::{ComparedString, Condition, MAX_COMM_BYTES, Relation};
 use crate::plan::float_type::FloatType;
 use crate::plan::read::{Chain, Read, Start, Step};
 
-/// Stack slots: a word that was read, and a text.
+/// Stack slots: a word that was read, and a string.
 const WORD: i16 = -40;
-const TEXT: i16 = -304;
+const STRING: i16 = -304;
 /// Not 0 if memory that may be there could not be read.
 const UNREAD: i16 = -312;
 
@@ -40,12 +40,12 @@ impl Reading {
         }
     }
 
-    const fn text(bytes: i32) -> Self {
+    const fn string(bytes: i32) -> Self {
         Self {
             helper: Helper::ReadUserStr,
             success: If::AtLeastSigned,
             bytes,
-            slot: TEXT,
+            slot: STRING,
         }
     }
 }
@@ -116,12 +116,12 @@ impl Program<'_> {
                 self.asm.jump_if_reg(when, Reg::R9, Reg::R1, yes);
                 self.asm.jump(no);
             }
-            Condition::Text { at, text } => {
+            Condition::String { at, string } => {
                 self.chain(at, no);
-                self.read_text(text, no);
-                self.compare_text(text, yes, no);
+                self.read_string(string, no);
+                self.compare_string(string, yes, no);
             }
-            Condition::Comm(text) => self.comm(text, yes, no),
+            Condition::Comm(string) => self.comm(string, yes, no),
         }
     }
 
@@ -155,7 +155,7 @@ impl Program<'_> {
             SampleField::Pid | SampleField::Tid => asm.thread_and_process(),
             SampleField::Cpu => asm.call(Helper::CpuId),
             SampleField::Uid => asm.call(Helper::UidGid),
-            SampleField::Comm | SampleField::ProcessText(_) => return asm.jump(no),
+            SampleField::Comm | SampleField::ProcessString(_) => return asm.jump(no),
         }
         asm.copy(Reg::R9, Reg::R0);
         if field == SampleField::Pid {
@@ -221,41 +221,41 @@ impl Program<'_> {
             .load(Width::from_bytes(bytes), Reg::R9, Reg::R10, WORD);
     }
 
-    /// Reads as much of the text at `R9` as the comparison needs; `R0` = number of bytes read, including the NUL.
-    fn read_text(&mut self, text: &Text, no: Label) {
-        let size = text.bytes.len() as i32 + if text.is_prefix { 1 } else { 2 };
+    /// Reads as much of the string at `R9` as the comparison needs; `R0` = number of bytes read, including the NUL.
+    fn read_string(&mut self, string: &ComparedString, no: Label) {
+        let size = string.bytes.len() as i32 + if string.is_prefix { 1 } else { 2 };
         let (is_read, done) = (self.asm.label(), self.asm.label());
         if self.spec.arch.pointer_size() == 4 {
             self.asm.cut_to_32(Reg::R9);
         }
-        let read = Reading::text(size);
+        let read = Reading::string(size);
         self.read_stack(read);
         self.asm.jump_if(read.success, Reg::R0, 0, is_read);
         self.read_again(read, no);
         self.asm.place(is_read);
-        // For an empty text, kernels before 6.16 do not count the NUL.
+        // For an empty string, kernels before 6.16 do not count the NUL.
         self.asm.jump_if(If::NotEqual, Reg::R0, 0, done);
         self.asm.set(Reg::R0, 1);
         self.asm.place(done);
     }
 
-    /// Compares the text on the stack, of which `R0` bytes were read, with the filter's.
-    fn compare_text(&mut self, text: &Text, yes: Label, no: Label) {
-        let (same, other) = if text.negated { (no, yes) } else { (yes, no) };
-        let len = text.bytes.len() as i32;
-        let when = if text.is_prefix {
+    /// Compares the string on the stack, of which `R0` bytes were read, with the filter's.
+    fn compare_string(&mut self, string: &ComparedString, yes: Label, no: Label) {
+        let (same, other) = if string.negated { (no, yes) } else { (yes, no) };
+        let len = string.bytes.len() as i32;
+        let when = if string.is_prefix {
             If::Below
         } else {
             If::NotEqual
         };
         self.asm.jump_if(when, Reg::R0, len + 1, other);
-        self.compare_bytes(&text.bytes, other);
+        self.compare_bytes(&string.bytes, other);
         self.asm.jump(same);
     }
 
-    /// Jumps to `other` unless the text on the stack begins with these bytes.
+    /// Jumps to `other` unless the string on the stack begins with these bytes.
     fn compare_bytes(&mut self, bytes: &[u8], other: Label) {
-        for (at, part) in (TEXT..).step_by(8).zip(bytes.chunks(8)) {
+        for (at, part) in (STRING..).step_by(8).zip(bytes.chunks(8)) {
             let mut word = [0; 8];
             word[..part.len()].copy_from_slice(part);
             self.asm.load(Width::Double, Reg::R1, Reg::R10, at);
@@ -268,13 +268,13 @@ impl Program<'_> {
         }
     }
 
-    fn comm(&mut self, text: &Text, yes: Label, no: Label) {
-        let (same, other) = if text.negated { (no, yes) } else { (yes, no) };
-        let mut bytes = text.bytes.clone();
-        if !text.is_prefix {
+    fn comm(&mut self, string: &ComparedString, yes: Label, no: Label) {
+        let (same, other) = if string.negated { (no, yes) } else { (yes, no) };
+        let mut bytes = string.bytes.clone();
+        if !string.is_prefix {
             bytes.push(0);
         }
-        self.asm.address(Reg::R1, Reg::R10, TEXT.into());
+        self.asm.address(Reg::R1, Reg::R10, STRING.into());
         self.asm.set(Reg::R2, MAX_COMM_BYTES as i64 + 1);
         self.asm.call(Helper::Comm);
         self.compare_bytes(&bytes, other);
@@ -283,8 +283,8 @@ impl Program<'_> {
 
     /// Reads memory at `R9` to the stack. If fewer than 8 bytes are read, the rest of the word is 0.
     fn read_stack(&mut self, read: Reading) {
-        if read.slot == TEXT {
-            for at in (TEXT..).step_by(8).take(read.bytes as usize / 8 + 1) {
+        if read.slot == STRING {
+            for at in (STRING..).step_by(8).take(read.bytes as usize / 8 + 1) {
                 self.asm.store_value(Width::Double, Reg::R10, at, 0);
             }
         }

@@ -23,7 +23,7 @@
 //! | 136 | 8 | ends of spans without a begin |
 //! | 144 | 8 each | hits lost, by sample id |
 //! | after them | 16 each | by sample id and string of its site: number of unreadable ones in a row, and the time (ns) until which none is read |
-//! | after them | 8 each | by sample id: not 0 while many texts of the site are too long for a short record |
+//! | after them | 8 each | by sample id: not 0 while many strings of the site are too long for a short record |
 //! | after them | 8 each | by sample id: index of the size of its stacks; in the second byte, of that in a crowded ring; above it the fill level, in 256ths, from which on a ring is crowded |
 //! | after them | | hits by sample id, where they are counted and not recorded ([`HitCounts`]) |
 
@@ -90,14 +90,14 @@ pub(super) const fn strings_at(ids: u32) -> u32 {
     LOSSES + 8 * ids
 }
 
-/// Offset of the word of the first sample id that is not 0 while its texts are long.
-pub(super) const fn long_texts_at(ids: u32, strings: u32) -> u32 {
+/// Offset of the word of the first sample id that is not 0 while its strings are long.
+pub(super) const fn long_strings_at(ids: u32, strings: u32) -> u32 {
     strings_at(ids) + ids * strings * STRING
 }
 
 /// Offset of the word of the first sample id that has the indexes of the sizes of its stacks.
 pub(super) const fn stack_sizes_at(ids: u32, strings: u32) -> u32 {
-    long_texts_at(ids, strings) + 8 * ids
+    long_strings_at(ids, strings) + 8 * ids
 }
 
 /// Offset of what comes after those.

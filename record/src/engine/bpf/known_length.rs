@@ -1,4 +1,4 @@
-//! Texts and bytes with a known length: exactly this many bytes are read, including NULs.
+//! Strings and bytes with a known length: exactly this many bytes are read, including NULs.
 
 use usdtrec_format::{RawArgument, RawField, RawLength, RawString};
 
@@ -18,7 +18,7 @@ impl Program<'_> {
         }
     }
 
-    /// Reads `length` bytes at the address in the field. The status is their number plus one; the limit plus one means that the text is
+    /// Reads `length` bytes at the address in the field. The status is their number plus one; the limit plus one means that the string is
     /// longer.
     fn read_sized(&mut self, field: RawField, string: RawString, length: RawLength) {
         let (nowhere, negative) = (self.asm.label(), self.asm.label());
@@ -97,8 +97,8 @@ impl Program<'_> {
         asm.place(fits);
     }
 
-    /// `R1` = the length of a text; jumps if it could not be read.
-    pub(super) fn text_length(&mut self, string: RawString, unread: Label) {
+    /// `R1` = the length of a string; jumps if it could not be read.
+    pub(super) fn string_length(&mut self, string: RawString, unread: Label) {
         const STATUS_BITS: i32 = 16;
         self.get(Width::Half, Reg::R1, string.status);
         self.asm.extend(Reg::R1, 64 - STATUS_BITS, true);

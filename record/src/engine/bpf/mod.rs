@@ -70,7 +70,7 @@ pub use self::processes::children::EverywhereReason;
 pub(crate) use self::processes::hold::HeldProcesses;
 use self::processes::mapping_hold::MappingHold;
 pub(crate) use self::processes::mapping_hold::{MAX_HOLD, NewMapping};
-pub(crate) use self::samples::TextFinding;
+pub(crate) use self::samples::StringFinding;
 pub(crate) use self::samples::stack_size::StackUse;
 pub(crate) use self::sys::uprobes_of_links;
 pub(super) use self::sys::{UprobeEvent, open_uprobe};
@@ -255,7 +255,7 @@ impl BpfEngine {
                 + children.map_or(0, Children::failed),
             planted_everywhere: children.and_then(Children::reason),
             spans: self.span_counts(),
-            may_lack_texts: samples().any(|samples| samples.lacks_texts),
+            may_lack_strings: samples().any(|samples| samples.lacks_strings),
         }
     }
 
@@ -326,14 +326,14 @@ impl BpfEngine {
     }
 
     /// Takes what hits have shown of arguments since the last time, for readers.
-    pub(crate) fn take_texts(&mut self) -> Vec<TextFinding> {
-        self.parts.take_texts()
+    pub(crate) fn take_string_findings(&mut self) -> Vec<StringFinding> {
+        self.parts.take_string_findings()
     }
 
     /// Another file begins, whose readers have to be told all that holds.
-    pub(crate) fn repeat_texts(&mut self) {
+    pub(crate) fn repeat_strings(&mut self) {
         for part in self.parts.iter_mut() {
-            part.samples.repeat_texts();
+            part.samples.repeat_strings();
         }
     }
 

@@ -11,7 +11,7 @@ use super::attach::attachment::Attachment;
 use super::control::Control;
 use super::plan::Group;
 use super::samples::stack_size::StackUse;
-use super::samples::{Samples, TextFinding};
+use super::samples::{Samples, StringFinding};
 
 /// Probes that were attached at once. Dropping them detaches them.
 #[derive(Debug)]
@@ -145,8 +145,10 @@ impl Parts {
     }
 
     /// Takes what readers have to be told since the last time.
-    pub(super) fn take_texts(&mut self) -> Vec<TextFinding> {
+    pub(super) fn take_string_findings(&mut self) -> Vec<StringFinding> {
         let parts = self.iter_mut();
-        parts.flat_map(|part| part.samples.take_texts()).collect()
+        parts
+            .flat_map(|part| part.samples.take_string_findings())
+            .collect()
     }
 }

@@ -268,7 +268,7 @@ impl Planner<'_> {
                 .map(|listed| (listed.capture, listed.argument))
                 .unzip(),
             None => {
-                let declared = filter.map(|filter| at_site.with_texts_of(&filter));
+                let declared = filter.map(|filter| at_site.with_strings_of(&filter));
                 let arguments = declared.unwrap_or_else(|| probe.arguments.clone());
                 (captures, arguments)
             }
@@ -287,13 +287,13 @@ impl Planner<'_> {
             let needed = needed.as_ref();
             needed.is_none_or(|needed| needed.get(place) == Some(&true))
         };
-        // What looks like a text is known from many hits.
+        // What looks like a string is known from many hits.
         let has_numbers = self.aggregation.is_some() && !self.strings.known;
         let captures: Vec<_> = captures
             .into_iter()
             .enumerate()
             .map(|(place, capture)| match is_needed(place) {
-                true if has_numbers => capture.without_text(),
+                true if has_numbers => capture.without_string(),
                 true => capture,
                 false => Capture::Nothing(NotCaptured::LeftOut),
             })
@@ -325,8 +325,8 @@ impl Planner<'_> {
         at_site: &condition::Site<'_>,
     ) -> Result<Option<Vec<ListedArgument>>, RecordError> {
         let Some(list) = probe.computed_list() else {
-            let reads_texts = self.strings.limit > 0;
-            return Ok(reads_texts.then(|| at_site.list_of_schema()).flatten());
+            let reads_strings = self.strings.limit > 0;
+            return Ok(reads_strings.then(|| at_site.list_of_schema()).flatten());
         };
         let listed = at_site.list(list);
         let listed = listed.map_err(|error| UsageError::Arguments {

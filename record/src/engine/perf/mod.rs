@@ -113,7 +113,7 @@ impl PerfEngine {
     pub(super) fn end(&mut self, sink: impl FnMut(&[u8])) -> EngineOutcome {
         self.rings.drain(sink);
         EngineOutcome {
-            may_lack_texts: true,
+            may_lack_strings: true,
             ..EngineOutcome::default()
         }
     }

@@ -180,10 +180,10 @@ impl Site<'_> {
             kind,
         };
         match expression {
-            Expr::Str(text, length) => {
+            Expr::Str(string, length) => {
                 let length = length.as_deref().map(|length| length_of(length, list));
                 let kind = ArgumentType::String(length.transpose()?);
-                Ok((self.listed_value(text)?, address(Some(kind))))
+                Ok((self.listed_value(string)?, address(Some(kind))))
             }
             Expr::Bytes(bytes, length) => {
                 let kind = ArgumentType::Bytes(length_of(length, list)?);
@@ -240,14 +240,14 @@ impl Site<'_> {
     }
 }
 
-/// The length of a text or of bytes: a constant, or another argument of the list.
+/// The length of a string or of bytes: a constant, or another argument of the list.
 fn length_of(length: &Expr, list: &[expr::Capture]) -> Result<Length, ConditionError> {
     if let Some(Datum::Integer(length)) = constant(length) {
         let length = u32::try_from(length);
         return length.map(Length::Fixed).map_err(|_| {
             error(
                 0,
-                "a text or bytes of that length cannot be captured".to_owned(),
+                "a string or bytes of that length cannot be captured".to_owned(),
             )
         });
     }
@@ -275,7 +275,7 @@ fn is_integer(value: &Expr) -> bool {
         Expr::Str(..)
             | Expr::Bytes(..)
             | Expr::Float(_)
-            | Expr::Text(_)
+            | Expr::String(_)
             | Expr::Load(ScalarType::Float32 | ScalarType::Float64, _)
             | Expr::Cast(ScalarType::Float32 | ScalarType::Float64, _)
     )

@@ -26,7 +26,7 @@ pub(crate) use site::{Site, own_argument};
 
 use super::read::{Chain, Start, Step};
 
-/// Maximum length of a text in a comparison, bytes.
+/// Maximum length of a string in a comparison, bytes.
 pub(crate) const MAX_STRING_BYTES: usize = 240;
 
 /// Maximum length of a thread's name, bytes (`TASK_COMM_LEN` includes the NUL).
@@ -50,19 +50,19 @@ pub(crate) enum Condition {
         /// The constant, as the bits of a number with the value's size and sign.
         with: u64,
     },
-    /// A comparison of the text at an address.
-    Text { at: Chain, text: Text },
+    /// A comparison of the string at an address.
+    String { at: Chain, string: ComparedString },
     /// A comparison of the thread's name.
-    Comm(Text),
+    Comm(ComparedString),
 }
 
-/// The text to compare with.
+/// The string to compare with.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Text {
+pub(crate) struct ComparedString {
     pub(crate) bytes: Vec<u8>,
     /// Whether more bytes may follow.
     pub(crate) is_prefix: bool,
-    /// Whether the text must differ.
+    /// Whether the string must differ.
     pub(crate) negated: bool,
 }
 

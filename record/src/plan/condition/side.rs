@@ -5,8 +5,8 @@ use usdtrec_format::{Constant, Location, Operand, Value};
 
 use super::float::{Float, whole};
 use super::{
-    Chain, Condition, ConditionError, MAX_COMM_BYTES, MAX_STRING_BYTES, Relation, Text, all_of,
-    always_if, any_of, number,
+    Chain, ComparedString, Condition, ConditionError, MAX_COMM_BYTES, MAX_STRING_BYTES, Relation,
+    all_of, always_if, any_of, number,
 };
 use crate::plan::float_type::FloatType;
 
@@ -15,8 +15,8 @@ pub(super) enum Side {
     Constant(Datum<'static>),
     Value(Chain),
     Float(Float),
-    /// A text at an address, and its length, unless a NUL ends it.
-    Text(Chain, Option<Chain>),
+    /// A string at an address, and its length, unless a NUL ends it.
+    String(Chain, Option<Chain>),
     Comm,
     /// A value that cannot be read at this site.
     Missing,
@@ -49,52 +49,52 @@ pub(super) fn against(
         (Side::Value(value), Datum::Float32(with)) => Ok(whole(value, relation, with.into())),
         (Side::Value(value), Datum::Float(with)) => Ok(whole(value, relation, with)),
         (Side::Float(float), with) => Ok(float.compare(relation, &with)),
-        (side @ (Side::Text(..) | Side::Comm), Datum::Text(bytes)) => {
+        (side @ (Side::String(..) | Side::Comm), Datum::String(bytes)) => {
             let negated = match relation {
                 Relation::Equal => false,
                 Relation::NotEqual => true,
-                _ => return Err(beyond("the order of texts")),
+                _ => return Err(beyond("the order of strings")),
             };
             let bytes = bytes.into_owned();
-            text_is(
+            string_is(
                 side,
-                Text {
+                ComparedString {
                     bytes,
                     is_prefix: false,
                     negated,
                 },
             )
         }
-        // A comparison of a number with a text has no value.
+        // A comparison of a number with a string has no value.
         _ => Ok(Condition::Never),
     }
 }
 
-pub(super) fn text_is(side: Side, text: Text) -> Result<Condition, ConditionError> {
-    if text.bytes.len() > MAX_STRING_BYTES {
-        return Err(beyond("so long a text"));
+pub(super) fn string_is(side: Side, string: ComparedString) -> Result<Condition, ConditionError> {
+    if string.bytes.len() > MAX_STRING_BYTES {
+        return Err(beyond("so long a string"));
     }
-    if text.bytes.contains(&0) {
-        return Ok(always_if(text.negated));
+    if string.bytes.contains(&0) {
+        return Ok(always_if(string.negated));
     }
     match side {
         // Names of threads are not longer.
-        Side::Comm if text.bytes.len() > MAX_COMM_BYTES => Ok(always_if(text.negated)),
-        Side::Comm => Ok(Condition::Comm(text)),
-        Side::Text(at, None) => Ok(Condition::Text { at, text }),
-        // A text with a length may have no NUL.
-        Side::Text(at, Some(length)) => {
-            let len = text.bytes.len() as i128;
-            let (relation, otherwise) = match text.is_prefix {
+        Side::Comm if string.bytes.len() > MAX_COMM_BYTES => Ok(always_if(string.negated)),
+        Side::Comm => Ok(Condition::Comm(string)),
+        Side::String(at, None) => Ok(Condition::String { at, string }),
+        // A string with a length may have no NUL.
+        Side::String(at, Some(length)) => {
+            let len = string.bytes.len() as i128;
+            let (relation, otherwise) = match string.is_prefix {
                 true => (Relation::GreaterOrEqual, Relation::Less),
                 false => (Relation::Equal, Relation::NotEqual),
             };
-            let negated = text.negated;
-            let text = Text {
+            let negated = string.negated;
+            let string = ComparedString {
                 is_prefix: true,
-                ..text
+                ..string
             };
-            let same = Condition::Text { at, text };
+            let same = Condition::String { at, string };
             Ok(if negated {
                 any_of(vec![number(length, otherwise, len), same])
             } else {
@@ -107,7 +107,7 @@ pub(super) fn text_is(side: Side, text: Text) -> Result<Condition, ConditionErro
 
 /// The value of an expression without names.
 pub(super) fn constant(expression: &Expr) -> Option<Datum<'static>> {
-    if matches!(expression, Expr::Text(_)) || has_names(expression) {
+    if matches!(expression, Expr::String(_)) || has_names(expression) {
         return None;
     }
     match expression.evaluate(&|_| Datum::Missing) {

@@ -7,8 +7,10 @@ use usdtrec_format::{Arch, Location, Operand};
 
 use super::ConditionError;
 use super::float::Float;
-use super::side::{Side, against, beyond, constant, error, number_of, text_is};
-use super::{Chain, Condition, Relation, Start, Step, Text, all_of, always_if, any_of, number};
+use super::side::{Side, against, beyond, constant, error, number_of, string_is};
+use super::{
+    Chain, ComparedString, Condition, Relation, Start, Step, all_of, always_if, any_of, number,
+};
 use crate::plan::capture::Capture;
 use crate::plan::float_type::FloatType;
 use crate::plan::read::{Address, Read, Source};
@@ -68,13 +70,13 @@ impl Site<'_> {
         self.truth(expression, true)
     }
 
-    /// The types of the arguments, with those that the filter compares with a text: that says that they are texts, if nothing else says
+    /// The types of the arguments, with those that the filter compares with a string: that says that they are strings, if nothing else says
     /// what they are.
-    pub(crate) fn with_texts_of(&self, filter: &Expr) -> Vec<Argument> {
+    pub(crate) fn with_strings_of(&self, filter: &Expr) -> Vec<Argument> {
         let mut arguments = self.arguments.to_vec();
-        filter.each_text(&mut |name| {
+        filter.each_string(&mut |name| {
             if let Ok(Some((place, _))) = self.argument(name)
-                && self.may_be_text(place)
+                && self.may_be_string(place)
                 && let Some(argument) = arguments.get_mut(place)
             {
                 argument.kind = Some(ArgumentType::String(None));
@@ -84,7 +86,7 @@ impl Site<'_> {
     }
 
     /// Whether nothing says what an argument is, and it may be an address.
-    fn may_be_text(&self, place: usize) -> bool {
+    fn may_be_string(&self, place: usize) -> bool {
         let is_open = self
             .arguments
             .get(place)
@@ -119,7 +121,7 @@ impl Site<'_> {
                     Side::Float(float) => Ok(float.with_zero(!wanted)),
                     Side::Constant(datum) => Ok(always_if(datum.truth() == Some(wanted))),
                     Side::Missing => Ok(Condition::Never),
-                    Side::Text(..) | Side::Comm => Err(beyond("a text that is not compared")),
+                    Side::String(..) | Side::Comm => Err(beyond("a string that is not compared")),
                 }
             }
         }
@@ -156,7 +158,7 @@ impl Site<'_> {
     }
 
     fn glob(&self, left: &Expr, right: &Expr, wanted: bool) -> Result<Condition, ConditionError> {
-        let Side::Constant(Datum::Text(glob)) = self.side(right, None)? else {
+        let Side::Constant(Datum::String(glob)) = self.side(right, None)? else {
             return Err(beyond("a glob that is no constant"));
         };
         let (bytes, is_prefix) = match glob.strip_suffix(b"*") {
@@ -166,12 +168,12 @@ impl Site<'_> {
         if bytes.iter().any(|byte| b"*?[\\".contains(byte)) {
             return Err(beyond("a glob with more than a * at its end"));
         }
-        let text = Text {
+        let string = ComparedString {
             bytes: bytes.to_vec(),
             is_prefix,
             negated: !wanted,
         };
-        text_is(self.side(left, Some(right))?, text)
+        string_is(self.side(left, Some(right))?, string)
     }
 
     /// Compiles an expression as one side of a comparison with `other`.
@@ -179,19 +181,19 @@ impl Site<'_> {
         if let Some(constant) = constant(expression) {
             return Ok(Side::Constant(constant));
         }
-        let is_text = matches!(other, Some(Expr::Text(_)));
+        let is_string = matches!(other, Some(Expr::String(_)));
         match expression {
-            Expr::Name(name) => self.name(name, is_text),
-            Expr::Text(text) => {
+            Expr::Name(name) => self.name(name, is_string),
+            Expr::String(string) => {
                 let labels = match other {
                     Some(Expr::Name(name)) => self.argument(name)?.and_then(|(_, known)| known),
                     _ => None,
                 };
                 let labels = labels.and_then(|known| known.labels.as_ref());
                 let Some(labels) = labels else {
-                    return Ok(Side::Constant(Datum::Text(text.clone().into())));
+                    return Ok(Side::Constant(Datum::String(string.clone().into())));
                 };
-                let word = String::from_utf8_lossy(text);
+                let word = String::from_utf8_lossy(string);
                 let number = labels.number(&word).ok_or_else(|| {
                     let known: Vec<&str> = labels.words().values().map(String::as_str).collect();
                     let known = known.join(", ");
@@ -200,7 +202,7 @@ impl Site<'_> {
                 Ok(Side::Constant(Datum::Integer(number.into())))
             }
             Expr::Str(address, _) => Ok(match self.value(address)? {
-                Some(at) => Side::Text(at, None),
+                Some(at) => Side::String(at, None),
                 None => Side::Missing,
             }),
             Expr::Load(word @ (ScalarType::Float32 | ScalarType::Float64), address) => {
@@ -217,7 +219,7 @@ impl Site<'_> {
         }
     }
 
-    fn name(&self, name: &Name, is_text: bool) -> Result<Side, ConditionError> {
+    fn name(&self, name: &Name, is_string: bool) -> Result<Side, ConditionError> {
         let Some((place, known)) = self.argument(name)? else {
             return Ok(match SampleField::of_hit(&name.text) {
                 Some(SampleField::Comm) => Side::Comm,
@@ -234,8 +236,8 @@ impl Site<'_> {
         else {
             return Ok(Side::Missing);
         };
-        let of_text =
-            matches!(kind, Some(ArgumentType::String(_))) || is_text && self.may_be_text(place);
+        let of_string =
+            matches!(kind, Some(ArgumentType::String(_))) || is_string && self.may_be_string(place);
         if let (Capture::Constant, Some(number)) = (capture, number_of(operand)) {
             return Ok(Side::Constant(number));
         }
@@ -250,7 +252,7 @@ impl Site<'_> {
         let Some(value) = self.read(place) else {
             return Ok(Side::Missing);
         };
-        if !of_text {
+        if !of_string {
             return Ok(Side::Value(value));
         }
         let length = match kind {
@@ -260,11 +262,11 @@ impl Site<'_> {
                 place.and_then(|place| self.read(place))
             }
             Some(ArgumentType::String(Some(Length::Fixed(_)))) => {
-                return Err(beyond("a text of fixed length"));
+                return Err(beyond("a string of fixed length"));
             }
             _ => None,
         };
-        Ok(Side::Text(value, length))
+        Ok(Side::String(value, length))
     }
 
     /// The index of an argument, and its name and type; `None` for a name that is not an argument, such as `comm`.
@@ -367,7 +369,7 @@ impl Site<'_> {
         };
         match expression {
             Expr::Name(name) => match self.name(name, false)? {
-                Side::Value(value) | Side::Text(value, _) => Ok(Some(value)),
+                Side::Value(value) | Side::String(value, _) => Ok(Some(value)),
                 Side::Constant(Datum::Integer(number)) => Ok(Some(Chain::from_read(Read {
                     source: Source::Number(number as u64),
                     size: 8,

@@ -14,12 +14,12 @@ use crate::diff::similarity::{
 };
 use crate::diff::slices::{Counts, total};
 use crate::diff::span_groups::GroupKey;
-use crate::diff::texts::{CountedTexts, SlicedTexts};
+use crate::diff::strings::{CountedStrings, SlicedStrings};
 use crate::stats::number::Scalar;
 
 /// Numbers below which percentiles are not requested.
 pub const MIN_NUMBERS: u64 = 10;
-/// The least share of hits, in one recording at least, with which a text is compared: one of so many.
+/// The least share of hits, in one recording at least, with which a string is compared: one of so many.
 const MIN_SHARE: u64 = 100;
 
 /// A test that runs once the corrected significance level is known.
@@ -257,12 +257,12 @@ impl<'s> Pairs<'s> {
             let reason = LeftOutReason::Units(one.clone(), other.clone());
             return self.leave_out(subject, reason);
         }
-        if total(&a.texts.all) > 0 && total(&b.texts.all) > 0 {
-            let texts = Sides {
-                a: &a.texts,
-                b: &b.texts,
+        if total(&a.strings.all) > 0 && total(&b.strings.all) > 0 {
+            let strings = Sides {
+                a: &a.strings,
+                b: &b.strings,
             };
-            self.texts(subject.clone(), texts, &b.form);
+            self.strings(subject.clone(), strings, &b.form);
         }
         if total(&a.missing) + total(&b.missing) > 0 {
             let parts = Sides {
@@ -298,19 +298,22 @@ impl<'s> Pairs<'s> {
         }
     }
 
-    /// Shares of texts; where most texts are seldom, of their shapes.
-    fn texts(&mut self, subject: MetricSubject, sides: Sides<&SlicedTexts>, form: &Form) {
-        let words = sides.map(SlicedTexts::words);
-        let all = sides.map(|texts| texts.all);
-        let texts = frequent(&all, words);
-        let covered = |texts: &[&[u8]], words: &CountedTexts, all: &Counts| {
-            let hits: u64 = texts.iter().map(|text| total(&words.counts(text))).sum();
+    /// Shares of strings; where most strings are seldom, of their shapes.
+    fn strings(&mut self, subject: MetricSubject, sides: Sides<&SlicedStrings>, form: &Form) {
+        let words = sides.map(SlicedStrings::words);
+        let all = sides.map(|strings| strings.all);
+        let strings = frequent(&all, words);
+        let covered = |strings: &[&[u8]], words: &CountedStrings, all: &Counts| {
+            let hits: u64 = strings
+                .iter()
+                .map(|string| total(&words.counts(string)))
+                .sum();
             2 * hits >= total(all)
         };
-        if covered(&texts, words.a, &all.a) && covered(&texts, words.b, &all.b) {
-            return self.words(&subject, &texts, form, words, all);
+        if covered(&strings, words.a, &all.a) && covered(&strings, words.b, &all.b) {
+            return self.words(&subject, &strings, form, words, all);
         }
-        let shapes = sides.map(SlicedTexts::shapes);
+        let shapes = sides.map(SlicedStrings::shapes);
         let shapes = Sides {
             a: &shapes.a,
             b: &shapes.b,
@@ -322,24 +325,24 @@ impl<'s> Pairs<'s> {
             },
             subject => subject,
         };
-        let texts = frequent(&all, shapes);
-        self.words(&subject, &texts, &Form::Plain, shapes, all);
+        let strings = frequent(&all, shapes);
+        self.words(&subject, &strings, &Form::Plain, shapes, all);
     }
 
     fn words(
         &mut self,
         subject: &MetricSubject,
-        texts: &[&[u8]],
+        strings: &[&[u8]],
         form: &Form,
-        words: Sides<&CountedTexts>,
+        words: Sides<&CountedStrings>,
         all: Sides<Counts>,
     ) {
-        for text in texts {
-            let label = ShareOf::Text {
-                text: text.to_vec(),
+        for string in strings {
+            let label = ShareOf::String {
+                string: string.to_vec(),
                 form: form.clone(),
             };
-            let parts = words.map(|words| words.counts(text));
+            let parts = words.map(|words| words.counts(string));
             self.share(subject, label, parts, all);
         }
     }
@@ -399,15 +402,17 @@ impl<'s> Pairs<'s> {
     }
 }
 
-/// Texts that are frequent in one recording at least, in order.
-fn frequent<'t>(all: &Sides<Counts>, words: Sides<&'t CountedTexts>) -> Vec<&'t [u8]> {
-    let mut texts = words.a.first(MAX_SHARES);
-    texts.extend(words.b.first(MAX_SHARES));
-    texts.sort_unstable();
-    texts.dedup();
-    let is_frequent = |words: &CountedTexts, all: &Counts, text: &[u8]| {
-        total(&words.counts(text)).saturating_mul(MIN_SHARE) >= total(all)
+/// Strings that are frequent in one recording at least, in order.
+fn frequent<'t>(all: &Sides<Counts>, words: Sides<&'t CountedStrings>) -> Vec<&'t [u8]> {
+    let mut strings = words.a.first(MAX_SHARES);
+    strings.extend(words.b.first(MAX_SHARES));
+    strings.sort_unstable();
+    strings.dedup();
+    let is_frequent = |words: &CountedStrings, all: &Counts, string: &[u8]| {
+        total(&words.counts(string)).saturating_mul(MIN_SHARE) >= total(all)
     };
-    texts.retain(|text| is_frequent(words.a, &all.a, text) || is_frequent(words.b, &all.b, text));
-    texts
+    strings.retain(|string| {
+        is_frequent(words.a, &all.a, string) || is_frequent(words.b, &all.b, string)
+    });
+    strings
 }

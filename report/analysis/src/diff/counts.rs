@@ -7,7 +7,7 @@ use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::Resolver;
 
 use crate::diff::slices::{Counts, SLICES, add};
-use crate::diff::texts::SlicedTexts;
+use crate::diff::strings::SlicedStrings;
 use crate::stats::distribution::Distribution;
 use crate::stats::number::{Float, Integer, Number};
 
@@ -29,7 +29,7 @@ pub(crate) struct ProbeCounts {
 pub(crate) struct ArgumentCounts {
     pub(crate) integers: Numbers<Integer>,
     pub(crate) floats: Numbers<Float>,
-    pub(crate) texts: SlicedTexts,
+    pub(crate) strings: SlicedStrings,
     /// Hits without a value: it was not captured, or is no number.
     pub(crate) missing: Counts,
 }
@@ -124,7 +124,7 @@ impl ArgumentCounts {
             Value::Signed(number) => {
                 return self.integers.add(Integer(i128::from(*number)), slice);
             }
-            Value::String(text) => return self.texts.add(&text.bytes, slice),
+            Value::String(string) => return self.strings.add(&string.bytes, slice),
             Value::Float32(number) => Float::single(*number),
             Value::Float64(number) => Float::double(*number),
             _ => None,
@@ -138,7 +138,7 @@ impl ArgumentCounts {
     fn merge(&mut self, other: Self) {
         self.integers.merge(other.integers);
         self.floats.merge(other.floats);
-        self.texts.merge(other.texts);
+        self.strings.merge(other.strings);
         add(&mut self.missing, &other.missing);
     }
 }

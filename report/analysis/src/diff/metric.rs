@@ -67,10 +67,10 @@ pub enum ShareOf {
         /// How it is shown.
         form: Form,
     },
-    /// A text.
-    Text {
-        /// The text.
-        text: Vec<u8>,
+    /// A string.
+    String {
+        /// The string.
+        string: Vec<u8>,
         /// How it is shown.
         form: Form,
     },

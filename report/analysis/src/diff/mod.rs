@@ -16,7 +16,7 @@ pub(crate) mod binomial;
 pub mod compare_question;
 pub mod comparison;
 pub(crate) mod counts;
-pub(crate) mod frequent_texts;
+pub(crate) mod frequent_strings;
 pub(crate) mod hypothesis_test;
 pub mod metric;
 pub(crate) mod noise;
@@ -27,7 +27,7 @@ pub(crate) mod significance;
 pub(crate) mod similarity;
 pub mod slices;
 pub mod span_groups;
-pub(crate) mod texts;
+pub(crate) mod strings;
 
 use usdtrec_format::Pattern;
 use usdtrec_trace::error::ReportError;

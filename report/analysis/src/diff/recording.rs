@@ -16,11 +16,11 @@ use usdtrec_trace::session::resolver::Resolver;
 
 use crate::diff::compare_question::CompareQuestion;
 use crate::diff::counts::{ArgumentCounts, ProbeCounts, RecordingCounts};
-use crate::diff::frequent_texts::{ComparedSamples, recount};
+use crate::diff::frequent_strings::{ComparedSamples, recount};
 use crate::diff::quantiles::Ranked;
 use crate::diff::slices::{Counts, SLICES, total};
 use crate::diff::span_groups::GroupKey;
-use crate::diff::texts::SlicedTexts;
+use crate::diff::strings::SlicedStrings;
 use crate::losses::Losses;
 use crate::origin::Origin;
 use crate::span_report::group_keys;
@@ -80,7 +80,7 @@ pub(crate) struct ArgumentSide {
     pub(crate) form: Form,
     /// Its numbers: those of the kind that it has more of.
     pub(crate) numbers: Option<Ranked>,
-    pub(crate) texts: SlicedTexts,
+    pub(crate) strings: SlicedStrings,
     pub(crate) missing: Counts,
 }
 
@@ -259,7 +259,7 @@ impl ArgumentSide {
             known: known.clone(),
             form: Form::new(known),
             numbers: numbers.max_by_key(Ranked::count),
-            texts: sums.texts,
+            strings: sums.strings,
             missing: sums.missing,
         }
     }

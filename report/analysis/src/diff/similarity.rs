@@ -35,7 +35,7 @@ pub(crate) fn is_number(name: &str, at: usize) -> bool {
 /// Hits with and without a value.
 pub(crate) fn hits(side: &ArgumentSide) -> Counts {
     let mut all = side.missing;
-    add(&mut all, &side.texts.all);
+    add(&mut all, &side.strings.all);
     if let Some(numbers) = &side.numbers {
         add(&mut all, &numbers.all);
     }

@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_are_exact_and_texts_do_not_count() {
+    fn sums_are_exact_and_strings_do_not_count() {
         let mut stats = ValueStats::default();
         for number in [u64::MAX, u64::MAX, 1] {
             stats.add(&Value::Unsigned(number));

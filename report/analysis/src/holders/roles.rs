@@ -161,7 +161,7 @@ impl LockRoles {
         let key = match resolver.value(site, role.place, sample)? {
             Value::Unsigned(number) => [0, *number],
             Value::Signed(number) => [0, number.cast_unsigned()],
-            Value::String(text) => [1, content_hash(&*text.bytes)],
+            Value::String(string) => [1, content_hash(&*string.bytes)],
             _ => return None,
         };
         let name = resolver.name(sample.tid, sample.time);

@@ -39,7 +39,7 @@ pub trait SummaryRedaction: Debug {
     /// Takes it out of a summary.
     fn redact(&self, summary: &mut SummaryFacts);
 
-    /// Whether the texts of an argument of the events of a name are others than those of the program.
+    /// Whether the strings of an argument of the events of a name are others than those of the program.
     fn replaces(&self, event: &str, argument: &str) -> bool;
 }
 
@@ -174,9 +174,9 @@ impl Overview {
         names.truncate(MAX_SPANS);
         for name in names {
             let starts = starts(session, &name)?;
-            let has_texts =
+            let has_strings =
                 |event: &str, argument: &str| !question.redaction.replaces(event, argument);
-            let by = groups_of(&self.summary, &starts, has_texts);
+            let by = groups_of(&self.summary, &starts, has_strings);
             let shown = SpanToShow {
                 by: by.into_iter().collect(),
                 name,

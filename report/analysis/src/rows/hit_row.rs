@@ -27,7 +27,7 @@ pub struct HitRow {
     pub site: Option<u32>,
     /// What the thread is called; `None` if the trace does not say.
     pub comm: Option<NameId>,
-    /// Texts about the process.
+    /// Strings about the process.
     pub process: ProcessFacts,
 }
 

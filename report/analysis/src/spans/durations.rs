@@ -110,7 +110,7 @@ pub struct SpanCounts {
     pub paused_ends: u64,
     /// Maximum number of spans of one thread or process that were open at once; 0 if spans are matched by something else.
     pub depth: u64,
-    /// Hits without a key: its value is missing, or a text beyond those that are stored.
+    /// Hits without a key: its value is missing, or a string beyond those that are stored.
     pub unkeyed: u64,
 }
 

@@ -124,12 +124,12 @@ impl SpanKey {
             Self::Values(keys, state) => {
                 let mut words = keys.iter().map(|key| {
                     let words = key.words(rows, resolver, target, sample, dictionary);
-                    with_text(key, words, sample, resolver, state)
+                    with_string(key, words, sample, resolver, state)
                 });
                 let first = words.next().filter(|words| words.is_distinct())?;
                 let mut all = first;
                 for more in words {
-                    // Without a value, or with a text that was not stored, it could be of any span.
+                    // Without a value, or with a string that was not stored, it could be of any span.
                     if !more.is_distinct() {
                         return None;
                     }
@@ -159,7 +159,7 @@ impl SpanKey {
 }
 
 /// The words of a value; of a stream, whose names get other numbers when some are forgotten, with a hash of the name of its thread in place of its number.
-fn with_text(
+fn with_string(
     key: &Key,
     words: KeyWords,
     sample: &Sample<'_>,

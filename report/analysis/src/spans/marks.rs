@@ -55,7 +55,7 @@ impl Marks {
 pub(crate) struct Agreement {
     /// Their names.
     pub(crate) names: Vec<String>,
-    /// For each argument, whether numbers are compared, too, not only texts.
+    /// For each argument, whether numbers are compared, too, not only strings.
     pub(crate) numbers: Vec<bool>,
     /// For each event of the trace, the index of each argument; empty for events of other pairs.
     pub(crate) places: Vec<Vec<usize>>,
@@ -103,7 +103,7 @@ impl Agreement {
     /// The mark of a value; 0 if it is not known, or does not count.
     pub(crate) fn mark(&self, value: &Value, numbers: bool) -> u64 {
         match value {
-            Value::String(text) => self.state.hash_one(&*text.bytes) | 1,
+            Value::String(string) => self.state.hash_one(&*string.bytes) | 1,
             Value::Unsigned(number) if numbers => self.mark_of_number(*number),
             Value::Signed(number) if numbers => self.mark_of_number(number.cast_unsigned()),
             _ => 0,

@@ -22,7 +22,7 @@ use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::process::DsoId;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::resolver::StackPlace;
-use usdtrec_trace::symbols::file_text::FileText;
+use usdtrec_trace::symbols::file_string::FileString;
 use usdtrec_trace::symbols::jit_dump::{self, DumpedFunction};
 use usdtrec_trace::symbols::known_inlining::FoundInlining;
 use usdtrec_trace::symbols::perf_map::{MadePlace, MappedFunction, functions};
@@ -32,10 +32,10 @@ const MAX_PLACES: usize = 1 << 20;
 /// Frames of inlined functions, and lines, that are found.
 const MAX_FRAMES: usize = 1 << 20;
 
-/// Texts that are found.
-const MAX_TEXTS: usize = 1 << 14;
+/// Strings that are found.
+const MAX_STRINGS: usize = 1 << 14;
 
-/// The functions in the stacks of a trace, and their lines, and texts in files at which arguments point, as far as there was time to find them.
+/// The functions in the stacks of a trace, and their lines, and strings in files at which arguments point, as far as there was time to find them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackNames {
     /// The functions and lines.
@@ -51,8 +51,8 @@ struct CodePlaces {
     files: HashMap<StackPlace, u64>,
     /// Where code may be that was made at run time, with the last time at which it ran, ns.
     made: HashMap<MadePlace, u64>,
-    /// Texts by file and place.
-    texts: HashMap<(DsoId, u64), Arc<FileText>>,
+    /// Strings by file and place.
+    strings: HashMap<(DsoId, u64), Arc<FileString>>,
 }
 
 impl CodePlaces {
@@ -70,7 +70,7 @@ pub trait MadeNames {
 }
 
 impl StackNames {
-    /// Finds texts in files that were not read at hits, and if `with_stacks`, the functions at all addresses of stacks, and of hits, and what is inlined there, until `stop` is true: first all functions, then what is
+    /// Finds strings in files that were not read at hits, and if `with_stacks`, the functions at all addresses of stacks, and of hits, and what is inlined there, until `stop` is true: first all functions, then what is
     /// inlined; of both, those first that are in the most stacks. What processes made at run time has the names that `made` says.
     ///
     /// # Errors
@@ -81,8 +81,8 @@ impl StackNames {
         with_stacks: bool,
         stop: impl Fn() -> bool + Sync,
     ) -> Result<Self, ReportError> {
-        let may_lack_texts = session.may_lack_texts();
-        if !with_stacks && !may_lack_texts {
+        let may_lack_strings = session.may_lack_strings();
+        if !with_stacks && !may_lack_strings {
             return Ok(Self::default());
         }
         let filter = SampleFilter::new(&EventSelection::default(), session)?;
@@ -93,12 +93,16 @@ impl StackNames {
             CodePlaces::default,
             |places, resolver, target, sample| {
                 let is_full = places.is_full();
-                let CodePlaces { files, made, texts } = places;
-                if may_lack_texts && let Some(site) = session.site_of(target, sample) {
-                    resolver.each_text(site, sample, |place| {
+                let CodePlaces {
+                    files,
+                    made,
+                    strings,
+                } = places;
+                if may_lack_strings && let Some(site) = session.site_of(target, sample) {
+                    resolver.each_string(site, sample, |place| {
                         let key = (place.file, place.at);
-                        if texts.len() < MAX_TEXTS && !texts.contains_key(&key) {
-                            texts.insert(key, Arc::clone(&place.text));
+                        if strings.len() < MAX_STRINGS && !strings.contains_key(&key) {
+                            strings.insert(key, Arc::clone(&place.string));
                         }
                     });
                 }
@@ -128,7 +132,7 @@ impl StackNames {
         let mut all = CodePlaces::default();
         let mut found = Found::default();
         for places in folded.states {
-            found.add_texts(places.texts);
+            found.add_strings(places.strings);
             for (place, hits) in places.files {
                 *all.files.entry(place).or_default() += hits;
             }
@@ -205,13 +209,17 @@ struct FileFound {
     /// By file offset.
     lines: BTreeMap<u64, LinedPlace>,
     /// By place.
-    texts: BTreeMap<u64, Arc<FileText>>,
+    strings: BTreeMap<u64, Arc<FileString>>,
 }
 
 impl Found {
-    fn add_texts(&mut self, texts: HashMap<(DsoId, u64), Arc<FileText>>) {
-        for ((file, at), text) in texts {
-            self.files.entry(file).or_default().texts.insert(at, text);
+    fn add_strings(&mut self, strings: HashMap<(DsoId, u64), Arc<FileString>>) {
+        for ((file, at), string) in strings {
+            self.files
+                .entry(file)
+                .or_default()
+                .strings
+                .insert(at, string);
         }
     }
 
@@ -305,20 +313,20 @@ impl Found {
         for (id, file) in self.files {
             if let Some(dso) = session.mappings().file(id) {
                 // Its symbols are not looked up.
-                let is_of_texts = file.places.is_empty() && !file.texts.is_empty();
-                let texts = file.texts.into_iter().map(|(at, text)| StringInFile {
+                let is_of_strings = file.places.is_empty() && !file.strings.is_empty();
+                let strings = file.strings.into_iter().map(|(at, string)| StringInFile {
                     at,
-                    bytes: text.bytes.clone(),
-                    cut: text.cut,
+                    bytes: string.bytes.clone(),
+                    cut: string.cut,
                 });
                 names.files.push(FileCode {
                     path: dso.path.clone(),
                     build_id: dso.build_id,
-                    symbols: match is_of_texts {
+                    symbols: match is_of_strings {
                         true => KnownSymbols::NotRead,
                         false => session.symbols().known(id),
                     },
-                    texts: texts.collect(),
+                    strings: strings.collect(),
                     places: file.places.into_values().collect(),
                     lines: file.lines.into_values().collect(),
                 });

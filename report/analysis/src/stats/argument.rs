@@ -5,17 +5,17 @@ use usdtrec_format::{Missing, Value};
 use crate::stats::distribution::Distribution;
 use crate::stats::number::{Float, Integer};
 use crate::stats::reasons::Reasons;
-use crate::stats::text_counts::TextCounts;
+use crate::stats::string_counts::StringCounts;
 
 /// What an argument held.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ArgumentStats {
     pub(crate) integers: Distribution<Integer>,
     pub(crate) floats: Distribution<Float>,
-    pub(crate) texts: TextCounts,
+    pub(crate) strings: StringCounts,
     /// Floats that are no number.
     pub(crate) nan: u64,
-    /// Texts that are not there, as the pointer to them is null.
+    /// Strings that are not there, as the pointer to them is null.
     pub(crate) nulls: u64,
     pub(crate) missing: Reasons,
 }
@@ -29,10 +29,10 @@ impl ArgumentStats {
             Value::Signed(number) => self.integers.add(Integer(i128::from(*number))),
             Value::Float32(number) => self.add_float(Float::single(*number)),
             Value::Float64(number) => self.add_float(Float::double(*number)),
-            Value::String(text) => {
-                self.texts.add(&text.bytes);
-                if text.cut {
-                    self.texts.add_cut();
+            Value::String(string) => {
+                self.strings.add(&string.bytes);
+                if string.cut {
+                    self.strings.add_cut();
                 }
             }
             Value::Missing(Missing::Null) => self.nulls += 1,
@@ -59,7 +59,7 @@ impl ArgumentStats {
     pub(crate) fn merge(&mut self, other: Self) {
         self.integers.merge(other.integers);
         self.floats.merge(other.floats);
-        self.texts.merge(other.texts);
+        self.strings.merge(other.strings);
         self.nan += other.nan;
         self.nulls += other.nulls;
         self.missing.merge(other.missing);

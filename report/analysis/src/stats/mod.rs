@@ -14,5 +14,5 @@ pub mod ratio;
 pub(crate) mod reasons;
 pub mod shape;
 pub mod sketch;
-pub(crate) mod text_counts;
+pub(crate) mod string_counts;
 pub mod timeline;

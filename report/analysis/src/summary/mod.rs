@@ -3,7 +3,7 @@
 pub mod busiest;
 pub mod counts;
 pub mod facts;
-pub(crate) mod frequent_texts;
+pub(crate) mod frequent_strings;
 pub mod next_questions;
 pub mod probe;
 pub mod unusual;

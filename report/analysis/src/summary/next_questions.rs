@@ -8,7 +8,7 @@ use usdtrec_trace::session::event_name::{bare_name, short_name};
 use crate::span_report::facts::SpanFacts;
 use crate::stats::shape::shape;
 use crate::summary::facts::SummaryFacts;
-use crate::summary::probe::{ArgumentFacts, ProbeFacts, TextFacts};
+use crate::summary::probe::{ArgumentFacts, ProbeFacts, StringFacts};
 use crate::summary::unusual::UnusualKind;
 
 /// A question that leads on from a summary. Events are named without perf's `sdt_`.
@@ -109,19 +109,20 @@ fn of_spans(facts: &SummaryFacts) -> Vec<NextQuestion> {
         .collect()
 }
 
-/// The key to group the spans by that these events begin. `has_texts` says of an event and its argument whether texts are those of the program, so that they have
+/// The key to group the spans by that these events begin. `has_strings` says of an event and its argument whether strings are those of the program, so that they have
 /// shapes.
 pub(crate) fn groups_of(
     facts: &SummaryFacts,
     starts: &[String],
-    has_texts: impl Fn(&str, &str) -> bool,
+    has_strings: impl Fn(&str, &str) -> bool,
 ) -> Option<String> {
     let mut probes = facts.probes.iter();
     let begin = probes.find(|probe| starts.contains(&probe.event))?;
     // Statements with their numbers: nearly each one is different.
     let mut arguments = own(begin);
     let shaped = |argument: &&ArgumentFacts| {
-        argument.texts.as_ref().is_some_and(has_shapes) && has_texts(&begin.event, &argument.name)
+        argument.strings.as_ref().is_some_and(has_shapes)
+            && has_strings(&begin.event, &argument.name)
     };
     if let Some(argument) = arguments.find(shaped) {
         return Some(format!("{}:shape", argument.name));
@@ -135,17 +136,17 @@ fn own(probe: &ProbeFacts) -> impl Iterator<Item = &ArgumentFacts> {
     arguments.filter(|argument| !argument.name.contains('.'))
 }
 
-/// Whether texts are fewer without their numbers and quoted texts.
-fn has_shapes(texts: &TextFacts) -> bool {
-    let shapes = texts.values.iter().map(|text| shape(&text.value));
+/// Whether strings are fewer without their numbers and quoted strings.
+fn has_shapes(strings: &StringFacts) -> bool {
+    let shapes = strings.values.iter().map(|string| shape(&string.value));
     let shapes: BTreeSet<Vec<u8>> = shapes.collect();
-    shapes.len() < texts.values.len()
+    shapes.len() < strings.values.len()
 }
 
 /// The argument of a probe that says most about which hit is which: with more than one value, but not as many as there are hits.
 fn distinguishing(probe: &ProbeFacts) -> Option<&ArgumentFacts> {
-    let different = |argument: &ArgumentFacts| match (&argument.texts, &argument.integers) {
-        (Some(texts), _) if texts.exact => texts.different,
+    let different = |argument: &ArgumentFacts| match (&argument.strings, &argument.integers) {
+        (Some(strings), _) if strings.exact => strings.different,
         (None, Some(spread)) => spread.values.as_ref().map_or(0, Vec::len),
         _ => 0,
     };
@@ -153,8 +154,8 @@ fn distinguishing(probe: &ProbeFacts) -> Option<&ArgumentFacts> {
         let different = different(argument);
         different > 1 && (different as u64) * 2 <= probe.count
     });
-    // Texts say more than numbers.
-    arguments.min_by_key(|argument| argument.texts.is_none())
+    // Strings say more than numbers.
+    arguments.min_by_key(|argument| argument.strings.is_none())
 }
 
 /// A round interval of about so many ns.

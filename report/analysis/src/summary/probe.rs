@@ -13,7 +13,7 @@ use crate::stats::bursts::{Episodes, Slices};
 use crate::stats::distribution::{Distribution, EXACT, Quantile};
 use crate::stats::frequency::{Frequency, sort_by_count};
 use crate::stats::number::{Number, Scalar};
-use crate::stats::text_counts::TextCounts;
+use crate::stats::string_counts::StringCounts;
 use crate::summary::counts::{NamedProcesses, ProbeSums};
 
 /// A probe.
@@ -53,44 +53,44 @@ pub struct ArgumentFacts {
     pub integers: Option<Spread>,
     /// Its floats.
     pub floats: Option<Spread>,
-    /// Its texts.
-    pub texts: Option<TextFacts>,
+    /// Its strings.
+    pub strings: Option<StringFacts>,
     /// Floats that are no number.
     pub nan: u64,
-    /// Texts that are not there, as the pointer to them is null.
+    /// Strings that are not there, as the pointer to them is null.
     pub nulls: u64,
     /// Reasons why values are missing, with their counts, the most frequent first.
     pub missing: Vec<Frequency<String>>,
 }
 
-/// Which texts an argument holds.
+/// Which strings an argument holds.
 #[derive(Debug)]
-pub struct TextFacts {
-    /// Number of texts.
+pub struct StringFacts {
+    /// Number of strings.
     pub count: u64,
-    /// Texts with their counts, the most frequent first, at most [`TextFacts::MAX_TEXTS`].
+    /// Strings with their counts, the most frequent first, at most [`StringFacts::MAX_STRINGS`].
     pub values: Vec<Frequency<Vec<u8>>>,
-    /// Different texts; at least so many if not `exact`.
+    /// Different strings; at least so many if not `exact`.
     pub different: usize,
-    /// Whether all different texts were counted.
+    /// Whether all different strings were counted.
     pub exact: bool,
-    /// Texts that are not whole.
+    /// Strings that are not whole.
     pub cut: u64,
 }
 
-impl TextFacts {
-    /// Texts that are shown one by one.
-    pub const MAX_TEXTS: usize = 256;
+impl StringFacts {
+    /// Strings that are shown one by one.
+    pub const MAX_STRINGS: usize = 256;
 
-    fn new(texts: &TextCounts) -> Option<Self> {
-        let all = texts.by_count();
-        let values = all.iter().take(Self::MAX_TEXTS);
+    fn new(strings: &StringCounts) -> Option<Self> {
+        let all = strings.by_count();
+        let values = all.iter().take(Self::MAX_STRINGS);
         (!all.is_empty()).then(|| Self {
-            count: texts.count(),
-            values: values.map(|text| text.map(<[u8]>::to_vec)).collect(),
+            count: strings.count(),
+            values: values.map(|string| string.map(<[u8]>::to_vec)).collect(),
             different: all.len(),
-            exact: texts.others() == 0,
-            cut: texts.cut(),
+            exact: strings.others() == 0,
+            cut: strings.cut(),
         })
     }
 }
@@ -182,7 +182,7 @@ impl ArgumentFacts {
             form: Form::new(known),
             integers: Spread::new(&argument.integers),
             floats: Spread::new(&argument.floats),
-            texts: TextFacts::new(&argument.texts),
+            strings: StringFacts::new(&argument.strings),
             nan: argument.nan,
             nulls: argument.nulls,
             missing,

@@ -32,13 +32,13 @@ pub enum UnusualKind {
         /// Number of all values.
         of: u64,
     },
-    /// Texts of an argument that are not whole.
+    /// Strings of an argument that are not whole.
     Cut {
         /// The argument.
         argument: String,
-        /// Number of these texts.
+        /// Number of these strings.
         count: u64,
-        /// Number of all texts.
+        /// Number of all strings.
         of: u64,
     },
     /// More events than usual, the strongest first.
@@ -86,11 +86,11 @@ fn of_arguments(probe: &ProbeFacts) -> Vec<Unusual> {
 }
 
 fn cut(argument: &ArgumentFacts) -> Option<UnusualKind> {
-    let texts = argument.texts.as_ref()?;
-    (texts.cut > 0).then(|| UnusualKind::Cut {
+    let strings = argument.strings.as_ref()?;
+    (strings.cut > 0).then(|| UnusualKind::Cut {
         argument: argument.name.clone(),
-        count: texts.cut,
-        of: texts.count,
+        count: strings.cut,
+        of: strings.count,
     })
 }
 

@@ -97,7 +97,7 @@ impl<'s> ArrowReader<'s> {
     /// trace was opened.
     ///
     /// # Errors
-    /// [`ReportError::Write`] if a text is too long for a batch.
+    /// [`ReportError::Write`] if a string is too long for a batch.
     pub fn read(
         &self,
         mut each: impl FnMut(RecordBatch) -> ControlFlow<()>,

@@ -1,8 +1,8 @@
 //! Event classes: hits of an event whose values have the same types.
 //!
-//! The same argument can be signed at one site and a text at another, and any value can be missing, while a field has
+//! The same argument can be signed at one site and a string at another, and any value can be missing, while a field has
 //! one type. So there is a class for each form that was met, and no value that stands for a missing one. Integers that
-//! a reader's floats cannot represent are texts.
+//! a reader's floats cannot represent are strings.
 
 use std::io;
 
@@ -28,7 +28,7 @@ pub(crate) enum FieldType {
     Float,
     Bool,
     Address,
-    Text,
+    String,
 }
 
 /// A field of an event class.
@@ -137,7 +137,7 @@ impl EventClasses {
                 self.fields.push(ClassField {
                     argument,
                     part: ArgumentPart::Bytes,
-                    kind: FieldType::Text,
+                    kind: FieldType::String,
                 });
             }
         }
@@ -159,12 +159,12 @@ impl EventClasses {
     }
 }
 
-/// The bytes of a text in UTF-8 that has a NUL, which no text of the format can have.
+/// The bytes of a string in UTF-8 that has a NUL, which no string of the format can have.
 fn with_nul(value: &Value) -> Option<&[u8]> {
     match value {
-        Value::String(text) if text.bytes.contains(&0) => std::str::from_utf8(&text.bytes)
+        Value::String(string) if string.bytes.contains(&0) => std::str::from_utf8(&string.bytes)
             .is_ok()
-            .then_some(&*text.bytes),
+            .then_some(&*string.bytes),
         _ => None,
     }
 }
@@ -192,13 +192,13 @@ fn put(value: &TypedValue<'_>, out: &mut Vec<u8>) -> FieldType {
             out.extend(address.to_le_bytes());
             FieldType::Address
         }
-        TypedValue::Text(text) => {
-            put_string(text, out);
-            FieldType::Text
+        TypedValue::String(string) => {
+            put_string(string, out);
+            FieldType::String
         }
         TypedValue::Missing(reason) => {
             put_string(reason, out);
-            FieldType::Text
+            FieldType::String
         }
     }
 }

@@ -5,7 +5,7 @@
 //! | hit | event of the stream of its CPU (`cpu_N`), or of `no_cpu` where hits have none |
 //! | arguments | fields; what a value does not say is a field of its own: `NAME_missing` (the reason, in place of the field `NAME`), `NAME_cut`, `NAME_bytes`, `NAME_number`, `NAME_demangled` |
 //! | process, thread, name of the thread | context of the event: `pid`, `tid`, `comm` |
-//! | stack | `stack`, a sequence of texts |
+//! | stack | `stack`, a sequence of strings |
 //! | lost events | `events_discarded` of the second packet of the stream `losses`: it is not known on which CPU they were lost |
 //!
 //! Hits of a probe whose values have the same types are of one event class. A probe has several classes of one name if some values are missing or cut, or if its sites

@@ -166,7 +166,7 @@ fn write(
     Ok(())
 }
 
-/// Appends a text. The format ends it with a NUL: one within becomes U+FFFD.
+/// Appends a string. The format ends it with a NUL: one within becomes U+FFFD.
 pub(crate) fn put_string(text: &str, out: &mut Vec<u8>) {
     match text.contains('\0') {
         true => out.extend(text.replace('\0', "\u{fffd}").bytes()),

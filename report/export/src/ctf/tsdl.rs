@@ -97,7 +97,7 @@ fn environment(session: &TraceSession) -> [(&'static str, String); 8] {
         ("tracer_name", "usdtrec".to_owned()),
         ("producer", origin.producer),
         ("command", origin.command.join(" ")),
-        // A text: it can be beyond the integers that readers have.
+        // A string: it can be beyond the integers that readers have.
         ("lost_events", origin.lost.to_string()),
     ]
 }
@@ -193,11 +193,11 @@ const fn type_name(kind: FieldType) -> &'static str {
         FieldType::Float => "f64_t",
         FieldType::Bool => "u8_t",
         FieldType::Address => "address_t",
-        FieldType::Text => "string",
+        FieldType::String => "string",
     }
 }
 
-/// A text with its quotes.
+/// A string with its quotes.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for letter in text.chars() {
@@ -207,7 +207,7 @@ fn quoted(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
             '\r' => quoted.push_str("\\r"),
-            // Three octal digits: what follows may be one, too. A text cannot have a NUL.
+            // Three octal digits: what follows may be one, too. A string cannot have a NUL.
             '\0' => quoted.push('\u{fffd}'),
             '\u{1}'..='\u{1f}' | '\u{7f}' => {
                 let _ = write!(quoted, "\\{:03o}", u32::from(letter));
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_end_where_they_should() {
+    fn strings_end_where_they_should() {
         assert_eq!(quoted("a\"b\\c\n\x1b[7é"), "\"a\\\"b\\\\c\\n\\033[7é\"");
     }
 }

@@ -223,7 +223,7 @@ fn format_of(argument: &Argument) -> &'static str {
         (None, Some(ArgumentType::Integer { .. }), Some(unit)) => of_unit(unit),
         (None, Some(ArgumentType::Integer { .. }), None) => "integer",
         (None, Some(ArgumentType::String(_) | ArgumentType::Bytes(_)), _) => "sanitized-string",
-        // Values without a type may be texts: those of the program, which are removed from a profile that is made public.
+        // Values without a type may be strings: those of the program, which are removed from a profile that is made public.
         (None, None, _) => "sanitized-string",
         // Floats, too: the profiler rounds decimals, and shows none that is not a number.
         (None, Some(_), _) => "string",

@@ -25,7 +25,7 @@ pub(crate) fn put(histogram: &Histogram, unit: &str, out: &mut Markup) {
     for (bucket, label) in histogram.buckets.iter().zip(labels) {
         let cells = [
             match &bucket.from {
-                Edge::Text(_) => TableCell::Code(label),
+                Edge::String(_) => TableCell::Code(label),
                 from => TableCell::number(label, edge(from)),
             },
             TableCell::count(bucket.count),

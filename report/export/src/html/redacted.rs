@@ -14,7 +14,7 @@ use usdtrec_analysis::stats::keys::key::Key;
 use usdtrec_analysis::stats::keys::value::KeyValue;
 use usdtrec_analysis::stats::number::Scalar;
 use usdtrec_analysis::summary::facts::SummaryFacts;
-use usdtrec_analysis::summary::probe::{ArgumentFacts, Spread, TextFacts};
+use usdtrec_analysis::summary::probe::{ArgumentFacts, Spread, StringFacts};
 use usdtrec_format::Value;
 use usdtrec_trace::form::Form;
 
@@ -115,7 +115,7 @@ fn redact_groups(redacted: &RedactedArguments, report: &mut SpanReport) {
 fn redact_key(redacted: &RedactedArguments, how: RedactedAs, form: &Form, value: &mut KeyValue) {
     let hashed = match (how, &*value) {
         (RedactedAs::Hashed, KeyValue::Argument(known)) => redacted.value(how, form, known),
-        (RedactedAs::Hashed, KeyValue::OtherTexts) | (_, KeyValue::Absent) => return,
+        (RedactedAs::Hashed, KeyValue::OtherStrings) | (_, KeyValue::Absent) => return,
         _ => return *value = KeyValue::Missing(MISSING.to_owned()),
     };
     *value = match hashed {
@@ -124,7 +124,7 @@ fn redact_key(redacted: &RedactedArguments, how: RedactedAs, form: &Form, value:
     };
 }
 
-/// Makes an argument one that has texts: the hashes of its values.
+/// Makes an argument one that has strings: the hashes of its values.
 fn hash_argument(redacted: &RedactedArguments, argument: &mut ArgumentFacts) {
     let mut missing = total(&argument.missing) + argument.nulls;
     let mut hashes = Hashes {
@@ -136,8 +136,8 @@ fn hash_argument(redacted: &RedactedArguments, argument: &mut ArgumentFacts) {
     };
     let spreads = [argument.integers.take(), argument.floats.take()];
     for spread in spreads.into_iter().flatten() {
-        match argument.form.is_text() {
-            // Addresses of texts that were not captured.
+        match argument.form.is_string() {
+            // Addresses of strings that were not captured.
             true => missing += spread.count,
             false => hashes.add_numbers(&spread),
         }
@@ -147,8 +147,8 @@ fn hash_argument(redacted: &RedactedArguments, argument: &mut ArgumentFacts) {
         hashes.count += argument.nan;
         hashes.different += 1;
     }
-    if let Some(texts) = argument.texts.take() {
-        hashes.add_texts(&texts);
+    if let Some(strings) = argument.strings.take() {
+        hashes.add_strings(&strings);
     }
     *argument = ArgumentFacts {
         name: std::mem::take(&mut argument.name),
@@ -157,7 +157,7 @@ fn hash_argument(redacted: &RedactedArguments, argument: &mut ArgumentFacts) {
         form: Form::Plain,
         integers: None,
         floats: None,
-        texts: hashes.into_texts(),
+        strings: hashes.into_strings(),
         nan: 0,
         nulls: 0,
         missing: match missing {
@@ -203,21 +203,21 @@ impl Hashes<'_> {
         }
     }
 
-    fn add_texts(&mut self, texts: &TextFacts) {
-        self.count += texts.count;
-        self.different += texts.different;
-        self.exact &= texts.exact;
-        for text in &texts.values {
-            self.add(&text.value, text.count);
+    fn add_strings(&mut self, strings: &StringFacts) {
+        self.count += strings.count;
+        self.different += strings.different;
+        self.exact &= strings.exact;
+        for string in &strings.values {
+            self.add(&string.value, string.count);
         }
     }
 
-    /// The texts, the most frequent first; `None` without values.
-    fn into_texts(mut self) -> Option<TextFacts> {
+    /// The strings, the most frequent first; `None` without values.
+    fn into_strings(mut self) -> Option<StringFacts> {
         self.values
             .sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.value.cmp(&b.value)));
-        self.values.truncate(TextFacts::MAX_TEXTS);
-        (self.count > 0).then_some(TextFacts {
+        self.values.truncate(StringFacts::MAX_STRINGS);
+        (self.count > 0).then_some(StringFacts {
             count: self.count,
             values: self.values,
             different: self.different,

@@ -30,8 +30,8 @@ const MAX_TABLE_BYTES: usize = 64 << 10;
 const MAX_PROCESSES_BYTES: usize = 24 << 10;
 const MAX_VALUES_BYTES: usize = 8 << 10;
 const MAX_ALL_VALUES_BYTES: usize = 100 << 10;
-/// Maximum length of each of the most frequent texts of an argument, characters.
-const MAX_TEXT_CHARACTERS: usize = 60;
+/// Maximum length of each of the most frequent strings of an argument, characters.
+const MAX_STRING_CHARACTERS: usize = 60;
 /// Values of an argument that are listed.
 const MAX_VALUES: usize = 40;
 /// Heat maps of arguments.
@@ -75,7 +75,7 @@ pub(crate) fn put_rates(facts: &SummaryFacts, rates: &Rates, out: &mut Markup) {
 pub(crate) fn put_arguments(facts: &SummaryFacts, out: &mut Markup) {
     let table = HtmlTable::from_table(
         "data arguments",
-        &arguments::table(facts, true, MAX_TEXT_CHARACTERS),
+        &arguments::table(facts, true, MAX_STRING_CHARACTERS),
         MAX_TABLE_BYTES,
     );
     if table.is_empty() {
@@ -110,16 +110,16 @@ fn values_of(name: &str, argument: &ArgumentFacts) -> Markup {
     for spread in spreads.into_iter().flatten() {
         put_numbers(spread, argument, &mut table);
     }
-    if let Some(texts) = &argument.texts {
-        for text in texts.values.iter().take(MAX_VALUES) {
+    if let Some(strings) = &argument.strings {
+        for string in strings.values.iter().take(MAX_VALUES) {
             let mut shown = String::new();
-            match argument.form.readable_text(&text.value) {
+            match argument.form.readable_string(&string.value) {
                 Some(name) => quote(&mut shown, name.as_bytes()),
-                None => quote(&mut shown, &text.value),
+                None => quote(&mut shown, &string.value),
             }
-            table.row(&value_row(shown, text.count, texts.count), None);
+            table.row(&value_row(shown, string.count, strings.count), None);
         }
-        table.leave_out(texts.different.saturating_sub(MAX_VALUES));
+        table.leave_out(strings.different.saturating_sub(MAX_VALUES));
     }
     if !table.is_empty() {
         out.tag("<details class=\"values\"><summary>Values of <code>")

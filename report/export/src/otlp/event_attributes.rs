@@ -72,9 +72,9 @@ impl EventAttribute {
             AttributeSource::Argument(at) => {
                 let Typed { value, is_changed } = typed(*at)?;
                 match (self.kind, &value) {
-                    (_, TypedValue::Text(_)) => (value, (!is_changed).then_some(*at)),
+                    (_, TypedValue::String(_)) => (value, (!is_changed).then_some(*at)),
                     (Some(ConventionType::Text), _) => {
-                        (TypedValue::Text(words(&value).into()), None)
+                        (TypedValue::String(words(&value).into()), None)
                     }
                     _ => (value, Some(*at)),
                 }
@@ -90,7 +90,7 @@ impl EventAttribute {
                         SourcePart::Argument(at) => text.push_str(&words(&typed(*at)?.value)),
                     }
                 }
-                (TypedValue::Text(text.into()), None)
+                (TypedValue::String(text.into()), None)
             }
         };
         Some(AttributeValue { value, of_argument })
@@ -124,7 +124,7 @@ fn constant(text: &str, kind: Option<ConventionType>) -> TypedValue<'static> {
         Some(ConventionType::Bool) => text.parse().ok().map(TypedValue::Bool),
         _ => None,
     };
-    number.unwrap_or_else(|| TypedValue::Text(text.to_owned().into()))
+    number.unwrap_or_else(|| TypedValue::String(text.to_owned().into()))
 }
 
 /// A value that is there.
@@ -134,14 +134,14 @@ struct Typed {
     is_changed: bool,
 }
 
-/// A value that is there, and is not only guessed to be a text.
+/// A value that is there, and is not only guessed to be a string.
 fn known(form: &Form, value: &Value) -> Option<Typed> {
     if guessed_address(value).is_some() {
         return None;
     }
     if let Some(readable) = form.readable(value) {
         return Some(Typed {
-            value: TypedValue::Text(readable.into()),
+            value: TypedValue::String(readable.into()),
             is_changed: true,
         });
     }
@@ -153,7 +153,7 @@ fn known(form: &Form, value: &Value) -> Option<Typed> {
     })
 }
 
-/// A value as a text.
+/// A value as a string.
 fn words(value: &TypedValue<'_>) -> String {
     match value {
         TypedValue::Unsigned(number) => number.to_string(),
@@ -161,7 +161,7 @@ fn words(value: &TypedValue<'_>) -> String {
         TypedValue::Float(number) => number.to_string(),
         TypedValue::Bool(is) => is.to_string(),
         TypedValue::Address(address) => format!("{address:#x}"),
-        TypedValue::Text(text) => text.to_string(),
+        TypedValue::String(string) => string.to_string(),
         TypedValue::Missing(reason) => reason.clone(),
     }
 }

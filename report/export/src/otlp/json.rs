@@ -101,7 +101,7 @@ fn put_value(value: &TypedValue<'_>, out: &mut Text) {
             out.hex(*address);
             out.byte(b'"');
         }
-        TypedValue::Text(text) => put_text(text, out),
+        TypedValue::String(string) => put_text(string, out),
         TypedValue::Missing(reason) => put_text(reason, out),
     }
 }

@@ -61,7 +61,7 @@ fn put_value(any: &mut Proto, value: &TypedValue<'_>) {
         TypedValue::Float(number) => any.double(4, *number),
         TypedValue::Bool(is) => any.unsigned(2, (*is).into()),
         TypedValue::Address(address) => any.bytes(1, format!("{address:#x}").as_bytes()),
-        TypedValue::Text(text) => any.bytes(1, text.as_bytes()),
+        TypedValue::String(string) => any.bytes(1, string.as_bytes()),
         TypedValue::Missing(reason) => any.bytes(1, reason.as_bytes()),
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! A resource is a process in a control group. Attributes of a span: those that schemas name (`db.query.text`), of the hit that begins it, and else of the one that ends it;
 //! `begin.NAME` and `end.NAME` are the arguments that are no such attribute, `begin.missing.NAME` why there is none, `begin.cut.NAME` and
-//! `begin.bytes.NAME` (hexadecimal, of a text that is not UTF-8) as in `script --format json`; `thread.id`, `thread.name`, `cpu`,
-//! `self_ns`, `code.stacktrace`. There are no unsigned integers of 64 bits: those beyond 2^63 are texts. A span that has no end has no end time, and
+//! `begin.bytes.NAME` (hexadecimal, of a string that is not UTF-8) as in `script --format json`; `thread.id`, `thread.name`, `cpu`,
+//! `self_ns`, `code.stacktrace`. There are no unsigned integers of 64 bits: those beyond 2^63 are strings. A span that has no end has no end time, and
 //! the reason in `span`. Events of no span are left out. The parent of a span is that which an argument says, else the span of the thread context at
 //! its begin, else at its end.
 
@@ -37,7 +37,7 @@ use crate::otlp::span_ids::{ParentIds, SpanIdSource, parsed_trace};
 use crate::otlp::telemetry_span::{Attribute, Resource, ResourceSpans, TelemetrySpan};
 use crate::redaction::{KeptArgument, RedactedArguments};
 use crate::thread_names::name;
-use crate::typed_value::{TypedValue, guessed_address, is_cut, text_bytes};
+use crate::typed_value::{TypedValue, guessed_address, is_cut, string_bytes};
 
 /// Spans that are written together.
 const TOGETHER: usize = 512;
@@ -217,17 +217,19 @@ impl<'a> OtlpSpans<'a> {
             };
             if !written.contains(&at) {
                 match TypedValue::new(form, value).owned() {
-                    TypedValue::Missing(reason) => put("missing.", TypedValue::Text(reason.into())),
+                    TypedValue::Missing(reason) => {
+                        put("missing.", TypedValue::String(reason.into()))
+                    }
                     typed => put("", typed),
                 }
             }
             if is_cut(value) {
                 put("cut.", TypedValue::Bool(true));
             }
-            if let Some(bytes) = text_bytes(form, value) {
+            if let Some(bytes) = string_bytes(form, value) {
                 let mut text = Text::default();
                 text.hex_bytes(bytes);
-                put("bytes.", TypedValue::Text(text.into_string().into()));
+                put("bytes.", TypedValue::String(text.into_string().into()));
             }
             if let Some(address) = guessed_address(value) {
                 put("numbers.", TypedValue::Unsigned(address));
@@ -250,7 +252,7 @@ impl<'a> OtlpSpans<'a> {
         let lines: Vec<String> = frames.chain(stack.cut.iter().map(cut_text)).collect();
         Some(Attribute {
             key: "code.stacktrace".to_owned(),
-            value: TypedValue::Text(lines.join("\n").into()),
+            value: TypedValue::String(lines.join("\n").into()),
         })
     }
 
@@ -261,7 +263,7 @@ impl<'a> OtlpSpans<'a> {
         let mut known = both.filter_map(|(argument, value)| Some((argument.as_ref()?, value)));
         let (argument, value) = known.find(|(argument, _)| argument.is_trace)?;
         match TypedValue::new(&argument.form, value) {
-            TypedValue::Text(text) => parsed_trace(&text),
+            TypedValue::String(string) => parsed_trace(&string),
             _ => None,
         }
     }
@@ -299,7 +301,7 @@ impl RowSink for OtlpSpans<'_> {
         if let Some(comm) = begin.comm {
             attributes.push(Attribute {
                 key: "thread.name".to_owned(),
-                value: TypedValue::Text(name(self.session, comm).to_owned().into()),
+                value: TypedValue::String(name(self.session, comm).to_owned().into()),
             });
         }
         let first = attributes.len();
@@ -320,7 +322,7 @@ impl RowSink for OtlpSpans<'_> {
         if span.fate != SpanFate::Ended {
             attributes.push(Attribute {
                 key: "span".to_owned(),
-                value: TypedValue::Text(span.fate.word().into()),
+                value: TypedValue::String(span.fate.word().into()),
             });
         }
         let given = self

@@ -60,7 +60,7 @@ impl SpanIdSource {
     }
 }
 
-/// The ids in a text: 32 hexadecimal digits, with or without dashes (a UUID), or a `traceparent` (`00-TRACE-SPAN-FLAGS`).
+/// The ids in a string: 32 hexadecimal digits, with or without dashes (a UUID), or a `traceparent` (`00-TRACE-SPAN-FLAGS`).
 pub(crate) fn parsed_trace(text: &str) -> Option<ParentIds> {
     let text = text.trim();
     if let [_, trace, parent, _] = *text.split('-').collect::<Vec<&str>>() {
@@ -75,7 +75,7 @@ pub(crate) fn parsed_trace(text: &str) -> Option<ParentIds> {
     })
 }
 
-/// Bytes of which the text has exactly the digits, not all 0.
+/// Bytes of which the string has exactly the digits, not all 0.
 fn digits<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     if text.len() != 2 * N || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_in_texts() {
+    fn ids_in_strings() {
         let trace = "0af7651916cd43dd8448eb211c80319c";
         let parsed = parsed_trace(trace).expect("an id");
         assert_eq!(

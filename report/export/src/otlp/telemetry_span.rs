@@ -60,7 +60,7 @@ impl Resource {
         let known = texts.into_iter().filter(|(_, text)| !text.is_empty());
         let texts = known.map(|(key, text)| Attribute {
             key: key.to_owned(),
-            value: TypedValue::Text(text.to_owned().into()),
+            value: TypedValue::String(text.to_owned().into()),
         });
         let pid = Attribute {
             key: "process.pid".to_owned(),

@@ -8,7 +8,7 @@ use usdtrec_trace::form::Form;
 use crate::dataset_table::ColumnType;
 use crate::parquet::argument_type::{ArgumentColumn, ArgumentKind};
 use crate::parquet::column::BatchColumn;
-use crate::typed_value::{TypedValue, shown_text};
+use crate::typed_value::{TypedValue, shown_string};
 
 /// An argument of an event in a table.
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ impl TableArgument {
                 self.missing_if(address.is_none(), value)
             }
             ArgumentKind::Bytes => self.bytes(first, value),
-            ArgumentKind::Words | ArgumentKind::Text { .. } => self.text(first, value),
+            ArgumentKind::Words | ArgumentKind::String { .. } => self.text(first, value),
         };
         cells.put(others, self.kind);
     }
@@ -99,7 +99,7 @@ impl TableArgument {
             None => column.pad_one(),
         }
         match (number, value) {
-            (_, Value::String(text)) => of_text(text),
+            (_, Value::String(string)) => of_string(string),
             (Some(_), _) => ArgumentCells::default(),
             (None, value) => self.missing(value),
         }
@@ -122,8 +122,8 @@ impl TableArgument {
     }
 
     fn text<'v>(&self, column: &mut BatchColumn, value: &'v Value) -> ArgumentCells<'v> {
-        if let (Value::String(text), false) = (value, self.form == Form::Bytes) {
-            let mut cells = of_text(text);
+        if let (Value::String(string), false) = (value, self.form == Form::Bytes) {
+            let mut cells = of_string(string);
             cells.demangled = self.form.readable(value);
             column.text(cells.text.as_deref());
             return cells;
@@ -198,13 +198,15 @@ impl NumberCell {
             (ColumnType::UInt64, Value::Signed(number)) => {
                 Self::UInt64(u64::try_from(*number).ok()?)
             }
-            (ColumnType::UInt64, Value::String(text)) if text.guessed => Self::UInt64(text.address),
+            (ColumnType::UInt64, Value::String(string)) if string.guessed => {
+                Self::UInt64(string.address)
+            }
             (ColumnType::Int64, Value::Signed(number)) => Self::Int64(*number),
             (ColumnType::Int64, Value::Unsigned(number)) => {
                 Self::Int64(i64::try_from(*number).ok()?)
             }
-            (ColumnType::Int64, Value::String(text)) if text.guessed => {
-                Self::Int64(i64::try_from(text.address).ok()?)
+            (ColumnType::Int64, Value::String(string)) if string.guessed => {
+                Self::Int64(i64::try_from(string.address).ok()?)
             }
             _ => return None,
         })
@@ -220,13 +222,13 @@ impl NumberCell {
     }
 }
 
-/// The cells of a text.
-fn of_text(text: &StringAt) -> ArgumentCells<'_> {
-    let whole = shown_text(&text.bytes);
+/// The cells of a string.
+fn of_string(string: &StringAt) -> ArgumentCells<'_> {
+    let whole = shown_string(&string.bytes);
     ArgumentCells {
-        bytes: matches!(whole, Cow::Owned(_)).then_some(text.bytes.as_slice()),
+        bytes: matches!(whole, Cow::Owned(_)).then_some(string.bytes.as_slice()),
         text: Some(whole),
-        cut: Some(text.cut),
+        cut: Some(string.cut),
         ..ArgumentCells::default()
     }
 }
@@ -239,7 +241,7 @@ fn shown(value: TypedValue<'_>) -> Cow<'_, str> {
         TypedValue::Float(number) => number.to_string().into(),
         TypedValue::Bool(is) => is.to_string().into(),
         TypedValue::Address(address) => format!("{address:#x}").into(),
-        TypedValue::Text(text) => text,
+        TypedValue::String(string) => string,
         TypedValue::Missing(reason) => reason.into(),
     }
 }

@@ -11,14 +11,14 @@ use crate::parquet::column_spec::ColumnSpec;
 pub(crate) enum ArgumentKind {
     Number {
         kind: ColumnType,
-        /// Whether nothing says that it is a number, so that it may be the address of what looks like a text.
+        /// Whether nothing says that it is a number, so that it may be the address of what looks like a string.
         is_guess: bool,
     },
     Bool,
     /// Words for numbers: enumerations, flags, characters.
     Words,
     Address,
-    Text {
+    String {
         mangled: bool,
     },
     Bytes,
@@ -30,11 +30,11 @@ pub(crate) enum ArgumentColumn {
     Value,
     /// Why there is no value.
     Missing,
-    /// Whether a text is longer than what was captured.
+    /// Whether a string is longer than what was captured.
     Cut,
-    /// Of a text that is not UTF-8.
+    /// Of a string that is not UTF-8.
     Bytes,
-    /// What only looks like a text.
+    /// What only looks like a string.
     Text,
     /// The number of a word.
     Number,
@@ -64,8 +64,8 @@ impl ArgumentKind {
             Form::Bool => Self::Bool,
             Form::Address => Self::Address,
             Form::Bytes => Self::Bytes,
-            Form::TextAddress => Self::Text { mangled: false },
-            Form::Mangled => Self::Text { mangled: true },
+            Form::StringAddress => Self::String { mangled: false },
+            Form::Mangled => Self::String { mangled: true },
             Form::Plain | Form::Time(_) | Form::Memory(_) => match &argument.kind {
                 Some(kind) => Self::Number {
                     kind: declared(kind),
@@ -95,7 +95,7 @@ impl ArgumentKind {
                 },
                 is_guess: is_guess || also,
             },
-            _ => Self::Text { mangled: false },
+            _ => Self::String { mangled: false },
         }
     }
 
@@ -106,8 +106,8 @@ impl ArgumentKind {
             Self::Number { is_guess: true, .. } => &[Value, Missing, Text, Cut, Bytes],
             Self::Number { .. } | Self::Bool | Self::Address => &[Value, Missing],
             Self::Words => &[Value, Missing, Number],
-            Self::Text { mangled: false } => &[Value, Missing, Cut, Bytes],
-            Self::Text { mangled: true } => &[Value, Missing, Cut, Bytes, Demangled],
+            Self::String { mangled: false } => &[Value, Missing, Cut, Bytes],
+            Self::String { mangled: true } => &[Value, Missing, Cut, Bytes, Demangled],
             Self::Bytes => &[Value, Missing, Cut],
         }
     }
@@ -133,7 +133,7 @@ impl ArgumentKind {
             Self::Number { kind, .. } => kind,
             Self::Bool => ColumnType::Bool,
             Self::Address => ColumnType::UInt64,
-            Self::Words | Self::Text { .. } => ColumnType::Text,
+            Self::Words | Self::String { .. } => ColumnType::Text,
             Self::Bytes => ColumnType::Binary,
         }
     }
@@ -151,7 +151,7 @@ fn of_operands(operands: &str) -> ArgumentKind {
     let has = |kinds: &[&str]| operands.split('/').any(|kind| kinds.contains(&kind));
     let is_guess = true;
     let kind = match () {
-        () if has(&["str"]) => return ArgumentKind::Text { mangled: false },
+        () if has(&["str"]) => return ArgumentKind::String { mangled: false },
         () if has(&["f32", "f64"]) => ColumnType::Float64,
         () if has(&["s8", "s16", "s32", "s64"]) => ColumnType::Int64,
         () if has(&["u64", "?"]) || operands.is_empty() => ColumnType::UInt64,
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(kind("s32/f64"), ColumnType::Float64);
         assert_eq!(kind("str"), ColumnType::Text);
         assert_eq!(kind(""), ColumnType::UInt64);
-        let text = ArgumentKind::Text { mangled: false };
+        let text = ArgumentKind::String { mangled: false };
         assert_eq!(text.merged(ArgumentKind::Bool), text);
     }
 }

@@ -67,7 +67,7 @@ impl ArgumentColumns {
                     Some(RedactedAs::Dropped) => return None,
                     Some(RedactedAs::Hashed) => {
                         form = Form::Plain;
-                        kind = ArgumentKind::Text { mangled: false };
+                        kind = ArgumentKind::String { mangled: false };
                     }
                     None => {}
                 }

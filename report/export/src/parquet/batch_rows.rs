@@ -73,7 +73,7 @@ impl BatchRows {
         self.size
     }
 
-    /// Gives the rows away. `None` if there are none. The error is that of texts that are too long for a batch.
+    /// Gives the rows away. `None` if there are none. The error is that of strings that are too long for a batch.
     pub(crate) fn take(&mut self) -> io::Result<Option<RecordBatch>> {
         if self.rows == 0 {
             return Ok(None);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_end_a_batch() {
+    fn long_strings_end_a_batch() {
         let mut rows = rows(BatchLimits {
             rows: 1 << 20,
             bytes: 1 << 20,

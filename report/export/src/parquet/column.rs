@@ -18,7 +18,7 @@ const MAX_STRING_BYTES: usize = i32::MAX as usize;
 pub(crate) struct BatchColumn {
     values: Builder,
     rows: usize,
-    /// Whether a text was not taken because it was too long.
+    /// Whether a string was not taken because it was too long.
     pub(crate) is_overfull: bool,
 }
 
@@ -138,7 +138,7 @@ impl BatchColumn {
         self.rows += 1;
     }
 
-    /// Appends null for a text that is too long.
+    /// Appends null for a string that is too long.
     #[cold]
     fn refuse(&mut self) {
         self.is_overfull = true;

@@ -25,7 +25,7 @@ const CLOCKS: [(u32, &str); 5] = [
     (11, "CLOCK_TAI"),
 ];
 
-/// A text, unless it is empty.
+/// A string, unless it is empty.
 fn said(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }

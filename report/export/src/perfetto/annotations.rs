@@ -11,7 +11,7 @@ use usdtrec_view::text::buffer::Text;
 use crate::perfetto::fields::{annotation, track_event};
 use crate::protobuf::Proto;
 use crate::redaction::RedactedArguments;
-use crate::typed_value::{TypedValue, guessed_address, is_cut, text_bytes};
+use crate::typed_value::{TypedValue, guessed_address, is_cut, string_bytes};
 
 /// Which side of a span a hit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,9 +68,11 @@ impl Annotated<'_> {
     fn is_complete(&self, typed: &TypedValue<'_>) -> bool {
         match (self.value, typed) {
             // What is not borrowed is not UTF-8, or has another form.
-            (Value::String(text), TypedValue::Text(Cow::Borrowed(_))) => !text.cut && !text.guessed,
+            (Value::String(string), TypedValue::String(Cow::Borrowed(_))) => {
+                !string.cut && !string.guessed
+            }
             (Value::Missing(_) | Value::String(_), _) => false,
-            _ => !self.argument.form.is_text(),
+            _ => !self.argument.form.is_string(),
         }
     }
 }
@@ -108,7 +110,7 @@ impl AnnotationNames {
         self.names.iter().map(String::as_str)
     }
 
-    /// Appends the annotation of a text.
+    /// Appends the annotation of a string.
     pub(crate) fn text(&self, event: &mut Proto, name: u64, text: &str) {
         put(event, track_event::ANNOTATIONS, name, |one| {
             one.bytes(annotation::TEXT, text.as_bytes());
@@ -159,7 +161,7 @@ impl AnnotationNames {
                         TypedValue::Float(number) => one.double(annotation::FLOAT, *number),
                         TypedValue::Bool(is) => one.unsigned(annotation::BOOL, (*is).into()),
                         TypedValue::Address(address) => one.unsigned(annotation::ADDRESS, *address),
-                        TypedValue::Text(text) => one.bytes(annotation::TEXT, text.as_bytes()),
+                        TypedValue::String(string) => one.bytes(annotation::TEXT, string.as_bytes()),
                         TypedValue::Missing(_) => {}
                     },
                 );
@@ -194,7 +196,7 @@ fn details<'v>(event: &mut Proto, first: u64, values: impl Iterator<Item = Annot
         one.unsigned(annotation::BOOL, 1);
         is_cut(value)
     };
-    let bytes: Detail = |form, value, one| match text_bytes(form, value) {
+    let bytes: Detail = |form, value, one| match string_bytes(form, value) {
         Some(bytes) => {
             let mut text = Text::default();
             text.hex_bytes(bytes);

@@ -147,7 +147,7 @@ impl Counters {
                     argument.numbers += 1;
                 }
                 TypedValue::Missing(_) => continue,
-                TypedValue::Bool(_) | TypedValue::Address(_) | TypedValue::Text(_) => {
+                TypedValue::Bool(_) | TypedValue::Address(_) | TypedValue::String(_) => {
                     argument.others += 1;
                     continue;
                 }

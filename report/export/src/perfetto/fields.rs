@@ -96,7 +96,7 @@ pub(crate) mod interned {
     pub(crate) const MAPPINGS: u32 = 19;
 }
 
-/// `EventName`, `InternedString` and others with a number and a text.
+/// `EventName`, `InternedString` and others with a number and a string.
 pub(crate) mod name {
     pub(crate) const ID: u32 = 1;
     pub(crate) const TEXT: u32 = 2;

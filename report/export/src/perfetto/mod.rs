@@ -10,7 +10,7 @@
 //! A process has its control group as a label.
 //!
 //! Annotations: `args.NAME` of the begin or the event, `end.NAME` of the end, `cpu`, `self_ns`; as in JSON `missing.NAME` (reasons), `cut.NAME`, `bytes.NAME`
-//! (hexadecimal, of texts that are not UTF-8), `numbers.NAME`, all of the begin, and `end_missing.NAME` and so on of the end; `span` where begin or
+//! (hexadecimal, of strings that are not UTF-8), `numbers.NAME`, all of the begin, and `end_missing.NAME` and so on of the end; `span` where begin or
 //! end is not known. Times are nanoseconds of the trace's clock.
 
 pub(crate) mod annotations;

@@ -27,7 +27,7 @@ pub use crate::rows::row_reader::{RowReader, TraceRow};
 pub use crate::rows::row_site::RowSite;
 pub use crate::rows::row_span::RowSpan;
 pub use crate::rows::row_stack::RowStack;
-pub use crate::rows::row_value::{RowText, RowValue};
+pub use crate::rows::row_value::{RowString, RowValue};
 pub use usdtrec_analysis::rows::row_sink::SpanFate;
 pub use usdtrec_analysis::rows::row_walk::RowQuestion;
 pub use usdtrec_analysis::stats::keys::stack::FrameName;

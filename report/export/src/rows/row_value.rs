@@ -29,8 +29,8 @@ pub enum RowValue<'v> {
         /// The number.
         number: i128,
     },
-    /// A text.
-    Text(RowText<'v>),
+    /// A string.
+    String(RowString<'v>),
     /// Memory whose length the schema says.
     Bytes {
         /// What was captured of it.
@@ -42,21 +42,21 @@ pub enum RowValue<'v> {
     Missing(String),
 }
 
-/// A text of a traced program. It may have control characters: escape it on the way to a terminal.
+/// A string of a traced program. It may have control characters: escape it on the way to a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RowText<'v> {
+pub struct RowString<'v> {
     /// Its bytes without a NUL at the end, which may not be UTF-8.
     pub bytes: &'v [u8],
     /// Whether it is longer than what was captured.
     pub is_cut: bool,
-    /// If nothing declares the argument as a text, and what it points to only looks like one: the number that the argument is.
+    /// If nothing declares the argument as a string, and what it points to only looks like one: the number that the argument is.
     pub number: Option<u64>,
     /// The readable form, if a schema says that it is a mangled name of C++ or Rust, and it is one.
     pub demangled: Option<String>,
 }
 
-impl RowText<'_> {
-    /// The text; U+FFFD replaces what is not UTF-8.
+impl RowString<'_> {
+    /// The string; U+FFFD replaces what is not UTF-8.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(self.bytes)
@@ -71,11 +71,11 @@ impl<'v> RowValue<'v> {
                 bytes: &array.bytes,
                 is_cut: array.cut,
             },
-            (Form::Address, Value::String(text)) => Self::Address(text.address),
-            (_, Value::String(text)) => Self::Text(RowText {
-                bytes: &text.bytes,
-                is_cut: text.cut,
-                number: text.guessed.then_some(text.address),
+            (Form::Address, Value::String(string)) => Self::Address(string.address),
+            (_, Value::String(string)) => Self::String(RowString {
+                bytes: &string.bytes,
+                is_cut: string.cut,
+                number: string.guessed.then_some(string.address),
                 demangled: form.readable(value),
             }),
             _ => Self::typed(TypedValue::new(form, value), value),
@@ -90,7 +90,7 @@ impl<'v> RowValue<'v> {
             TypedValue::Bool(is) => Self::Bool(is),
             TypedValue::Address(address) => Self::Address(address),
             TypedValue::Missing(reason) => Self::Missing(reason),
-            TypedValue::Text(word) => match value {
+            TypedValue::String(word) => match value {
                 Value::Signed(number) => Self::word(&word, (*number).into()),
                 Value::Unsigned(number) => Self::word(&word, (*number).into()),
                 _ => Self::Missing(word.into_owned()),

@@ -105,10 +105,10 @@ impl CallRole {
     }
 }
 
-/// Appends a text or a number; `false` if it is not known.
+/// Appends a string or a number; `false` if it is not known.
 fn put(value: Option<&Value>, out: &mut Vec<u8>) -> bool {
     match value {
-        Some(Value::String(text)) => out.extend_from_slice(&text.bytes),
+        Some(Value::String(string)) => out.extend_from_slice(&string.bytes),
         Some(Value::Unsigned(number)) => out.extend_from_slice(number.to_string().as_bytes()),
         Some(Value::Signed(number)) => out.extend_from_slice(number.to_string().as_bytes()),
         Some(Value::Missing(missing)) => return *missing == usdtrec_format::Missing::Null,

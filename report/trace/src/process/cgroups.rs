@@ -6,7 +6,7 @@ use usdtrec_format::perf::{RawRecord, SampleType};
 use usdtrec_format::trace::ProcessCgroup;
 
 use crate::process::names::{EscapedName, NameId, Names};
-use crate::process::texts::{TextId, TextPool};
+use crate::process::strings::{StringId, StringPool};
 
 /// A process is in a control group and executes a program from a time on.
 #[derive(Clone, Copy, Debug)]
@@ -15,8 +15,8 @@ pub(crate) struct CgroupNote {
     time: u64,
     pid: i32,
     /// `None` if it is not known from then on.
-    path: Option<TextId>,
-    exe: Option<TextId>,
+    path: Option<StringId>,
+    exe: Option<StringId>,
 }
 
 /// The control groups and programs of all processes.
@@ -47,11 +47,11 @@ pub(crate) struct CgroupSpan {
 }
 
 impl CgroupNote {
-    /// A record's; `None` if it is too short. `intern` keeps texts.
+    /// A record's; `None` if it is too short. `intern` keeps strings.
     pub(crate) fn from_record(
         record: &RawRecord<'_>,
         sample_type: SampleType,
-        mut intern: impl FnMut(&[u8]) -> TextId,
+        mut intern: impl FnMut(&[u8]) -> StringId,
     ) -> Option<Self> {
         let cgroup = ProcessCgroup::parse(record, sample_type)?;
         let mut known = |path: &[u8]| (!path.is_empty()).then(|| intern(path));
@@ -64,7 +64,7 @@ impl CgroupNote {
     }
 
     /// With the numbers of another pool.
-    pub(crate) fn renumbered(self, number: impl Fn(TextId) -> TextId) -> Self {
+    pub(crate) fn renumbered(self, number: impl Fn(StringId) -> StringId) -> Self {
         Self {
             path: self.path.map(&number),
             exe: self.exe.map(&number),
@@ -75,9 +75,9 @@ impl CgroupNote {
 
 impl Cgroups {
     /// Adds notes. Of two of a process with the same time, the last one holds.
-    pub(crate) fn learn(&mut self, notes: Vec<CgroupNote>, texts: &TextPool) {
+    pub(crate) fn learn(&mut self, notes: Vec<CgroupNote>, strings: &StringPool) {
         for note in notes {
-            let mut intern = |path: TextId| self.paths.intern(texts.get(path));
+            let mut intern = |path: StringId| self.paths.intern(strings.get(path));
             let facts = CgroupFacts {
                 path: note.path.map(&mut intern),
                 exe: note.exe.map(&mut intern),
@@ -147,19 +147,19 @@ impl Cgroups {
 #[cfg(test)]
 mod tests {
     use super::{CgroupNote, Cgroups};
-    use crate::process::texts::TextPool;
+    use crate::process::strings::StringPool;
 
     fn known(notes: &[(i32, u64, &str)]) -> Cgroups {
-        let mut texts = TextPool::default();
+        let mut strings = StringPool::default();
         let note = |&(pid, time, path): &(i32, u64, &str)| CgroupNote {
             time,
             pid,
-            path: (!path.is_empty()).then(|| texts.intern(path.as_bytes()).0),
-            exe: (!path.is_empty()).then(|| texts.intern(format!("/bin{path}").as_bytes()).0),
+            path: (!path.is_empty()).then(|| strings.intern(path.as_bytes()).0),
+            exe: (!path.is_empty()).then(|| strings.intern(format!("/bin{path}").as_bytes()).0),
         };
         let notes = notes.iter().map(note).collect();
         let mut cgroups = Cgroups::default();
-        cgroups.learn(notes, &texts);
+        cgroups.learn(notes, &strings);
         cgroups
     }
 

@@ -11,7 +11,7 @@ use crate::process::cgroups::CgroupNote;
 use crate::process::mappers::{MappedFile, Mappers, RecordedFiles};
 use crate::process::pause_log::PauseLog;
 use crate::process::regions::{Region, Regions};
-use crate::process::texts::{TextId, TextPool};
+use crate::process::strings::{StringId, StringPool};
 use crate::process::unaligned::PackedU64;
 
 /// The process that the kernel's own mappings are noted for, as perf has it.
@@ -45,11 +45,11 @@ pub struct ProcessLog {
     pub(crate) pauses: PauseLog,
     /// What had the recorder write the file.
     fired: Option<FiredTrigger>,
-    /// Which arguments are texts.
-    text_arguments: Vec<StringArgument>,
+    /// Which arguments are strings.
+    string_arguments: Vec<StringArgument>,
     /// Only of streams.
     pub(crate) lives: Vec<Life>,
-    pub(crate) texts: TextPool,
+    pub(crate) strings: StringPool,
     pub(crate) regions: Regions,
     files: Arc<RecordedFiles>,
     pub(crate) mappers: Mappers,
@@ -73,7 +73,7 @@ pub(crate) struct Naming {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Renamed {
     /// A name of its own.
-    Name(TextId),
+    Name(StringId),
     /// As another thread, of the same process.
     AsThread(i32),
     /// As another thread, of the process that began this one.
@@ -261,8 +261,8 @@ impl ProcessLog {
         }
         let memory = size_of::<StringArgument>();
         if StringArgument::is(record) && is_known && self.has_room(memory, 1) {
-            let text = StringArgument::parse(record, sample_type)?;
-            self.text_arguments.push(text);
+            let string = StringArgument::parse(record, sample_type)?;
+            self.string_arguments.push(string);
             self.memory += memory;
         }
         Some(())
@@ -271,11 +271,11 @@ impl ProcessLog {
     fn push_cgroup(&mut self, record: &RawRecord<'_>, sample_type: SampleType) -> Option<()> {
         let mut memory = size_of::<CgroupNote>();
         if self.scope != Scope::Mappings && self.has_room(memory, 1) {
-            let texts = &mut self.texts;
+            let strings = &mut self.strings;
             let note = CgroupNote::from_record(record, sample_type, |path| {
-                let (text, more) = texts.intern(path);
+                let (string, more) = strings.intern(path);
                 memory += more;
-                text
+                string
             })?;
             self.memory += memory;
             self.cgroups.push(note);
@@ -380,10 +380,10 @@ impl ProcessLog {
         }
     }
 
-    fn intern(&mut self, bytes: &[u8]) -> TextId {
-        let (text, memory) = self.texts.intern(bytes);
+    fn intern(&mut self, bytes: &[u8]) -> StringId {
+        let (string, memory) = self.strings.intern(bytes);
         self.memory += memory;
-        text
+        string
     }
 
     /// Appends the changes of another log.
@@ -399,27 +399,27 @@ impl ProcessLog {
         if !self.has_room(other.memory, changes as u64) {
             return;
         }
-        let (texts, memory) = self.texts.intern_all(&other.texts);
+        let (strings, memory) = self.strings.intern_all(&other.strings);
         self.memory += memory + size_of_val(&*other.namings) + size_of_val(&*other.placings);
         self.memory += size_of_val(&*other.lives) + size_of_val(&*other.cgroups);
         self.memory += self.mappers.append(other.mappers);
         self.namings.extend(other.namings.into_iter().map(|naming| {
             let change = match naming.change {
-                Renamed::Name(text) => Renamed::Name(texts.get(text)),
+                Renamed::Name(string) => Renamed::Name(strings.get(string)),
                 change => change,
             };
             Naming { change, ..naming }
         }));
         let cgroups = other.cgroups.into_iter();
         self.cgroups
-            .extend(cgroups.map(|note| note.renumbered(|text| texts.get(text))));
+            .extend(cgroups.map(|note| note.renumbered(|string| strings.get(string))));
         let numbers: Vec<u32> = other
             .regions
             .iter()
             .map(|region| {
                 let (number, memory) = self.regions.number(Region {
-                    path: texts.get(region.path),
-                    build_id: region.build_id.map(|id| texts.get(id)),
+                    path: strings.get(region.path),
+                    build_id: region.build_id.map(|id| strings.get(id)),
                     ..*region
                 });
                 self.memory += memory;
@@ -441,7 +441,7 @@ impl ProcessLog {
         self.shortfalls.extend(other.shortfalls);
         self.memory += self.pauses.append(other.pauses);
         self.fired = self.fired.take().or(other.fired);
-        self.text_arguments.extend(other.text_arguments);
+        self.string_arguments.extend(other.string_arguments);
     }
 
     /// Has the numbers of what does not work begin with another one.
@@ -451,9 +451,9 @@ impl ProcessLog {
         }
     }
 
-    /// Takes out which arguments are texts, in the order of the file.
-    pub(crate) fn take_text_arguments(&mut self) -> Vec<StringArgument> {
-        std::mem::take(&mut self.text_arguments)
+    /// Takes out which arguments are strings, in the order of the file.
+    pub(crate) fn take_string_arguments(&mut self) -> Vec<StringArgument> {
+        std::mem::take(&mut self.string_arguments)
     }
 
     /// Takes out what the recorder found not to work, in the order of the file.
@@ -491,7 +491,7 @@ impl ProcessLog {
     }
 }
 
-/// What a change takes at most, without its texts.
+/// What a change takes at most, without its strings.
 const LARGEST: usize = size_of::<Naming>() + size_of::<Placing>();
 
 /// What a record says about processes: nothing if it is of another kind; `None` if it is too short.

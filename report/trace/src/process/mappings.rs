@@ -13,7 +13,7 @@ use crate::process::log::{FileRange, KERNEL, Placed};
 use crate::process::mappers::{FileBuildId, MappedFile, RecordedFiles};
 use crate::process::regions::Region;
 use crate::process::spaces::{FilePart, Spaces};
-use crate::process::texts::{TextId, TextPool};
+use crate::process::strings::{StringId, StringPool};
 use crate::process::{Dso, DsoId, Mapping};
 
 /// The mappings of a trace's processes, and the files that they mapped.
@@ -27,17 +27,17 @@ pub struct Mappings {
 }
 
 /// The files of a log that came already.
-type Known = HashMap<FileTexts, DsoId>;
+type Known = HashMap<LoggedFile, DsoId>;
 
 /// A file as a log has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct FileTexts {
-    path: TextId,
-    build_id: Option<TextId>,
+struct LoggedFile {
+    path: StringId,
+    build_id: Option<StringId>,
     is_data: bool,
 }
 
-impl FileTexts {
+impl LoggedFile {
     const fn from_region(region: &Region) -> Self {
         Self {
             path: region.path,
@@ -74,7 +74,7 @@ impl Mappings {
         let parts = log.regions.iter().map(|region| FilePart {
             len: region.len,
             offset: region.offset,
-            dso: self.dso(FileTexts::from_region(region), &log.texts, &mut known),
+            dso: self.dso(LoggedFile::from_region(region), &log.strings, &mut known),
         });
         let parts: Vec<FilePart> = parts.collect();
         self.spaces = Spaces::settle(log.placings, parts);
@@ -95,7 +95,7 @@ impl Mappings {
                     let Some(region) = log.regions.get(region) else {
                         continue;
                     };
-                    let dso = self.dso(FileTexts::from_region(region), &log.texts, &mut known);
+                    let dso = self.dso(LoggedFile::from_region(region), &log.strings, &mut known);
                     let start: u64 = start.into();
                     let range = FileRange {
                         start,
@@ -108,14 +108,14 @@ impl Mappings {
         }
     }
 
-    fn dso(&mut self, file: FileTexts, texts: &TextPool, known: &mut Known) -> DsoId {
+    fn dso(&mut self, file: LoggedFile, strings: &StringPool, known: &mut Known) -> DsoId {
         if let Some(id) = known.get(&file) {
             return *id;
         }
-        let path = texts.get(file.path);
+        let path = strings.get(file.path);
         let build_id = file
             .build_id
-            .and_then(|id| BuildId::new(texts.get(id)).ok());
+            .and_then(|id| BuildId::new(strings.get(id)).ok());
         let build_id = self.recorded.build_id(MappedFile { path, build_id });
         let path = Path::new(OsStr::from_bytes(path)).to_owned();
         let dsos = &mut self.dsos;

@@ -24,9 +24,9 @@ pub(crate) mod pause_log;
 pub mod process_field;
 pub(crate) mod regions;
 pub(crate) mod spaces;
+pub(crate) mod strings;
 #[cfg(test)]
 mod tests;
-pub(crate) mod texts;
 pub(crate) mod threads;
 pub(crate) mod unaligned;
 
@@ -47,7 +47,7 @@ use crate::process::hit_names::HitNames;
 use crate::process::living::LivingThreads;
 use crate::process::log::{Naming, Renamed};
 use crate::process::names::Names;
-use crate::process::texts::TextPool;
+use crate::process::strings::StringPool;
 use crate::process::threads::{ThreadComm, Threads};
 
 /// The threads of a trace, what they were called, and the control groups of processes.
@@ -116,11 +116,11 @@ impl Processes {
         let namings = std::mem::take(&mut log.namings);
         let threads = Threads::settle(
             namings,
-            |text| names.intern(log.texts.get(text)),
+            |string| names.intern(log.strings.get(string)),
             || next(&mut begun),
         );
         let mut cgroups = Cgroups::default();
-        cgroups.learn(std::mem::take(&mut log.cgroups), &log.texts);
+        cgroups.learn(std::mem::take(&mut log.cgroups), &log.strings);
         Self {
             names,
             threads,
@@ -135,10 +135,10 @@ impl Processes {
         let mut namings = std::mem::take(&mut log.namings);
         namings.sort_by_key(|naming| naming.time);
         for naming in namings {
-            self.rename(naming, &log.texts);
+            self.rename(naming, &log.strings);
         }
         let cgroups = std::mem::take(&mut log.cgroups);
-        self.cgroups.learn(cgroups, &log.texts);
+        self.cgroups.learn(cgroups, &log.strings);
         let mut lives = std::mem::take(&mut log.lives);
         lives.sort_by_key(|life| life.time);
         if let Some(living) = &mut self.living {
@@ -146,11 +146,11 @@ impl Processes {
         }
     }
 
-    fn rename(&mut self, naming: Naming, texts: &TextPool) {
+    fn rename(&mut self, naming: Naming, strings: &StringPool) {
         let (tid, time) = (naming.tid, naming.time.into());
         match naming.change {
-            Renamed::Name(text) => {
-                let name = self.names.intern(texts.get(text));
+            Renamed::Name(string) => {
+                let name = self.names.intern(strings.get(string));
                 self.threads.set(tid, time, Some(name));
             }
             Renamed::AsThread(parent) => {

@@ -1,4 +1,4 @@
-//! Fields about the process of an event, and the build of the program that it runs: texts and numbers.
+//! Fields about the process of an event, and the build of the program that it runs: strings and numbers.
 
 use usdtrec_format::control_group::{container_id, unit};
 use usdtrec_format::trace::TraceInfo;
@@ -45,7 +45,7 @@ pub struct ProcessField {
     pub column: &'static str,
     /// Heading of its column where events are grouped by it.
     pub heading: &'static str,
-    /// Whether its values are numbers; else they are texts.
+    /// Whether its values are numbers; else they are strings.
     pub is_number: bool,
     /// Whether the trace may have it of a process.
     pub is_in: fn(&Processes, &TraceInfo) -> bool,
@@ -60,8 +60,8 @@ pub struct ProcessField {
 /// The value of a field about a process.
 #[derive(Clone, Copy, Debug)]
 pub enum ProcessValue<'p> {
-    /// A text.
-    Text(EscapedName<'p>),
+    /// A string.
+    String(EscapedName<'p>),
     /// An id.
     Id(HexId),
     /// A number.
@@ -81,7 +81,7 @@ pub static CGROUP: ProcessField = ProcessField {
     is_in: has_cgroups,
     needs: CGROUPS,
     reasons: &[],
-    get: |processes, process| cgroup(processes, process).map(ProcessValue::Text),
+    get: |processes, process| cgroup(processes, process).map(ProcessValue::String),
 };
 
 /// Id of the container.
@@ -96,7 +96,7 @@ pub static CONTAINER: ProcessField = ProcessField {
     reasons: &[],
     get: |processes, process| {
         let id = cgroup(processes, process)?.part(container_id);
-        id.map(ProcessValue::Text).ok_or("<no container>")
+        id.map(ProcessValue::String).ok_or("<no container>")
     },
 };
 
@@ -112,7 +112,7 @@ pub static UNIT: ProcessField = ProcessField {
     reasons: &[],
     get: |processes, process| {
         let name = cgroup(processes, process)?.part(unit);
-        name.map(ProcessValue::Text).ok_or("<no unit>")
+        name.map(ProcessValue::String).ok_or("<no unit>")
     },
 };
 
@@ -128,7 +128,8 @@ pub static EXE: ProcessField = ProcessField {
     reasons: &[],
     get: |processes, process| {
         let path = process.exe.and_then(|id| processes.cgroup_path(id));
-        path.map(ProcessValue::Text).ok_or("<executable not known>")
+        path.map(ProcessValue::String)
+            .ok_or("<executable not known>")
     },
 };
 
@@ -246,11 +247,11 @@ impl ProcessField {
 }
 
 impl ProcessValue<'_> {
-    /// The text, not escaped; `None` for a number.
+    /// The string, not escaped; `None` for a number.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         match self {
-            Self::Text(text) => Some(text.unescaped()),
+            Self::String(name) => Some(name.unescaped()),
             Self::Id(id) => Some(id.as_str()),
             Self::Number(_) => None,
         }
@@ -260,16 +261,16 @@ impl ProcessValue<'_> {
     #[must_use]
     pub fn escaped(&self) -> Option<&str> {
         match self {
-            Self::Text(text) => Some(text.text),
+            Self::String(name) => Some(name.text),
             other => other.text(),
         }
     }
 
-    /// The number; `None` for a text.
+    /// The number; `None` for a string.
     #[must_use]
     pub const fn number(self) -> Option<u64> {
         match self {
-            Self::Text(_) | Self::Id(_) => None,
+            Self::String(_) | Self::Id(_) => None,
             Self::Number(number) => Some(number),
         }
     }

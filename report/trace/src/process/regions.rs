@@ -4,7 +4,7 @@ use std::hash::BuildHasher as _;
 
 use foldhash::fast::FixedState;
 
-use crate::process::texts::TextId;
+use crate::process::strings::StringId;
 
 /// Regions that are looked for among the known ones.
 const REMEMBERED: usize = 4096;
@@ -16,8 +16,8 @@ pub(crate) struct Region {
     pub(crate) len: u64,
     /// File offset of the first.
     pub(crate) offset: u64,
-    pub(crate) path: TextId,
-    pub(crate) build_id: Option<TextId>,
+    pub(crate) path: StringId,
+    pub(crate) build_id: Option<StringId>,
     /// Whether it is memory of no file that is not executable.
     pub(crate) is_data: bool,
 }

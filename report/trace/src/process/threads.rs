@@ -6,7 +6,7 @@ use crate::process::comm::{CommSpan, ProcessNumber};
 use crate::process::index::{Index, Numbered};
 use crate::process::log::{Naming, Renamed};
 use crate::process::names::NameId;
-use crate::process::texts::TextId;
+use crate::process::strings::StringId;
 use crate::process::unaligned::PackedU64;
 
 /// The names of all threads.
@@ -65,7 +65,7 @@ impl Threads {
     /// The threads of a whole trace. `begin` gives the number of each process in turn.
     pub(crate) fn settle(
         mut namings: Vec<Naming>,
-        mut name: impl FnMut(TextId) -> NameId,
+        mut name: impl FnMut(StringId) -> NameId,
         mut begin: impl FnMut() -> ProcessNumber,
     ) -> Self {
         // Stable: of changes at the same time, in particular at 0, the file's order decides.
@@ -80,7 +80,7 @@ impl Threads {
         let named = namings.into_iter().map(|naming| {
             let inherited = |tid: i32| newest.get(&tid).copied().unwrap_or(NO_NAME);
             let (name, process) = match naming.change {
-                Renamed::Name(text) => (name(text), SAME_PROCESS),
+                Renamed::Name(string) => (name(string), SAME_PROCESS),
                 Renamed::AsThread(parent) => (inherited(parent), SAME_PROCESS),
                 Renamed::AsParent(parent) => (inherited(parent), begin()),
             };

@@ -57,7 +57,7 @@ pub struct EventSite {
     pub offset: Option<u64>,
     /// Its decoder.
     pub decoder: Decoder,
-    /// Indexes of the arguments whose texts samples may lack.
+    /// Indexes of the arguments whose strings samples may lack.
     pub(crate) unread_arguments: Vec<usize>,
     pub(crate) ids: Vec<u64>,
     /// The arguments that were added to its event.

@@ -17,8 +17,8 @@ pub mod recorded_part;
 pub mod resolver;
 pub(crate) mod scan;
 pub(crate) mod site_index;
-pub(crate) mod text_arguments;
-pub(crate) mod text_place;
+pub(crate) mod string_arguments;
+pub(crate) mod string_place;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -80,7 +80,7 @@ pub struct Sources {
     pub no_inline: bool,
     /// The span of time in which samples will be requested: samples beside it, and what processes did later, need not be there.
     pub time: Option<TimeSpan>,
-    /// The expression that must be true of samples that will be requested: arguments that it compares with a text are texts, if nothing else says
+    /// The expression that must be true of samples that will be requested: arguments that it compares with a string are strings, if nothing else says
     /// what they are.
     pub filter: Option<String>,
 }
@@ -198,9 +198,9 @@ impl TraceSession {
         losses.doubt(&trace, &shortfalls);
         let pauses = Pauses::new(log.take_pauses(), &ids, events.events.len());
         let fired = log.take_fired();
-        text_arguments::learn(&mut events, &ids, &log.take_text_arguments());
+        string_arguments::learn(&mut events, &ids, &log.take_string_arguments());
         if let Some(filter) = &sources.filter {
-            text_arguments::declare(&mut events, 0, filter);
+            string_arguments::declare(&mut events, 0, filter);
         }
         let processes = Processes::new(&mut log);
         let mappers = log.take_mappers();
@@ -261,7 +261,7 @@ impl TraceSession {
         self.events.extend(&info, &self.sources.schemas);
         self.ids = SampleIds::new(&info.events, &self.events);
         if let Some(filter) = &self.sources.filter {
-            text_arguments::declare(&mut self.events, former, filter);
+            string_arguments::declare(&mut self.events, former, filter);
         }
         self.places = OnceLock::new();
         self.recorded = Arc::new(RecordedFiles::from_info(&info));
@@ -293,8 +293,8 @@ impl TraceSession {
         learn_shortfalls(&mut self.shortfalls, log.take_shortfalls());
         self.losses.doubt(&self.trace, &self.shortfalls);
         self.fired = self.fired.take().or_else(|| log.take_fired());
-        let texts = log.take_text_arguments();
-        text_arguments::learn(&mut self.events, &self.ids, &texts);
+        let strings = log.take_string_arguments();
+        string_arguments::learn(&mut self.events, &self.ids, &strings);
         self.processes.learn(&mut log);
         self.mappers.append(log.take_mappers());
         self.mapped();
@@ -584,8 +584,8 @@ impl TraceSession {
         event.map_or(1, |event| event.weight(sample))
     }
 
-    /// Whether samples may have addresses of texts without the texts.
-    pub fn may_lack_texts(&self) -> bool {
+    /// Whether samples may have addresses of strings without the strings.
+    pub fn may_lack_strings(&self) -> bool {
         let mut sites = self.events.sites.iter();
         sites.any(|site| !site.unread_arguments.is_empty())
     }

@@ -22,7 +22,7 @@ use crate::session::TraceSession;
 use crate::session::events::EventSite;
 use crate::session::hit_context::HitContext;
 use crate::session::ids::SampleTarget;
-use crate::session::text_place::TextPlace;
+use crate::session::string_place::StringPlace;
 use crate::symbols::Symbol;
 use crate::symbols::known_inlining::FoundInlining;
 use crate::symbols::perf_map::MadePlace;
@@ -44,7 +44,7 @@ pub struct Resolver<'s> {
     /// Of each site, made when first needed.
     values: Vec<SiteValues>,
     places: AddressCache<CodeLocation>,
-    texts: AddressCache<Option<TextPlace>>,
+    strings: AddressCache<Option<StringPlace>>,
     names: Vec<(i32, CommSpan)>,
     /// Control groups and programs of some processes.
     cgroups: Vec<(i32, CgroupSpan)>,
@@ -183,7 +183,7 @@ impl<'s> Resolver<'s> {
             session,
             values: vec![SiteValues::default(); session.events.sites.len()],
             places: AddressCache::new(PLACES),
-            texts: AddressCache::new(PLACES),
+            strings: AddressCache::new(PLACES),
             names: vec![(0, NEVER); NAMES],
             cgroups: vec![(0, NOWHERE); NAMES],
             chains: None,
@@ -282,17 +282,17 @@ impl<'s> Resolver<'s> {
     /// The arguments of a sample of a site.
     #[inline]
     pub fn values(&mut self, site: usize, sample: &Sample<'_>) -> &[Value] {
-        self.each_text(site, sample, |_| {});
+        self.each_string(site, sample, |_| {});
         self.decoded(site)
     }
 
-    /// Decodes the arguments of a sample of a site, and calls `each` with those of their texts that were not read at the hit, and are in files.
+    /// Decodes the arguments of a sample of a site, and calls `each` with those of their strings that were not read at the hit, and are in files.
     #[inline]
-    pub fn each_text(
+    pub fn each_string(
         &mut self,
         site: usize,
         sample: &Sample<'_>,
-        mut each: impl FnMut(&TextPlace),
+        mut each: impl FnMut(&StringPlace),
     ) {
         let session = self.session;
         let (Some(values), Some(of)) = (self.values.get_mut(site), session.events.sites.get(site))
@@ -302,33 +302,33 @@ impl<'s> Resolver<'s> {
         let own = values.prepare(of, self.added.as_ref());
         of.decoder.decode(sample, own);
         for &argument in &of.unread_arguments {
-            if let Some(place) = self.add_text(site, argument, sample) {
+            if let Some(place) = self.add_string(site, argument, sample) {
                 each(place);
             }
         }
     }
 
-    /// Replaces a decoded address by the text there, if that was not read at the hit, and is in a file.
-    fn add_text(
+    /// Replaces a decoded address by the string there, if that was not read at the hit, and is in a file.
+    fn add_string(
         &mut self,
         site: usize,
         argument: usize,
         sample: &Sample<'_>,
-    ) -> Option<&TextPlace> {
+    ) -> Option<&StringPlace> {
         let session = self.session;
         let values = &mut self.values.get_mut(site)?.values;
         let decoder = &session.events.sites.get(site)?.decoder;
-        let text = decoder.unread_string(argument, sample, values)?;
+        let string = decoder.unread_string(argument, sample, values)?;
         let at = TimedAddress {
             pid: sample.pid,
-            address: text.address,
+            address: string.address,
             time: sample.time,
         };
         let place = self
-            .texts
-            .get(at, || TextPlace::find(session, at, text.limit));
+            .strings
+            .get(at, || StringPlace::find(session, at, string.limit));
         let place = place.as_ref()?;
-        *values.get_mut(argument)? = Value::String(place.value(&text)?);
+        *values.get_mut(argument)? = Value::String(place.value(&string)?);
         Some(place)
     }
 
@@ -340,7 +340,7 @@ impl<'s> Resolver<'s> {
         let own = values.prepare(of, self.added.as_ref());
         of.decoder.decode_one(place, sample, own);
         if of.unread_arguments.contains(&place) {
-            self.add_text(site, place, sample);
+            self.add_string(site, place, sample);
         }
         self.decoded(site).get(place)
     }

@@ -22,7 +22,7 @@ pub(crate) fn demangle(name: &str) -> String {
 }
 
 /// The readable form of what a program calls a type or a symbol: `St13runtime_error` and `_ZTI…` of C++, `_R…` of Rust. With parameters, so
-/// that overloaded functions differ. `None` for other texts.
+/// that overloaded functions differ. `None` for other strings.
 pub(crate) fn demangle_value(name: &[u8]) -> Option<String> {
     let name = std::str::from_utf8(name).ok()?;
     if name.len() > MAX_NAME_BYTES {

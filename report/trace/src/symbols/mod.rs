@@ -4,7 +4,7 @@ pub(crate) mod candidates;
 pub mod code_file;
 pub(crate) mod demangle;
 pub mod fetch;
-pub mod file_text;
+pub mod file_string;
 pub(crate) mod found_names;
 pub(crate) mod image;
 pub mod inlined;
@@ -30,7 +30,7 @@ use usdtrec_unwind::Segments;
 
 use crate::process::{Dso, DsoId, Mapping};
 use crate::symbols::fetch::FetchDebug;
-use crate::symbols::file_text::{FileText, FileTexts, ReadOnlyData};
+use crate::symbols::file_string::{FileString, FileStrings, ReadOnlyData};
 use crate::symbols::found_names::FoundNames;
 pub use crate::symbols::found_names::NameOfSymbol;
 use crate::symbols::image::{Binary, Image};
@@ -59,8 +59,8 @@ pub struct Symbols {
     /// Debugging information.
     info: PerFile<Result<InlineInfo, NoInlineInfo>>,
     inlining: KnownInlining,
-    /// Texts in parts that programs cannot write.
-    texts: PerFile<FileTexts>,
+    /// Strings in parts that programs cannot write.
+    strings: PerFile<FileStrings>,
     names: Mutex<FoundNames>,
 }
 
@@ -98,7 +98,7 @@ impl Symbols {
             stored: StoredNames::default(),
             info: PerFile::new(files),
             inlining: KnownInlining::default(),
-            texts: PerFile::new(files),
+            strings: PerFile::new(files),
             names: Mutex::default(),
         }
     }
@@ -138,14 +138,14 @@ impl Symbols {
     pub(crate) fn extend(&mut self, files: &[Dso]) {
         self.code.extend(files);
         self.info.extend(files);
-        self.texts.extend(files);
+        self.strings.extend(files);
     }
 
     /// Keeps these files alone, in this order, and forgets which names were found: numbers of both are others then.
     pub(crate) fn keep(&mut self, files: &[DsoId]) {
         self.code.keep(files);
         self.info.keep(files);
-        self.texts.keep(files);
+        self.strings.keep(files);
         self.inlining = KnownInlining::default();
         self.names = Mutex::default();
     }
@@ -165,14 +165,19 @@ impl Symbols {
         Some(Symbol { name, id, offset })
     }
 
-    /// The text of at most `limit` bytes at an address of a process that has this mapping of a file, in a part of the file that the process
+    /// The string of at most `limit` bytes at an address of a process that has this mapping of a file, in a part of the file that the process
     /// cannot write; `None` if there is no such part or the trace and this host do not have it.
-    pub(crate) fn text(&self, mapping: Mapping, address: u64, limit: u16) -> Option<Arc<FileText>> {
-        let texts = self.texts.get(mapping.dso, |dso| FileTexts {
-            stored: self.stored.texts(dso),
+    pub(crate) fn string(
+        &self,
+        mapping: Mapping,
+        address: u64,
+        limit: u16,
+    ) -> Option<Arc<FileString>> {
+        let strings = self.strings.get(mapping.dso, |dso| FileStrings {
+            stored: self.stored.strings(dso),
             data: self.read_only(dso),
         });
-        texts?.find(mapping, address, limit)
+        strings?.find(mapping, address, limit)
     }
 
     fn read_only(&self, dso: &Dso) -> Option<ReadOnlyData> {

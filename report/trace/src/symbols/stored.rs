@@ -9,7 +9,7 @@ use usdtrec_format::{
 };
 
 use crate::process::Dso;
-use crate::symbols::file_text::FileText;
+use crate::symbols::file_string::FileString;
 use crate::symbols::inlined::{InlinedCall, Inlining};
 use crate::symbols::perf_map::MadePlace;
 
@@ -31,7 +31,7 @@ struct StoredFile {
     symbols: KnownSymbols,
     places: HashMap<u64, StoredPlace>,
     lines: HashMap<u64, Vec<LinedFrame>>,
-    texts: HashMap<u64, Arc<FileText>>,
+    strings: HashMap<u64, Arc<FileString>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,13 +42,13 @@ struct StoredPlace {
     within: u64,
 }
 
-fn text_at(text: &StringInFile) -> (u64, Arc<FileText>) {
-    let StringInFile { at, bytes, cut } = text;
-    let text = FileText {
+fn stored_string(string: &StringInFile) -> (u64, Arc<FileString>) {
+    let StringInFile { at, bytes, cut } = string;
+    let string = FileString {
         bytes: bytes.clone(),
         cut: *cut,
     };
-    (*at, Arc::new(text))
+    (*at, Arc::new(string))
 }
 
 impl StoredNames {
@@ -66,7 +66,7 @@ impl StoredNames {
                 symbols: file.symbols,
                 places: places.collect(),
                 lines: lines.collect(),
-                texts: file.texts.iter().map(text_at).collect(),
+                strings: file.strings.iter().map(stored_string).collect(),
             };
             ((file.path.clone(), file.build_id), stored)
         });
@@ -174,10 +174,10 @@ impl StoredNames {
         changes.min().unwrap_or(u64::MAX)
     }
 
-    /// Texts of a file, by the offset that they have if all of it is mapped as its code is.
-    pub(crate) fn texts(&self, dso: &Dso) -> HashMap<u64, Arc<FileText>> {
+    /// Strings of a file, by the offset that they have if all of it is mapped as its code is.
+    pub(crate) fn strings(&self, dso: &Dso) -> HashMap<u64, Arc<FileString>> {
         self.file(dso)
-            .map(|file| file.texts.clone())
+            .map(|file| file.strings.clone())
             .unwrap_or_default()
     }
 

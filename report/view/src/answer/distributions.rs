@@ -18,7 +18,7 @@ pub struct HistogramAnswer {
     pub count: u64,
     /// Whether all are in their bucket; else those within 1/256 of its edge may be in the next.
     pub exact: bool,
-    /// From the lowest up; of texts, the most frequent first.
+    /// From the lowest up; of strings, the most frequent first.
     pub buckets: Vec<HistogramBucket>,
     /// Number of values that are not known.
     pub missing: u64,
@@ -44,8 +44,8 @@ pub struct HistogramBucket {
 pub enum HistogramEdge {
     /// A number.
     Number(Figure),
-    /// A text; U+FFFD replaces what is not UTF-8.
-    Text(String),
+    /// A string; U+FFFD replaces what is not UTF-8.
+    String(String),
 }
 
 /// The distribution of numbers over time.
@@ -90,7 +90,7 @@ impl HistogramAnswer {
     }
 }
 
-/// A bucket of an argument's numbers or texts.
+/// A bucket of an argument's numbers or strings.
 pub(crate) fn bucket_of(bucket: &Bucket, form: &Form) -> HistogramBucket {
     HistogramBucket {
         from: HistogramEdge::new(&bucket.from),
@@ -104,7 +104,7 @@ impl HistogramEdge {
     fn new(edge: &Edge) -> Self {
         match edge {
             Edge::Number(number) => Self::Number((*number).into()),
-            Edge::Text(text) => Self::Text(String::from_utf8_lossy(text).into_owned()),
+            Edge::String(string) => Self::String(String::from_utf8_lossy(string).into_owned()),
         }
     }
 }

@@ -5,7 +5,7 @@ use usdtrec_analysis::stats::number::Scalar;
 
 use crate::text::scalar::decimal;
 
-/// A number. In JSON, floats that JSON has not are the texts `NaN`, `inf` and `-inf`, and integers beyond 64 bits are the nearest float.
+/// A number. In JSON, floats that JSON has not are the strings `NaN`, `inf` and `-inf`, and integers beyond 64 bits are the nearest float.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Figure {
     /// An integer.

@@ -12,7 +12,7 @@ use crate::cells::{Cell, cells};
 /// The values of the keys of a group.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct KeyValues {
-    /// By the name of the key: a number, a text, `null` where there is no value, or of `stack` a list of frames, the innermost first.
+    /// By the name of the key: a number, a string, `null` where there is no value, or of `stack` a list of frames, the innermost first.
     #[serde(flatten)]
     pub values: Map<String, Value>,
     /// The readable names of those that are mangled names of C++ or Rust, as a schema says.

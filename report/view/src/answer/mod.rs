@@ -1,4 +1,4 @@
-//! Answers for programs: numbers are numbers, reasons are variants, and texts of traced programs are as they are.
+//! Answers for programs: numbers are numbers, reasons are variants, and strings of traced programs are as they are.
 //!
 //! [`Answer`] is what is found about a question. [`Answer::data`] has it as plain data, whose serialization is what `report --format json`
 //! prints; [`report::write`](crate::report::write) shows it as text, JSON or CSV.
@@ -41,8 +41,8 @@ pub use crate::answer::spans::{
 };
 pub use crate::answer::stacks::{StackPath, StacksAnswer};
 pub use crate::answer::summary::{
-    ArgumentRow, CommRow, MissingRow, NumberRow, PausedProbeRow, ProbeRow, ProcessRow,
-    SummaryAnswer, TextRow, TextsAnswer,
+    ArgumentRow, CommRow, MissingRow, NumberRow, PausedProbeRow, ProbeRow, ProcessRow, StringRow,
+    StringsAnswer, SummaryAnswer,
 };
 
 /// Answers questions.

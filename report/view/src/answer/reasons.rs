@@ -28,15 +28,15 @@ pub enum UnusualRow {
         /// Number of all events.
         of: u64,
     },
-    /// Texts of an argument that were longer than what was captured.
+    /// Strings of an argument that were longer than what was captured.
     Cut {
         /// The event.
         event: String,
         /// The argument.
         argument: String,
-        /// Number of texts.
+        /// Number of strings.
         count: u64,
-        /// Number of all texts.
+        /// Number of all strings.
         of: u64,
     },
     /// Times with more events than usual, the strongest first.

@@ -7,7 +7,7 @@ use usdtrec_analysis::stats::ratio::{per_second, share};
 use usdtrec_analysis::summary::busiest::BusyProcess;
 use usdtrec_analysis::summary::counts::NamedProcesses;
 use usdtrec_analysis::summary::facts::SummaryFacts;
-use usdtrec_analysis::summary::probe::{ArgumentFacts, ProbeFacts, Spread, TextFacts};
+use usdtrec_analysis::summary::probe::{ArgumentFacts, ProbeFacts, Spread, StringFacts};
 use usdtrec_trace::form::Form;
 
 use crate::answer::figure::Figure;
@@ -141,11 +141,11 @@ pub struct ArgumentRow {
     pub exact: bool,
     /// Different numbers, the most frequent first; `None` if they are more than 256, or none.
     pub values: Option<Vec<NumberRow>>,
-    /// The texts, if there are any.
-    pub texts: Option<TextsAnswer>,
+    /// The strings, if there are any.
+    pub texts: Option<StringsAnswer>,
     /// Number of floats that are NaN.
     pub nan: u64,
-    /// Number of texts whose pointer is null.
+    /// Number of strings whose pointer is null.
     pub nulls: u64,
     /// Reasons of missing values, the most frequent first.
     pub missing: Vec<MissingRow>,
@@ -163,25 +163,25 @@ pub struct NumberRow {
     pub count: u64,
 }
 
-/// The texts of an argument.
+/// The strings of an argument.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct TextsAnswer {
-    /// Number of texts.
+pub struct StringsAnswer {
+    /// Number of strings.
     pub count: u64,
     /// Number of different ones; if not exact, at least so many.
     pub different: usize,
     /// Whether all were counted one by one.
     pub exact: bool,
-    /// Number of texts that were longer than what was captured.
+    /// Number of strings that were longer than what was captured.
     pub cut: u64,
     /// The most frequent ones, at most 256.
-    pub values: Vec<TextRow>,
+    pub values: Vec<StringRow>,
 }
 
-/// A text, and how often it occurred.
+/// A string, and how often it occurred.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct TextRow {
-    /// The text; U+FFFD replaces what is not UTF-8.
+pub struct StringRow {
+    /// The string; U+FFFD replaces what is not UTF-8.
     pub value: String,
     /// How often.
     pub count: u64,
@@ -289,9 +289,9 @@ impl ArgumentRow {
             exact: spread.is_none_or(|spread| spread.exact),
             values: values.map(|all| all.iter().map(|one| NumberRow::new(*one, &form)).collect()),
             texts: argument
-                .texts
+                .strings
                 .as_ref()
-                .map(|texts| TextsAnswer::new(texts, &argument.form)),
+                .map(|strings| StringsAnswer::new(strings, &argument.form)),
             nan: argument.nan,
             nulls: argument.nulls,
             missing: missing.collect(),
@@ -310,19 +310,19 @@ impl NumberRow {
     }
 }
 
-impl TextsAnswer {
-    fn new(texts: &TextFacts, form: &Form) -> Self {
-        let row = |text: &Frequency<Vec<u8>>| TextRow {
-            value: String::from_utf8_lossy(&text.value).into_owned(),
-            count: text.count,
-            demangled: form.readable_text(&text.value),
+impl StringsAnswer {
+    fn new(strings: &StringFacts, form: &Form) -> Self {
+        let row = |string: &Frequency<Vec<u8>>| StringRow {
+            value: String::from_utf8_lossy(&string.value).into_owned(),
+            count: string.count,
+            demangled: form.readable_string(&string.value),
         };
         Self {
-            count: texts.count,
-            different: texts.different,
-            exact: texts.exact,
-            cut: texts.cut,
-            values: texts.values.iter().map(row).collect(),
+            count: strings.count,
+            different: strings.different,
+            exact: strings.exact,
+            cut: strings.cut,
+            values: strings.values.iter().map(row).collect(),
         }
     }
 }

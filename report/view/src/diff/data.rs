@@ -68,7 +68,7 @@ pub(crate) fn csv(csv: Csv, comparison: &Comparison, options: &DiffOptions) -> S
         }
         let fields = members.map(|value| match value {
             Value::Null => String::new(),
-            Value::String(text) => csv.field(&text).into_owned(),
+            Value::String(string) => csv.field(&string).into_owned(),
             other => other.to_string(),
         });
         out.push_str(&fields.join(","));
@@ -117,14 +117,14 @@ fn json_label(of: &ShareOf) -> Value {
     match of {
         ShareOf::Missing => Value::Null,
         ShareOf::Number { number, .. } => json!(Figure::from(*number)),
-        ShareOf::Text { text, .. } => String::from_utf8_lossy(text).into(),
+        ShareOf::String { string, .. } => String::from_utf8_lossy(string).into(),
     }
 }
 
 /// The readable form of the value that a share is of, if that is a mangled name.
 fn readable(metric: &Metric) -> Option<String> {
     match &metric.kind {
-        MetricKind::Share(ShareOf::Text { text, form }) => form.readable_text(text),
+        MetricKind::Share(ShareOf::String { string, form }) => form.readable_string(string),
         _ => None,
     }
 }

@@ -23,11 +23,11 @@ pub(crate) fn label(of: &ShareOf, human: bool) -> String {
             let form = form.clone().human(human);
             escape(&scalar::shown(*number, &form)).into_owned()
         }
-        ShareOf::Text { text, form } => {
+        ShareOf::String { string, form } => {
             let mut quoted = String::new();
-            match form.readable_text(text) {
+            match form.readable_string(string) {
                 Some(name) => quote(&mut quoted, name.as_bytes()),
-                None => quote(&mut quoted, text),
+                None => quote(&mut quoted, string),
             }
             quoted
         }

@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr as _;
 use usdtrec_analysis::stats::frequency::Frequency;
 use usdtrec_analysis::stats::number::Scalar;
 use usdtrec_analysis::summary::facts::SummaryFacts;
-use usdtrec_analysis::summary::probe::{ArgumentFacts, Spread, TextFacts};
+use usdtrec_analysis::summary::probe::{ArgumentFacts, Spread, StringFacts};
 use usdtrec_format::escape::{escape, quote};
 use usdtrec_trace::form::Form;
 
@@ -18,7 +18,7 @@ use crate::table::{Table, TableCell};
 use crate::text::scalar;
 use crate::theme::Theme;
 
-/// Columns of a text, in lines of 80 columns.
+/// Columns of a string, in lines of 80 columns.
 const TEXT: usize = 32;
 /// Maximum number of different values that are listed one by one.
 const LISTED: usize = 16;
@@ -71,7 +71,7 @@ pub fn arguments(facts: &SummaryFacts) -> impl Iterator<Item = (String, &Argumen
     })
 }
 
-/// The table of arguments; each text in it has at most `most` columns.
+/// The table of arguments; each string in it has at most `most` columns.
 pub fn table(facts: &SummaryFacts, human: bool, most: usize) -> Table {
     let mut table = Table::new(["Argument", "Type", "What it holds"]);
     for (name, argument) in arguments(facts) {
@@ -98,19 +98,19 @@ pub fn remark(facts: &SummaryFacts) -> Option<&'static str> {
     is_near.then_some("~ means: within 1 %")
 }
 
-/// The values of an argument, in words, with at most so many columns for a text.
+/// The values of an argument, in words, with at most so many columns for a string.
 fn holds(argument: &ArgumentFacts, human: bool, most: usize) -> String {
     let form = argument.form.clone().human(human);
     let spreads = [&argument.integers, &argument.floats];
     let spreads = spreads.into_iter().flatten();
     let counts = spreads.clone().map(|numbers| numbers.count);
-    // What is not declared to be a text may be a text in some hits and a number in others.
-    let count = counts.sum::<u64>() + argument.texts.as_ref().map_or(0, |texts| texts.count);
+    // What is not declared to be a string may be a string in some hits and a number in others.
+    let count = counts.sum::<u64>() + argument.strings.as_ref().map_or(0, |strings| strings.count);
     let mut parts: Vec<String> = spreads
         .map(|numbers| spread(numbers, count, &form))
         .collect();
-    let all = argument.texts.as_ref();
-    parts.extend(all.map(|all| texts(all, count, &form, most)));
+    let all = argument.strings.as_ref();
+    parts.extend(all.map(|all| strings(all, count, &form, most)));
     if argument.nan > 0 {
         parts.push(format!("NaN {} times", argument.nan));
     }
@@ -167,7 +167,7 @@ fn spread(spread: &Spread, count: u64, form: &Form) -> String {
     }
 }
 
-/// The only number or text among so many values, of which so many are that kind of value.
+/// The only number or string among so many values, of which so many are that kind of value.
 fn only(value: &str, of_kind: u64, count: u64) -> String {
     if of_kind == count {
         return format!("always {value}");
@@ -175,44 +175,44 @@ fn only(value: &str, of_kind: u64, count: u64) -> String {
     format!("{} {value}", percent(of_kind, count))
 }
 
-/// The most frequent texts among so many values, each in at most so many columns.
-fn texts(texts: &TextFacts, count: u64, form: &Form, most: usize) -> String {
+/// The most frequent strings among so many values, each in at most so many columns.
+fn strings(strings: &StringFacts, count: u64, form: &Form, most: usize) -> String {
     const MAX_VALUES: usize = 4;
-    let shown = |text: &Frequency<Vec<u8>>| {
+    let shown = |string: &Frequency<Vec<u8>>| {
         let mut quoted = String::new();
-        match form.readable_text(&text.value) {
+        match form.readable_string(&string.value) {
             Some(name) => quote(&mut quoted, name.as_bytes()),
-            None => quote(&mut quoted, &text.value),
+            None => quote(&mut quoted, &string.value),
         }
         // The quote at the end is not cut off.
         quoted.pop();
         quoted
     };
-    let values = || texts.values.iter().take(MAX_VALUES);
+    let values = || strings.values.iter().take(MAX_VALUES);
     let quoted: Vec<String> = values().map(shown).collect();
     let quoted: Vec<&str> = quoted.iter().map(String::as_str).collect();
     let cut = cut_apart(&quoted, most - 1).into_iter();
     let shown = cut
         .zip(values())
-        .map(|(text, value)| Frequency::new(text + "\"", value.count));
+        .map(|(string, value)| Frequency::new(string + "\"", value.count));
     match shown.collect::<Vec<_>>().as_slice() {
-        [text] if texts.exact => only(&text.value, texts.count, count),
+        [string] if strings.exact => only(&string.value, strings.count, count),
         // Hashes of numbers that were not counted one by one.
-        [] => format!("more than {} values", texts.different),
+        [] => format!("more than {} values", strings.different),
         values => {
             let listed: Vec<String> = values
                 .iter()
-                .map(|text| format!("{} {}", percent(text.count, count), text.value))
+                .map(|string| format!("{} {}", percent(string.count, count), string.value))
                 .collect();
-            let at_least = if texts.exact { "" } else { "more than " };
-            let rest = if texts.different > values.len() {
+            let at_least = if strings.exact { "" } else { "more than " };
+            let rest = if strings.different > values.len() {
                 ", …"
             } else {
                 ""
             };
             format!(
                 "{at_least}{} values: {}{rest}",
-                texts.different,
+                strings.different,
                 listed.join(", ")
             )
         }

@@ -27,30 +27,30 @@ pub const fn words(division: Division) -> &'static str {
         Division::Values => "by value",
         Division::Linear => "buckets of one width",
         Division::Log2 => "log2 buckets",
-        Division::Texts => "most frequent texts",
+        Division::Strings => "most frequent strings",
     }
 }
 
-/// An edge in decimal, or the text itself.
+/// An edge in decimal, or the string itself.
 pub fn edge(edge: &Edge) -> String {
     match edge {
         Edge::Number(number) => decimal(*number),
-        Edge::Text(text) => String::from_utf8_lossy(text).into_owned(),
+        Edge::String(string) => String::from_utf8_lossy(string).into_owned(),
     }
 }
 
-/// The readable form of a text that is a mangled name.
+/// The readable form of a string that is a mangled name.
 pub(crate) fn readable(edge: &Edge, form: &Form) -> Option<String> {
     match edge {
-        Edge::Text(text) => form.readable_text(text),
+        Edge::String(string) => form.readable_string(string),
         _ => None,
     }
 }
 
-/// Columns of the label of a text's bar, in lines of 80 columns.
+/// Columns of the label of a string's bar, in lines of 80 columns.
 const LABEL: usize = 30;
 
-/// The labels of the bars of buckets, of different texts different ones; texts have at most so many columns, and a mark if they are cut.
+/// The labels of the bars of buckets, of different strings different ones; strings have at most so many columns, and a mark if they are cut.
 pub fn labels(buckets: &[Bucket], form: &Form, most: usize) -> Vec<String> {
     let whole = buckets.iter().map(|bucket| match &bucket.from {
         Edge::Number(number) => shown(*number, form),

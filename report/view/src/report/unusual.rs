@@ -105,7 +105,7 @@ fn sentence(unusual: &Unusual, names: &ShortNames, clock: EpisodeTimes) -> Strin
             count,
             of,
         } => format!(
-            "{event}.{} is not whole {} ({}): the text was longer than what was captured",
+            "{event}.{} is not whole {} ({}): the string was longer than what was captured",
             escape(argument),
             times(*count),
             percent(*count, *of)

@@ -35,9 +35,9 @@ pub enum StatKey {
 }
 
 impl StatKey {
-    /// Whether it is a text of which only the beginning is known.
+    /// Whether it is a string of which only the beginning is known.
     pub(crate) fn is_cut(&self) -> bool {
-        matches!(self, Self::Argument { value: Value::String(text), .. } if text.cut)
+        matches!(self, Self::Argument { value: Value::String(string), .. } if string.cut)
     }
 
     /// The cell of the key.
@@ -73,7 +73,7 @@ impl StatKey {
     }
 }
 
-/// A text, with a mark if it is cut.
+/// A string, with a mark if it is cut.
 pub(super) fn with_mark(text: String, is_cut: bool) -> String {
     match is_cut {
         true => text + "…",

@@ -12,7 +12,7 @@
 //! | `flags` | `read\|write(0x3)`, `read\|0x80(0x81)`, `0x80` without a word, `0`, `-1` | the same as strings; `0`, `-1` |
 //! | `str`, captured | `"GET"`, `"GE"…` if cut | `"GET"` |
 //! | looks like a text | `"GET"(0x7f10)`; `GET` in CSV | `"GET"`, the number in `numbers` |
-//! | `str`, address alone | `<text at 0x7f10>`, `NULL`; nothing in CSV | `null`, the reason in `missing` |
+//! | `str`, address alone | `<string at 0x7f10>`, `NULL`; nothing in CSV | `null`, the reason in `missing` |
 //! | `str mangled`, a name of C++ or Rust | `"std::exception"` | `"St9exception"`, the readable one in `demangled` |
 //! | unit of time, on request | `312us`, `1.23ms`; text alone | the number |
 //! | unit of memory, on request | `1.5KiB`; text alone | the number |
@@ -39,9 +39,9 @@ impl Text {
 
     fn special(&mut self, form: &Form, value: &Value) {
         match (form, value) {
-            (Form::Address, Value::String(text)) => {
+            (Form::Address, Value::String(string)) => {
                 self.fixed(b"0x");
-                self.hex(text.address);
+                self.hex(string.address);
             }
             (Form::Bytes, Value::String(bytes)) => self.byte_array(bytes),
             (Form::Address | Form::Bytes, Value::Unsigned(number)) => {
@@ -52,9 +52,9 @@ impl Text {
                 Some(name) => self.quoted(name.as_bytes(), false),
                 None => self.value(value),
             },
-            (Form::TextAddress | Form::Mangled, Value::Unsigned(0)) => self.fixed(b"NULL"),
-            (Form::TextAddress | Form::Mangled, Value::Unsigned(number)) => {
-                self.fixed(b"<text at 0x");
+            (Form::StringAddress | Form::Mangled, Value::Unsigned(0)) => self.fixed(b"NULL"),
+            (Form::StringAddress | Form::Mangled, Value::Unsigned(number)) => {
+                self.fixed(b"<string at 0x");
                 self.hex(*number);
                 self.byte(b'>');
             }
@@ -181,7 +181,7 @@ impl Text {
                 let letter = char::from((number & 0xff) as u8);
                 return self.json_string(letter.encode_utf8(&mut [0; 4]));
             }
-            (form, Some(_)) if form.is_text() => return self.fixed(b"null"),
+            (form, Some(_)) if form.is_string() => return self.fixed(b"null"),
             (Form::Enum(words), Some(number)) => words.contains_key(&number),
             (Form::Flags(_), Some(number)) => number > 0,
             (Form::Address | Form::Bytes, Some(_)) => true,
@@ -294,11 +294,11 @@ mod tests {
                 ["0x7f10", "\"0x7f10\"", "0x7f10"],
             ),
             (
-                &Form::TextAddress,
+                &Form::StringAddress,
                 Unsigned(0x7f10),
-                ["<text at 0x7f10>", "null", ""],
+                ["<string at 0x7f10>", "null", ""],
             ),
-            (&Form::TextAddress, Unsigned(0), ["NULL", "null", ""]),
+            (&Form::StringAddress, Unsigned(0), ["NULL", "null", ""]),
             (
                 &kind,
                 Signed(1),

@@ -46,7 +46,7 @@ pub fn json_string(text: &str) -> String {
     out.into_string()
 }
 
-/// How texts are written in CSV.
+/// How strings are written in CSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Csv {
     /// What a spreadsheet would take for a formula has an apostrophe before it.
@@ -58,7 +58,7 @@ pub(crate) enum Csv {
 impl Csv {
     /// A field (RFC 4180), escaped as text is: in quotes only where it has to be.
     ///
-    /// Texts come from traced programs, and spreadsheets run what begins as a formula does. Numbers stay as they are. A tab and
+    /// Strings come from traced programs, and spreadsheets run what begins as a formula does. Numbers stay as they are. A tab and
     /// a carriage return, which spreadsheets pass over before a formula, are escaped.
     pub(crate) fn field(self, text: &str) -> Cow<'_, str> {
         let mut text = escape(text);
@@ -73,7 +73,7 @@ impl Csv {
     }
 }
 
-/// Whether a spreadsheet would take a text for a formula: it begins with `=`, `+`, `-`, `@` or their full-width forms, and is
+/// Whether a spreadsheet would take a string for a formula: it begins with `=`, `+`, `-`, `@` or their full-width forms, and is
 /// no number.
 fn is_formula(text: &str) -> bool {
     text.starts_with([
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_formula_is_a_text_and_a_number_a_number() {
+    fn a_formula_is_a_string_and_a_number_a_number() {
         for formula in ["=1+1", "+x", "-x", "@SUM(A1)", "--1", "=", "＝1"] {
             assert_eq!(Csv::Guarded.field(formula), format!("'{formula}"));
             assert_eq!(Csv::Raw.field(formula), formula);

@@ -8,7 +8,7 @@ use usdtrec_format::{Missing, Value};
 use crate::text::buffer::Text;
 use crate::text::quoted::Csv;
 
-/// What follows a text that was cut.
+/// What follows a string that was cut.
 const CUT: &str = "…";
 
 impl Text {
@@ -20,11 +20,11 @@ impl Text {
             Value::Signed(number) => self.signed(*number),
             Value::Float32(number) => self.float32(*number),
             Value::Float64(number) => self.float64(*number),
-            Value::String(text) => {
-                self.quoted(&text.bytes, text.cut);
-                if text.guessed {
+            Value::String(string) => {
+                self.quoted(&string.bytes, string.cut);
+                if string.guessed {
                     self.fixed(b"(0x");
-                    self.hex(text.address);
+                    self.hex(string.address);
                     self.byte(b')');
                 }
             }
@@ -32,7 +32,7 @@ impl Text {
         }
     }
 
-    /// Appends a text in quotes, and an ellipsis if it was cut.
+    /// Appends a string in quotes, and an ellipsis if it was cut.
     pub(crate) fn quoted(&mut self, bytes: &[u8], cut: bool) {
         let plain = |byte: &u8| (b' '..0x7f).contains(byte) && !matches!(byte, b'"' | b'\\');
         if bytes.iter().all(plain) {
@@ -49,7 +49,7 @@ impl Text {
         }
     }
 
-    /// Appends a text without quotes, and an ellipsis if it was cut.
+    /// Appends a string without quotes, and an ellipsis if it was cut.
     pub(crate) fn unquoted(&mut self, bytes: &[u8], cut: bool) {
         self.string(&with_cut(escape_bytes(bytes), cut));
     }
@@ -79,8 +79,8 @@ impl Text {
             Value::Float32(number) if number.is_finite() => self.float32(*number),
             Value::Float64(number) if number.is_finite() => self.float64(*number),
             // What is no UTF-8 becomes U+FFFD.
-            Value::String(text) => {
-                self.json_string(&String::from_utf8_lossy(&text.bytes));
+            Value::String(string) => {
+                self.json_string(&String::from_utf8_lossy(&string.bytes));
             }
             other => {
                 let mut text = Self::default();
@@ -94,8 +94,8 @@ impl Text {
     pub(crate) fn csv_value(&mut self, csv: Csv, value: &Value) {
         match value {
             Value::Missing(_) => {}
-            Value::String(text) => {
-                let shown = with_cut(escape_bytes(&text.bytes), text.cut);
+            Value::String(string) => {
+                let shown = with_cut(escape_bytes(&string.bytes), string.cut);
                 self.string(&csv.field(&shown));
             }
             value => self.value(value),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_quoted_and_say_when_they_are_cut() {
+    fn strings_are_quoted_and_say_when_they_are_cut() {
         let text = |bytes: &[u8], cut| {
             Value::String(usdtrec_format::StringAt {
                 address: 0x1000,
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_text_keeps_its_number() {
+    fn what_only_looks_like_a_string_keeps_its_number() {
         let text = Value::String(usdtrec_format::StringAt {
             address: 0x1000,
             bytes: b"GET".to_vec(),

@@ -32,7 +32,7 @@ impl<'a> ImportedEvent<'a> {
                     return Err(BadLine::field("another name of an argument", argument.name));
                 }
                 Some(argument) => arguments.push(argument),
-                // A tab in a text.
+                // A tab in a string.
                 None => match arguments.last_mut() {
                     Some(last) => last.value.append(field),
                     None => append(&mut comm, field),
@@ -101,7 +101,7 @@ impl<'a> ImportedArgument<'a> {
         }
         let value = match kind {
             "" => ImportedValue::guess(value),
-            "s" => ImportedValue::Text(Cow::Borrowed(value)),
+            "s" => ImportedValue::String(Cow::Borrowed(value)),
             "f" => ImportedValue::Float(value.parse().ok()?),
             _ => return None,
         };
@@ -118,15 +118,15 @@ impl<'a> ImportedValue<'a> {
             .filter(|number| number.to_string() == text)
         {
             Some(number) => Self::Integer(number),
-            None => Self::Text(Cow::Borrowed(text)),
+            None => Self::String(Cow::Borrowed(text)),
         }
     }
 
-    /// Appends a tab and more: the value is a text with a tab.
+    /// Appends a tab and more: the value is a string with a tab.
     fn append(&mut self, more: &str) {
         let mut text = Cow::Owned(self.text().into_owned());
         append(&mut text, more);
-        *self = Self::Text(text);
+        *self = Self::String(text);
     }
 }
 
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(event.probe.file, "/usr/bin/a:b");
         assert_eq!(event.probe.event(), "sdt_c:d");
         let values: Vec<_> = event.arguments.iter().map(|one| &one.value).collect();
-        let text = |text: &'static str| ImportedValue::Text(Cow::Borrowed(text));
+        let text = |text: &'static str| ImportedValue::String(Cow::Borrowed(text));
         let expected = [
             ImportedValue::Integer(-5),
             text("a\tb"),

@@ -11,9 +11,9 @@
 //! ```
 //!
 //! Used are provider and probe names, the name and type of each parameter, and enumerators as words for the
-//! numbers of a parameter of their type. A `char *` and D's `string` are texts; another pointer is an address; `long`
+//! numbers of a parameter of their type. A `char *` and D's `string` are strings; another pointer is an address; `long`
 //! and `size_t` have 8 bytes. Typedefs and `#define`s without parameters are expanded. Of two parameter lists, the first one is that of
-//! the note. A text `key` followed by an integer `keylen` (`key_len`, `key_length`) has that length. Structures, translators, attributes and other declarations are skipped.
+//! the note. A string `key` followed by an integer `keylen` (`key_len`, `key_length`) has that length. Structures, translators, attributes and other declarations are skipped.
 
 mod declaration;
 mod types;
@@ -223,7 +223,7 @@ impl<'t> Parser<'t> {
         self.probes.push(probe);
     }
 
-    /// Uses a `keylen` after a text `key` as its length, because such texts are not NUL-terminated.
+    /// Uses a `keylen` after a string `key` as its length, because such strings are not NUL-terminated.
     fn pair(&mut self, probe: &mut ProbeSchema, at: usize) {
         let ends = ["len", "_len", "length", "_length"];
         for place in 1..probe.arguments.len() {

@@ -554,7 +554,7 @@ impl Reader<'_> {
 
     fn wrong<T>(&mut self, value: &Spanned<DeValue<'_>>, expected: &str) -> Result<T, Reported> {
         let found = match value.get_ref() {
-            DeValue::String(text) => format!("{text:?}"),
+            DeValue::String(string) => format!("{string:?}"),
             other => other.type_str().to_owned(),
         };
         self.said(value, Err(format!("expected {expected}, found {found}")))

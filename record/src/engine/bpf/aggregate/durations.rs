@@ -1,4 +1,4 @@
-//! The histograms of the durations of spans: the counts of all buckets that are not empty, in one map. Groups have few of many buckets each, as many texts do.
+//! The histograms of the durations of spans: the counts of all buckets that are not empty, in one map. Groups have few of many buckets each, as many strings do.
 //!
 //! | offset in a key | bytes | |
 //! |---|---|---|

@@ -138,7 +138,7 @@ impl<'a> EventDecoder<'a> {
         })
     }
 
-    /// Decodes the values of a raw part with the room of its texts.
+    /// Decodes the values of a raw part with the room of its strings.
     fn decode(&mut self, raw: &[u8]) -> Option<()> {
         let bytes = self.group.whole_bytes();
         let mut record = vec![0; program::RAW];
@@ -150,7 +150,7 @@ impl<'a> EventDecoder<'a> {
             let evidence = Evidence {
                 histories: &mut [],
                 news: &mut Vec::new(),
-                lacks_texts: &mut false,
+                lacks_strings: &mut false,
             };
             let shape = self.group.shape(0);
             compact::compact(&record, shape, evidence, &mut sample).then_some(())?;

@@ -70,17 +70,17 @@ impl Program<'_> {
     pub(in crate::engine::bpf) fn end_key(&mut self, grouping: &Grouping) {
         self.take_numbers(grouping);
         if grouping.has_arguments() {
-            for text in self.spec.layout.string_fields() {
-                self.forget_address(text);
+            for string in self.spec.layout.string_fields() {
+                self.forget_address(string);
             }
             self.clear_others();
         }
     }
 
-    /// Removes the address of a text that was read: equal texts have one key, wherever they are.
+    /// Removes the address of a string that was read: equal strings have one key, wherever they are.
     fn forget_address(&mut self, StringField { address, string }: StringField) {
         let unread = self.asm.label();
-        self.text_length(string, unread);
+        self.string_length(string, unread);
         self.put_value(Width::from_bytes(address.size), address.offset, 0);
         self.asm.place(unread);
     }

@@ -1,7 +1,7 @@
 //! The key of a group: what the hits of one group have in common, as the program writes it.
 //!
 //! First is what is known of the thread and the stack, as far as it is a key ([`KeyLayout`]). The raw part ([`RawLayout`](usdtrec_format::RawLayout))
-//! follows, whose `common_type` says of which event it is, with the arguments that are keys; addresses of texts are 0. After it is room for the texts.
+//! follows, whose `common_type` says of which event it is, with the arguments that are keys; addresses of strings are 0. After it is room for the strings.
 //!
 //! All that is not written is 0, so that equal hits have equal keys. If no key is an argument, it ends after the first word of the raw part: the rest would be 0.
 //!
@@ -30,7 +30,7 @@ const FIRST_WORD: u32 = 8;
 
 /// Maximum size of a key, bytes. Older kernels refuse maps whose keys have more than 512.
 const MAX_BYTES: usize = 2048;
-/// Size of a raw part with its texts if no probe is known when the recording begins, bytes.
+/// Size of a raw part with its strings if no probe is known when the recording begins, bytes.
 const BYTES: usize = 456;
 /// Maximum number of measured arguments.
 const MAX_MEASURED: usize = 8;

@@ -40,7 +40,7 @@ pub(in crate::engine::bpf) struct MeasuredField {
 /// The measured arguments of an event.
 ///
 /// # Errors
-/// [`UsageError::NoNumber`] for texts and floats.
+/// [`UsageError::NoNumber`] for strings and floats.
 pub(in crate::engine::bpf) fn measured(
     aggregation: &Aggregation,
     probe: &PlannedProbe,
@@ -73,7 +73,7 @@ pub(in crate::engine::bpf) fn measured(
             })
         };
         match (decoder.number_source(place), layout.arguments.get(place)) {
-            (NumberSource::Text, _) => refused(NoNumber::Text),
+            (NumberSource::String, _) => refused(NoNumber::String),
             (NumberSource::Float, _) => refused(NoNumber::Float),
             // It may be in a register that programs cannot read.
             (NumberSource::Missing, _) if is_float(place) => refused(NoNumber::Float),

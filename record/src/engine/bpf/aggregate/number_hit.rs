@@ -53,7 +53,7 @@ impl Program<'_> {
         }
         for string in others.iter().filter_map(|field| field.string) {
             self.put_value(Width::Half, string.status, 0);
-            self.clear_text(string);
+            self.clear_string(string);
         }
         if let (Some(missing), true) = (self.spec.layout.missing, faults != 0) {
             self.asm.copy(Reg::R1, Reg::R8);

@@ -177,10 +177,10 @@ fn store_id(asm: &mut Assembler, members: Members, out: Label) {
     asm.copy(Reg::R3, Reg::R6);
 }
 
-/// Jumps to `found` if the text at an address, or a beginning of it, is in the map of names.
-fn is_named(asm: &mut Assembler, text: Reg, found: Label) {
+/// Jumps to `found` if the string at an address, or a beginning of it, is in the map of names.
+fn is_named(asm: &mut Assembler, string: Reg, found: Label) {
     let unreadable = asm.label();
-    asm.copy(Reg::R8, text);
+    asm.copy(Reg::R8, string);
     for word in 0..NAME_BYTES / 8 {
         asm.store_value(Width::Double, Reg::R10, NAME + 8 * word, 0);
     }

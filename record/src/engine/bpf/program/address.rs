@@ -35,7 +35,7 @@ impl Program<'_> {
         }
     }
 
-    /// Jumps if no text can be at `R9`, of which the tag is removed: it is not the address of a mapping of user space.
+    /// Jumps if no string can be at `R9`, of which the tag is removed: it is not the address of a mapping of user space.
     pub(in crate::engine::bpf) fn check_address(&mut self, nowhere: Label) {
         self.remove_tag();
         let asm = &mut self.asm;

@@ -228,10 +228,10 @@ impl Program<'_> {
         asm.op(Op::Add, Reg::R1, Reg::R0);
     }
 
-    /// Jumps to `whole` if most texts of the site were long.
+    /// Jumps to `whole` if most strings of the site were long.
     pub(in crate::engine::bpf) fn skip_short(&mut self, whole: Label) {
         let short = self.asm.label();
-        let first = control::long_texts_at(self.common.ids, self.common.strings);
+        let first = control::long_strings_at(self.common.ids, self.common.strings);
         self.word_of_id(first, short);
         let asm = &mut self.asm;
         asm.load(Width::Double, Reg::R1, Reg::R1, 0);

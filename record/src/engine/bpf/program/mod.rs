@@ -24,8 +24,8 @@ pub(super) mod slots;
 mod spec;
 mod stack;
 mod stop_process;
+mod string;
 pub(super) mod target;
-mod text;
 mod thread_context;
 mod values;
 

@@ -16,11 +16,11 @@ pub(super) const HABITS: i16 = -32;
 pub(super) const ABSENT: i16 = -40;
 /// Number of bytes to bring in.
 pub(super) const ABSENT_BYTES: i16 = WORD;
-/// The cookie of the site. No text of a filter reaches it.
+/// The cookie of the site. No string of a filter reaches it.
 pub(super) const COOKIE: i16 = -48;
 /// A bit for each read that was retried, which is set if nothing is mapped there.
 pub(super) const NOT_MAPPED: i16 = -56;
-/// Descriptors of thread-local storage, 24 bytes. Filters store texts there after they have the address.
+/// Descriptors of thread-local storage, 24 bytes. Filters store strings there after they have the address.
 pub(super) const DESCRIPTORS: i16 = -80;
 /// The ring of the CPU.
 pub(in crate::engine::bpf) const RING: i16 = -88;
@@ -34,7 +34,7 @@ pub(super) const STACK_SIZE: i16 = -104;
 pub(in crate::engine::bpf) const UNREAD: i16 = STACK_SIZE;
 /// Size of the end of the record, bytes: what the callers are found from.
 pub(in crate::engine::bpf) const STACK_END: i16 = -112;
-/// Ids of the thread and process in the pid namespace of the recorder, if it is not the first one. No text of a filter reaches it.
+/// Ids of the thread and process in the pid namespace of the recorder, if it is not the first one. No string of a filter reaches it.
 pub(super) const IDS: i16 = -320;
 /// Key of the map of the rates of stacks: the cookie of the site, and the thread.
 pub(super) const RATE_KEY: i16 = -128;

@@ -1,6 +1,6 @@
 //! Where a program writes the values of a hit.
 //!
-//! What is loaded ([`values`](super::values), [`text`](super::text)) does not depend on it. It is the raw part of a record, or of the key of
+//! What is loaded ([`values`](super::values), [`string`](super::string)) does not depend on it. It is the raw part of a record, or of the key of
 //! a group ([`aggregate`](super::super::aggregate)). Each target is laid out as a [`RawLayout`](usdtrec_format::RawLayout), with the room for the
 //! strings after it.
 

@@ -1,6 +1,6 @@
 //! Converts a record of the ring to one of the trace: the space of its strings is cut to their length, and strings are escaped to one line.
 
-use usdtrec_format::raw::{StringField, escape_into, is_text};
+use usdtrec_format::raw::{StringField, escape_into, looks_like_string};
 use usdtrec_format::{RawField, RawLayout, RawString, StringStatus};
 
 use super::super::program::{END_SIZE, RAW, Rooms, THREAD};
@@ -21,8 +21,8 @@ const MAX_CHAIN_BYTES: usize = 8 * (CallGraph::MAX_FRAMES as usize + 32);
 pub(in crate::engine::bpf) struct Evidence<'a> {
     pub(in crate::engine::bpf) histories: &'a mut [StringHistory],
     pub(in crate::engine::bpf) news: &'a mut Vec<(usize, News)>,
-    /// Whether memory at an address could not be read, so that a reader may find a text there.
-    pub(in crate::engine::bpf) lacks_texts: &'a mut bool,
+    /// Whether memory at an address could not be read, so that a reader may find a string there.
+    pub(in crate::engine::bpf) lacks_strings: &'a mut bool,
 }
 
 /// What a record of the ring consists of.
@@ -45,7 +45,7 @@ pub(in crate::engine::bpf) fn compact(
     let Some(room) = rooms.of_record(record.len()) else {
         return false;
     };
-    let Some((head, mut texts)) = record.split_at_checked(fixed) else {
+    let Some((head, mut strings)) = record.split_at_checked(fixed) else {
         return false;
     };
     let start = out.len();
@@ -55,28 +55,28 @@ pub(in crate::engine::bpf) fn compact(
     let Evidence {
         histories,
         news,
-        lacks_texts,
+        lacks_strings,
     } = evidence;
     let mut histories = histories.iter_mut();
-    let limits = TextLimits {
-        text: layout.string_limit,
+    let limits = StringLimits {
+        string: layout.string_limit,
         record: MAX_RECORD_BYTES.saturating_sub(match end {
             0 => 0,
             end => end.max(MAX_CHAIN_BYTES) + SPARE,
         }),
     };
     for (index, StringField { address, string }) in layout.string_fields().enumerate() {
-        let Some((bytes, rest)) = texts.split_at_checked(room.each) else {
+        let Some((bytes, rest)) = strings.split_at_checked(room.each) else {
             out.truncate(start);
             return false;
         };
-        texts = rest;
+        strings = rest;
         let read = Read {
             bytes,
             address: number(head, address),
             history: histories.next(),
         };
-        *lacks_texts |= is_unread(string, read.address, head);
+        *lacks_strings |= is_unread(string, read.address, head);
         let told = append(string, read, limits, start, out);
         news.extend(told.map(|told| (index, told)));
     }
@@ -84,7 +84,7 @@ pub(in crate::engine::bpf) fn compact(
     true
 }
 
-/// Whether a record of the ring has a text that is too long for a short record; `None` if its layout has no short records.
+/// Whether a record of the ring has a string that is too long for a short record; `None` if its layout has no short records.
 pub(in crate::engine::bpf) fn is_long(
     record: &[u8],
     layout: &RawLayout,
@@ -147,73 +147,73 @@ fn status_of(record: &[u8], string: RawString) -> i16 {
 fn append(
     string: RawString,
     read: Read<'_>,
-    limits: TextLimits,
+    limits: StringLimits,
     start: usize,
     out: &mut Vec<u8>,
 ) -> Option<News> {
     let status_at = start + RAW + usize::from(string.status);
     let returned = i16::from_ne_bytes([out[status_at], out[status_at + 1]]);
-    let mut text = judge(returned, read.bytes, limits.text, string.known);
+    let mut stored = judge(returned, read.bytes, limits.string, string.known);
     let mut news = None;
     if let Some(history) = read.history.filter(|_| !string.known) {
-        match text.status {
-            StringStatus::NoText => news = history.note_other(read.address),
+        match stored.status {
+            StringStatus::NoString => news = history.note_other(read.address),
             StringStatus::Whole | StringStatus::Cut => {
-                let is_cut = text.status == StringStatus::Cut;
-                let (is_believed, told) = history.believes(text.bytes, is_cut, read.address);
+                let is_cut = stored.status == StringStatus::Cut;
+                let (is_believed, told) = history.believes(stored.bytes, is_cut, read.address);
                 news = told;
                 if !is_believed {
-                    text.doubt();
+                    stored.doubt();
                 }
             }
             _ => {}
         }
     }
-    put_text(string, text, limits, start, out);
+    put_string(string, stored, limits, start, out);
     news
 }
 
-/// The limits of texts.
+/// The limits of strings.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine::bpf) struct TextLimits {
-    /// Bytes of each text.
-    text: u16,
-    /// Of the record with all of its texts, bytes.
+pub(in crate::engine::bpf) struct StringLimits {
+    /// Bytes of each string.
+    string: u16,
+    /// Of the record with all of its strings, bytes.
     record: usize,
 }
 
-/// A text as a record stores it.
+/// A string as a record stores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::bpf) struct StoredText<'a> {
+pub(in crate::engine::bpf) struct StoredString<'a> {
     pub(in crate::engine::bpf) status: StringStatus,
     /// Without a NUL; empty unless the status is [`StringStatus::Whole`], [`StringStatus::Cut`] or [`StringStatus::Short`].
     pub(in crate::engine::bpf) bytes: &'a [u8],
 }
 
-impl StoredText<'_> {
-    /// No text, with the reason.
+impl StoredString<'_> {
+    /// No string, with the reason.
     pub(in crate::engine::bpf) const fn without(status: StringStatus) -> Self {
         Self { status, bytes: &[] }
     }
 
-    /// Other hits say whether it is a text. One that is cut is not known to be short.
+    /// Other hits say whether it is a string. One that is cut is not known to be short.
     fn doubt(&mut self) {
         match self.status {
             StringStatus::Whole => self.status = StringStatus::Short,
-            _ => *self = Self::without(StringStatus::NoText),
+            _ => *self = Self::without(StringStatus::NoString),
         }
     }
 }
 
-/// Appends a text to the record that begins at `start` and has all its fields, and writes its location and status.
-pub(in crate::engine::bpf) fn put_text(
+/// Appends a string to the record that begins at `start` and has all its fields, and writes its location and status.
+pub(in crate::engine::bpf) fn put_string(
     string: RawString,
-    text: StoredText<'_>,
-    limits: TextLimits,
+    stored: StoredString<'_>,
+    limits: StringLimits,
     start: usize,
     out: &mut Vec<u8>,
 ) {
-    let StoredText { mut status, bytes } = text;
+    let StoredString { mut status, bytes } = stored;
     let at = out.len();
     let status_at = start + RAW + usize::from(string.status);
     if matches!(
@@ -223,7 +223,7 @@ pub(in crate::engine::bpf) fn put_text(
         escape_into(bytes, out);
         let left = (start + limits.record).saturating_sub(at + SPARE);
         if out.len() - at > left {
-            // A text of control characters, which take four bytes each when escaped, may not fit into a record.
+            // A string of control characters, which take four bytes each when escaped, may not fit into a record.
             out.truncate(at);
             escape_into(&bytes[..bytes.len().min(left / 4)], out);
             status = StringStatus::Cut;
@@ -234,15 +234,15 @@ pub(in crate::engine::bpf) fn put_text(
     let location = (len as u32) << 16 | (at - start - RAW) as u32;
     let location_at = start + RAW + usize::from(string.location);
     out[location_at..location_at + 4].copy_from_slice(&location.to_ne_bytes());
-    let word = status.word(bytes.len() as u16, limits.text);
+    let word = status.word(bytes.len() as u16, limits.string);
     out[status_at..status_at + 2].copy_from_slice(&word.to_ne_bytes());
 }
 
-/// The result of the program's read: `returned` is a count including the NUL, or an error number. For an empty text, kernels before 6.16 do
+/// The result of the program's read: `returned` is a count including the NUL, or an error number. For an empty string, kernels before 6.16 do
 /// not count the NUL.
-fn judge(returned: i16, room: &[u8], limit: u16, known: bool) -> StoredText<'_> {
+fn judge(returned: i16, room: &[u8], limit: u16, known: bool) -> StoredString<'_> {
     let Ok(len) = usize::try_from(returned).map(|len| len.saturating_sub(1)) else {
-        return StoredText::without(StringStatus::from_word(returned, limit));
+        return StoredString::without(StringStatus::from_word(returned, limit));
     };
     let kept = len.min(limit.into()).min(room.len());
     let bytes = &room[..kept];
@@ -251,10 +251,10 @@ fn judge(returned: i16, room: &[u8], limit: u16, known: bool) -> StoredText<'_> 
     } else {
         StringStatus::Whole
     };
-    if known || is_text(bytes, status == StringStatus::Cut) {
-        StoredText { status, bytes }
+    if known || looks_like_string(bytes, status == StringStatus::Cut) {
+        StoredString { status, bytes }
     } else {
-        StoredText::without(StringStatus::NoText)
+        StoredString::without(StringStatus::NoString)
     }
 }
 
@@ -278,7 +278,7 @@ mod tests {
         let evidence = Evidence {
             histories,
             news: &mut Vec::new(),
-            lacks_texts: &mut false,
+            lacks_strings: &mut false,
         };
         super::compact(record, shape, evidence, out)
     }
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_fault_cut_and_no_text_differ() {
+    fn empty_fault_cut_and_no_string_differ() {
         let layout = layout(4, 6);
         let strings: [(i16, &[u8]); 6] = [
             (4, b"GET\0"),
@@ -367,7 +367,7 @@ mod tests {
                 (StringStatus::Fault, vec![]),
                 (StringStatus::Whole, b"full".to_vec()),
                 (StringStatus::Cut, b"long".to_vec()),
-                (StringStatus::NoText, vec![]),
+                (StringStatus::NoString, vec![]),
             ]
         );
         assert_eq!(out.len() % 8, 0);
@@ -396,28 +396,28 @@ mod tests {
     }
 
     #[test]
-    fn one_letter_is_no_evidence_of_a_text() {
+    fn one_letter_is_no_evidence_of_a_string() {
         let layout = layout(16, 1);
         let mut histories = [StringHistory::default()];
-        let mut status = |address: u64, text: &[u8]| {
-            let mut record = record(&layout, &[(text.len() as i16 + 1, text)]);
+        let mut status = |address: u64, string: &[u8]| {
+            let mut record = record(&layout, &[(string.len() as i16 + 1, string)]);
             record[RAW + 8..RAW + 16].copy_from_slice(&address.to_ne_bytes());
             let mut out = Vec::new();
             assert!(compact(&record, &layout, &mut histories, &mut out));
             read(&out, &layout)[0].0
         };
-        use StringStatus::{NoText, Short, Whole};
+        use StringStatus::{NoString, Short, Whole};
         // The numbers 33 and 21057.
         assert_eq!(status(0x1000, b"!"), Short);
         assert_eq!(status(0x1004, b"AR"), Short);
         assert_eq!(status(0x1001, b"!"), Short);
-        assert_eq!(status(0x2000, b"\x01"), NoText);
+        assert_eq!(status(0x2000, b"\x01"), NoString);
         assert_eq!(status(0x1001, b"GET"), Whole);
         assert_eq!(status(0x1000, b"POST"), Whole);
-        assert_eq!(status(0x1000, b"GET"), Whole, "there was a text");
-        assert_eq!(status(0x3000, b"GET"), Short, "not always a text");
-        assert_eq!(status(0x1000, b"\x01"), NoText);
-        assert_eq!(status(0x1000, b"GET"), Short, "not always a text");
+        assert_eq!(status(0x1000, b"GET"), Whole, "there was a string");
+        assert_eq!(status(0x3000, b"GET"), Short, "not always a string");
+        assert_eq!(status(0x1000, b"\x01"), NoString);
+        assert_eq!(status(0x1000, b"GET"), Short, "not always a string");
     }
 
     #[test]

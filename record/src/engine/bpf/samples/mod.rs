@@ -4,7 +4,7 @@ pub(super) mod compact;
 pub(super) mod stack_rates;
 pub(super) mod stack_size;
 pub(super) mod string_history;
-pub(super) mod text_lengths;
+pub(super) mod string_lengths;
 pub(super) mod with_stack;
 
 use std::io;
@@ -16,7 +16,7 @@ use usdtrec_format::trace::StringArgument;
 use self::compact::Evidence;
 use self::stack_size::{StackSize, StackUse};
 use self::string_history::{News, StringHistory};
-use self::text_lengths::TextLengths;
+use self::string_lengths::StringLengths;
 use super::super::events::event::{Count, IdCount};
 use super::super::events::span_site::SpanSite;
 use super::super::options::EngineOptions;
@@ -44,11 +44,11 @@ pub(super) struct Samples {
     /// What the hit at hand has shown, by the string's index.
     news: Vec<(usize, News)>,
     /// What readers have to be told.
-    texts: Vec<TextFinding>,
+    findings: Vec<StringFinding>,
     /// A sample without its stack.
     sample: Vec<u8>,
-    /// Whether memory at an address that may be of a text could not be read at a hit.
-    pub(super) lacks_texts: bool,
+    /// Whether memory at an address that may be of a string could not be read at a hit.
+    pub(super) lacks_strings: bool,
     /// Number of hits of which no stack was taken, because of the rate.
     pub(super) without_stack: u64,
     /// Where programs count hits instead of recording them; `None` if they record them.
@@ -64,8 +64,8 @@ struct IdState {
     received: u64,
     /// Time of the first one.
     first: u64,
-    /// How long the texts are.
-    lengths: TextLengths,
+    /// How long the strings are.
+    lengths: StringLengths,
     /// How large the stacks are.
     stack: StackSize,
     /// What they have needed in this pass.
@@ -80,7 +80,7 @@ impl Samples {
                 group: index,
                 received: 0,
                 first: 0,
-                lengths: TextLengths::default(),
+                lengths: StringLengths::default(),
                 stack: StackSize::new(group.sizes.as_ref()),
                 used: StackUse::default(),
             };
@@ -110,9 +110,9 @@ impl Samples {
             strings,
             groups,
             news: Vec::new(),
-            texts: Vec::new(),
+            findings: Vec::new(),
             sample: Vec::new(),
-            lacks_texts: false,
+            lacks_strings: false,
             without_stack: 0,
         }
     }
@@ -230,7 +230,7 @@ impl Samples {
         };
         let index = u64::from_ne_bytes(*id).wrapping_sub(self.first.sample) as usize;
         let group = u32::from(u16::from_ne_bytes(*kind)).wrapping_sub(self.first.event);
-        let word_at = self.long_texts_at(index);
+        let word_at = self.long_strings_at(index);
         let (Some(state), Some(group)) = (self.ids.get_mut(index), self.groups.get(group as usize))
         else {
             return;
@@ -239,7 +239,7 @@ impl Samples {
         let evidence = Evidence {
             histories: histories.unwrap_or_default(),
             news: &mut self.news,
-            lacks_texts: &mut self.lacks_texts,
+            lacks_strings: &mut self.lacks_strings,
         };
         let is_whole = if let Some(kind) = group.end {
             let taken = Taken {
@@ -326,9 +326,9 @@ impl Samples {
         self.word_at(index, control::stack_sizes_at)
     }
 
-    /// Offset of the word that says whether the texts of the sample id with this index are long.
-    fn long_texts_at(&self, index: usize) -> u32 {
-        self.word_at(index, control::long_texts_at)
+    /// Offset of the word that says whether the strings of the sample id with this index are long.
+    fn long_strings_at(&self, index: usize) -> u32 {
+        self.word_at(index, control::long_strings_at)
     }
 
     /// Offset of the word of the sample id with this index in a list that begins at `first`.
@@ -340,33 +340,33 @@ impl Samples {
 
 /// What hits have shown of an argument, for readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TextFinding {
-    pub(crate) text: StringArgument,
+pub(crate) struct StringFinding {
+    pub(crate) string: StringArgument,
     /// Time of the first hit for which it holds.
     pub(crate) since: u64,
 }
 
 impl Samples {
     /// Takes what readers have to be told since the last time.
-    pub(super) fn take_texts(&mut self) -> Vec<TextFinding> {
-        std::mem::take(&mut self.texts)
+    pub(super) fn take_string_findings(&mut self) -> Vec<StringFinding> {
+        std::mem::take(&mut self.findings)
     }
 
     /// Readers of another file have to be told all that holds.
-    pub(super) fn repeat_texts(&mut self) {
+    pub(super) fn repeat_strings(&mut self) {
         let told = self.histories.iter().enumerate();
         let told = told.filter(|(_, history)| history.is_told());
         let findings = told.filter_map(|(at, _)| {
             let (index, string) = (at / self.strings, at % self.strings);
             self.finding(index, string, News::All(true))
         });
-        self.texts = findings.collect();
+        self.findings = findings.collect();
     }
 
     /// Notes what the hit at hand has shown. The argument of one site of a probe is that of its others.
     fn tell(&mut self, index: usize) {
         for (string, news) in std::mem::take(&mut self.news) {
-            self.texts.extend(self.finding(index, string, news));
+            self.findings.extend(self.finding(index, string, news));
             let group = self.ids.get(index).map(|state| state.group);
             for other in 0..self.ids.len() {
                 if news == News::All(true)
@@ -374,35 +374,35 @@ impl Samples {
                     && let Some(history) = self.histories.get_mut(other * self.strings + string)
                     && let Some(news) = history.adopt()
                 {
-                    self.texts.extend(self.finding(other, string, news));
+                    self.findings.extend(self.finding(other, string, news));
                 }
             }
         }
     }
 
-    fn finding(&self, index: usize, string: usize, news: News) -> Option<TextFinding> {
+    fn finding(&self, index: usize, string: usize, news: News) -> Option<StringFinding> {
         let state = self.ids.get(index)?;
         let arguments = self.groups.get(state.group)?.layout.arguments.iter();
-        let has_text = |argument: &RawArgument| match argument {
+        let has_string = |argument: &RawArgument| match argument {
             RawArgument::Field(field) => field.string.is_some(),
             _ => false,
         };
-        let mut texts = (0..)
+        let mut strings = (0..)
             .zip(arguments)
-            .filter(|(_, argument)| has_text(argument));
-        let (argument, _) = texts.nth(string)?;
-        let (is_text, address) = match news {
-            News::All(is_text) => (is_text, None),
+            .filter(|(_, argument)| has_string(argument));
+        let (argument, _) = strings.nth(string)?;
+        let (is_string, address) = match news {
+            News::All(is_string) => (is_string, None),
             News::At(address) => (true, Some(address)),
         };
-        let text = StringArgument {
+        let string = StringArgument {
             site: self.first.sample + index as u64,
             argument,
-            is_text,
+            is_string,
             address,
         };
-        Some(TextFinding {
-            text,
+        Some(StringFinding {
+            string,
             since: state.first,
         })
     }

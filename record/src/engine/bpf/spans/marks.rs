@@ -1,6 +1,6 @@
 //! Words of the arguments that begin and end of a span must have in common.
 //!
-//! A number is its word, sign-extended as its field says. A text is a hash of its length and its first bytes.
+//! A number is its word, sign-extended as its field says. A string is a hash of its length and its first bytes.
 
 use usdtrec_format::RawString;
 
@@ -8,24 +8,24 @@ use super::super::insn::{Op, Reg, Width};
 use super::super::program::{Program, slots};
 use super::role::MarkField;
 
-/// Bytes of a text that are compared, at most. Of longer ones the length is compared, too.
+/// Bytes of a string that are compared, at most. Of longer ones the length is compared, too.
 const COMPARED: usize = 256;
 /// An odd number: multiplying by it loses nothing.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Program<'_> {
-    /// Writes zeros to where the texts of marks are read: what follows a text is hashed, too.
-    pub(super) fn clear_texts(&mut self, fields: &[MarkField]) {
+    /// Writes zeros to where the strings of marks are read: what follows a string is hashed, too.
+    pub(super) fn clear_strings(&mut self, fields: &[MarkField]) {
         for field in fields {
-            if let MarkField::Text(string) = *field {
-                self.clear_text(string);
+            if let MarkField::String(string) = *field {
+                self.clear_string(string);
             }
         }
     }
 
-    /// Writes zeros to where a text is read, as far as it is compared.
-    pub(in crate::engine::bpf) fn clear_text(&mut self, string: RawString) {
-        for at in self.text_words(string) {
+    /// Writes zeros to where a string is read, as far as it is compared.
+    pub(in crate::engine::bpf) fn clear_string(&mut self, string: RawString) {
+        for at in self.string_words(string) {
             self.asm.store_value(Width::Double, Reg::R7, at, 0);
         }
     }
@@ -53,10 +53,10 @@ impl Program<'_> {
                         self.asm.extend(Reg::R1, 64 - 8 * i32::from(bytes), signed);
                     }
                 }
-                MarkField::Text(string) => {
-                    self.text_length(string, unknown);
+                MarkField::String(string) => {
+                    self.string_length(string, unknown);
                     self.asm.set(Reg::R3, FACTOR.cast_signed());
-                    for at in self.text_words(string) {
+                    for at in self.string_words(string) {
                         let asm = &mut self.asm;
                         asm.load(Width::Double, Reg::R2, Reg::R7, at);
                         asm.op(Op::Xor, Reg::R1, Reg::R2);
@@ -82,8 +82,8 @@ impl Program<'_> {
         }
     }
 
-    /// Offsets in the record of the words of a text that are compared.
-    fn text_words(&self, string: RawString) -> impl Iterator<Item = i16> + use<> {
+    /// Offsets in the record of the words of a string that are compared.
+    fn string_words(&self, string: RawString) -> impl Iterator<Item = i16> + use<> {
         let start = i32::from(self.target.offset) + self.room_at(self.index(string));
         let bytes = self.room.each.min(COMPARED) / 8 * 8;
         (0..bytes)

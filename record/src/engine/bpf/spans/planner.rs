@@ -388,7 +388,7 @@ struct PlacedArgument {
 fn mark_field(group: &Group, name: &str, numbers: bool) -> Option<MarkField> {
     let PlacedArgument { field, number, .. } = placed(group, name)?;
     Some(match (field.string, number) {
-        (Some(string), _) => MarkField::Text(string),
+        (Some(string), _) => MarkField::String(string),
         (None, Some((bytes, signed))) if numbers => MarkField::Number {
             field,
             bytes,

@@ -277,7 +277,7 @@ impl Program<'_> {
         let asm = &mut self.asm;
         asm.call(Helper::CpuId);
         asm.store(Width::Word, Reg::R10, slots::CPU, Reg::R0);
-        self.clear_texts(&role.agreed);
+        self.clear_strings(&role.agreed);
         self.head();
         self.arguments();
         if memory.marks > 0 {

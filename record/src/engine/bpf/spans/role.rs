@@ -68,8 +68,8 @@ pub(in crate::engine::bpf) enum MarkField {
         bytes: u8,
         signed: bool,
     },
-    /// A text.
-    Text(RawString),
-    /// A text that is not read.
+    /// A string.
+    String(RawString),
+    /// A string that is not read.
     Unknown,
 }

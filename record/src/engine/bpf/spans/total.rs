@@ -19,7 +19,7 @@ impl Program<'_> {
         asm.call(Helper::KtimeNs);
         asm.store(Width::Double, Reg::R10, slots::NOW, Reg::R0);
         if !grouping.has_arguments() {
-            self.clear_texts(&role.agreed);
+            self.clear_strings(&role.agreed);
         }
         self.begin_key(grouping);
         if memory.marks > 0 {

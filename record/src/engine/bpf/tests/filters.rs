@@ -96,7 +96,7 @@ fn worth(planned: &Planned, name: &Name) -> Datum<'static> {
         "tid" => return Datum::Integer(1235),
         "cpu" => return Datum::Integer(3),
         "uid" => return Datum::Integer(UID.into()),
-        "comm" => return Datum::Text(COMM.into()),
+        "comm" => return Datum::String(COMM.into()),
         name => name.strip_prefix("arg").unwrap().parse::<usize>().unwrap() - 1,
     };
     match (&planned.layout.arguments[place], place) {
@@ -342,7 +342,7 @@ fn casts_masks_and_memory() {
 
 /// The machine's strings are the alphabet, of a length that their address says.
 #[test]
-fn texts_are_compared_whole_or_by_their_beginning() {
+fn strings_are_compared_whole_or_by_their_beginning() {
     let planned = Planned::new("8@%rdi", Arch::X86_64, Strings::default());
     let rdi = register_value(
         register_offset(Arch::X86_64, Arch::X86_64.register("rdi").unwrap()).unwrap() as usize,
@@ -358,12 +358,12 @@ fn texts_are_compared_whole_or_by_their_beginning() {
     for len in [0, 1, 7, 8, 9, 16, 31, 60] {
         let hit = at(len);
         for other in [0, 1, 7, 8, 9, 15, 16, 17, 31, 60] {
-            let text = &alphabet[..other];
+            let string = &alphabet[..other];
             let cases = [
-                (format!("arg1 == {text:?}"), len == other),
-                (format!("arg1 != {text:?}"), len != other),
-                (format!("arg1 ~ \"{text}*\""), len >= other),
-                (format!("!(arg1 ~ \"{text}*\")"), len < other),
+                (format!("arg1 == {string:?}"), len == other),
+                (format!("arg1 != {string:?}"), len != other),
+                (format!("arg1 ~ \"{string}*\""), len >= other),
+                (format!("!(arg1 ~ \"{string}*\")"), len < other),
             ];
             for (filter, right) in cases {
                 assert_eq!(passes(&planned, &filter, &hit), right, "{len}: {filter}");
@@ -406,13 +406,13 @@ fn what_cannot_be_asked_is_told() {
         ("arg1 == arg2", "cannot be evaluated while recording"),
         ("arg1 * 2 == 4", "cannot be evaluated while recording"),
         ("arg3 ~ \"a*b\"", "more than a *"),
-        ("arg3 < \"a\"", "the order of texts"),
+        ("arg3 < \"a\"", "the order of strings"),
         ("arg3 + 0.5 > 1", "cannot be evaluated while recording"),
     ] {
         let error = condition(&planned, filter).unwrap_err();
         assert!(error.contains(part), "{filter}: {error}");
     }
-    // A number is no text; and what is not captured has no value.
+    // A number is no string; and what is not captured has no value.
     for filter in ["arg10 == 1", "arg10 != 1", "pid == \"x\""] {
         assert_eq!(
             condition(&planned, filter),

@@ -28,7 +28,7 @@ const STRINGS: Strings = Strings {
     known: true,
 };
 
-/// Size of the keys, bytes: a layout and the room for a text have room in it.
+/// Size of the keys, bytes: a layout and the room for a string have room in it.
 const KEY: usize = 128;
 /// Offset of the raw part in a key that has the CPU, and nothing about the thread.
 const RAW_AFTER_CPU: usize = 8;
@@ -65,8 +65,8 @@ fn counting(common: Common) -> Common {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Counted {
     number: i32,
-    /// The text, or why it was not read.
-    text: Result<String, i16>,
+    /// The string, or why it was not read.
+    string: Result<String, i16>,
 }
 
 /// The first field of this size.
@@ -85,14 +85,14 @@ fn decode(raw: &[u8], layout: &RawLayout) -> Counted {
     let status = from(address.string.unwrap().status);
     let status = i16::from_ne_bytes([status[0], status[1]]);
     let room = &from(layout.size)[..rooms(layout).whole.each];
-    let text = usize::try_from(status).map_err(|_| status).map(|bytes| {
+    let string = usize::try_from(status).map_err(|_| status).map(|bytes| {
         assert_eq!(from(address.offset)[..8], [0; 8]);
         assert!(room[bytes - 1..].iter().all(|byte| *byte == 0), "{raw:?}");
         String::from_utf8(room[..bytes - 1].to_vec()).unwrap()
     });
     Counted {
         number: i32::from_ne_bytes(*from(field(layout, 4).offset).first_chunk().unwrap()),
-        text,
+        string,
     }
 }
 
@@ -116,17 +116,17 @@ fn a_key_has_the_values_that_a_record_has() {
         assert_eq!(count, 1);
         (decode(&key, &planned.layout), key)
     };
-    let counted = |number: i32, text: &str| Counted {
+    let counted = |number: i32, string: &str| Counted {
         number,
-        text: Ok(text.to_owned()),
+        string: Ok(string.to_owned()),
     };
-    // The length of the text at an address is in its lowest bits.
+    // The length of the string at an address is in its lowest bits.
     let (first, key) = run(-3, 0x7f00_0000_1005);
     assert_eq!(first, counted(-3, "abcde"));
     assert_eq!(run(-3, 0x7f00_0000_2005).1, key, "another address");
     assert_eq!(run(i16::MAX, 0x7f00_0000_1000).0, counted(32767, ""));
     let (nowhere, _) = run(5, 0x10);
-    assert_eq!(nowhere.text, Err(-libc::EFAULT as i16));
+    assert_eq!(nowhere.string, Err(-libc::EFAULT as i16));
 }
 
 /// While memory is brought in, another thread writes to the stack: the key is written again.
@@ -134,7 +134,7 @@ fn a_key_has_the_values_that_a_record_has() {
 fn a_key_is_written_again_after_memory_was_brought_in() {
     let planned = Planned::new("-2@8(%rsi) 8@%rdi", Arch::X86_64, STRINGS);
     let value = |name| value_of(Arch::X86_64.register(name).unwrap(), Arch::X86_64);
-    let (number_at, text_at) = (value("rsi") + 8, value("rdi"));
+    let (number_at, string_at) = (value("rsi") + 8, value("rdi"));
     let common = counting(Common {
         recorded: RecordedProcesses::Processes,
         ..common()
@@ -146,12 +146,12 @@ fn a_key_is_written_again_after_memory_was_brought_in() {
         ..Hit::default()
     };
     let absent = Hit {
-        absent: vec![number_at..number_at + 2, text_at..text_at + 1],
+        absent: vec![number_at..number_at + 2, string_at..string_at + 1],
         ..resident.clone()
     };
     let (resident, absent) = (resident.run_all(&code), absent.run_all(&code));
     assert_eq!(resident.touched, [0; 0]);
-    assert!(absent.touched.contains(&number_at) && absent.touched.contains(&text_at));
+    assert!(absent.touched.contains(&number_at) && absent.touched.contains(&string_at));
     assert_eq!(absent.counted, resident.counted);
     let (key, _) = absent.counted.unwrap();
     let number = i32::from(memory(number_at, 2) as u16 as i16);
@@ -171,9 +171,9 @@ fn the_kernel_counts_hits_by_key() {
         on_old_kernels,
     ] {
         let counts = count_live(&site, touch, is_of_cpu);
-        let counted = |number: i32, text: &str, hits: u64| {
-            let text = Ok(text.to_owned());
-            (Counted { number, text }, hits)
+        let counted = |number: i32, string: &str, hits: u64| {
+            let string = Ok(string.to_owned());
+            (Counted { number, string }, hits)
         };
         let right = [
             counted(-3, "select", 3),
@@ -232,9 +232,9 @@ fn stacks_of_one_hash_are_not_mixed() {
     });
     let program = sys::load(ProgramKind::UprobeMulti, &code).unwrap();
     let link = site.attach(program.as_fd());
-    let text = c"select";
+    let string = c"select";
     for round in 0..2 {
-        (0..3).for_each(|_| probe::hit_text(7, text));
+        (0..3).for_each(|_| probe::hit_string(7, string));
         let mut groups = Vec::new();
         let read = maps.read(|GroupElement { key, count, .. }| {
             groups.push((u64::from_ne_bytes(*key.first_chunk().unwrap()), count));
@@ -286,8 +286,8 @@ fn count_live(site: &OwnSite, touch: Touch, is_of_cpu: bool) -> HashMap<Counted,
     let program = program.unwrap();
     let link = site.attach(program.as_fd());
     let elsewhere = String::from("select");
-    for text in ["select", elsewhere.as_str(), "select", "insert"] {
-        probe::hit(-3, text);
+    for string in ["select", elsewhere.as_str(), "select", "insert"] {
+        probe::hit(-3, string);
     }
     probe::hit(300, "select");
     probe::hit(300, &elsewhere);

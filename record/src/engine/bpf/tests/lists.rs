@@ -130,12 +130,12 @@ fn bytes_end_where_their_length_says() {
         [expected, 4, 8]
     );
     let room = rooms(&planned.layout).of_record(record.len());
-    let text = |index: usize| {
+    let string = |index: usize| {
         let at = RAW + usize::from(planned.layout.size) + index * room.unwrap().each;
         &record[at..at + 3]
     };
     let bytes: Vec<u8> = (0..3).map(|at| memory(rbx + at, 1) as u8).collect();
-    assert_eq!(text(1), bytes);
+    assert_eq!(string(1), bytes);
     let mut hit = Hit::default();
     hit.forbidden.push(rbx..rbx + 2);
     hit.forbidden.push(rdi..rdi + 2);

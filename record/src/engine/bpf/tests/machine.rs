@@ -159,7 +159,7 @@ pub(super) struct Hit {
     pub(super) mappings: Vec<(std::ops::Range<u64>, Mapping)>,
     /// How many looks at a mapping fail, because another thread holds `mmap_lock`.
     pub(super) busy: u32,
-    /// Whether the kernel does not count the NUL of an empty text.
+    /// Whether the kernel does not count the NUL of an empty string.
     pub(super) is_old: bool,
     /// Unreadable strings in a row and the time until which none is read, string by string.
     pub(super) habits: Vec<u64>,

@@ -141,7 +141,7 @@ fn compact(record: &[u8], shape: Shape<'_>, out: &mut Vec<u8>) -> bool {
     let evidence = Evidence {
         histories: &mut [],
         news: &mut Vec::new(),
-        lacks_texts: &mut false,
+        lacks_strings: &mut false,
     };
     compact::compact(record, shape, evidence, out)
 }
@@ -313,9 +313,9 @@ fn check_string(record: &[u8], address: u64, arch: Arch, status: usize) {
     assert_eq!(status, right, "string at {address:#x}");
 }
 
-/// A text of 62 letters fits into 64 bytes; of 63 it may have been cut.
+/// A string of 62 letters fits into 64 bytes; of 63 it may have been cut.
 #[test]
-fn a_text_takes_the_room_that_it_needs() {
+fn a_string_takes_the_room_that_it_needs() {
     let strings = Strings {
         limit: 256,
         known: true,
@@ -335,11 +335,11 @@ fn a_text_takes_the_room_that_it_needs() {
         let record = ran.record.unwrap();
         let mut out = Vec::new();
         assert!(compact(&record, planned.shape(), &mut out));
-        let text: Vec<u8> = (0..letters.min(256))
+        let string: Vec<u8> = (0..letters.min(256))
             .map(|at| b'a' + (at % 26) as u8)
             .collect();
-        let found = out.windows(text.len() + 1);
-        let with_nul = [text.as_slice(), &[0]].concat();
+        let found = out.windows(string.len() + 1);
+        let with_nul = [string.as_slice(), &[0]].concat();
         assert!(
             found.into_iter().any(|bytes| bytes == with_nul),
             "{letters}"
@@ -355,7 +355,7 @@ fn a_text_takes_the_room_that_it_needs() {
     }
     for letters in [63, 64, 255, 256, 257, 300] {
         assert_eq!(run(letters, false), (264, 1), "{letters} letters");
-        assert_eq!(run(letters, true), (264, 0), "long texts are expected");
+        assert_eq!(run(letters, true), (264, 0), "long strings are expected");
     }
     assert_eq!(run(5, true), (264, 0));
 }
@@ -416,12 +416,12 @@ fn tagged_addresses_of_arm64_programs() {
     let value = |place: usize| word(&record, RAW + usize::from(fields[place].offset), 8);
     assert_eq!(value(0), untagged | TAG);
     assert_eq!(value(1), memory(untagged + 8, 8));
-    let text = fields[0].string.unwrap();
+    let string = fields[0].string.unwrap();
     check_string(
         &record,
         untagged | TAG,
         Arch::Aarch64,
-        usize::from(text.status),
+        usize::from(string.status),
     );
 }
 

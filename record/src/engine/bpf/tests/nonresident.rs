@@ -33,7 +33,7 @@ fn run(planned: &Planned, hit: &Hit, touch: Touch) -> Ran {
     hit.run_all(&generate(&[&planned.spec()], &common).unwrap())
 }
 
-/// The status of the first text.
+/// The status of the first string.
 fn status(planned: &Planned, ran: &Ran) -> StringStatus {
     let string = planned.layout.strings().next().unwrap();
     let record = ran.record.as_ref().unwrap();
@@ -50,7 +50,7 @@ fn operand(planned: &Planned, ran: &Ran) -> Option<u64> {
     (word(record, RAW + missing, 4) != 0).then_some(held)
 }
 
-/// A hit whose text (at `%rdi`) and operand (at `%rdx`) are not resident.
+/// A hit whose string (at `%rdi`) and operand (at `%rdx`) are not resident.
 fn absent() -> Hit {
     Hit {
         absent: vec![rdi()..rdi() + 101, rdx()..rdx() + 4],
@@ -96,7 +96,7 @@ fn a_guess_brings_nothing_in() {
     }
 }
 
-/// What became of a text in such a mapping of such a process.
+/// What became of a string in such a mapping of such a process.
 fn looked_at(mapping: Mapping, owner: Owner, look: Look) -> StringStatus {
     let planned = Planned::new("8@%rdi 4@(%rdx)", Arch::X86_64, STRINGS);
     let hit = Hit {
@@ -223,7 +223,7 @@ fn only_where_nobody_can_change_the_mapping_meanwhile() {
 }
 
 #[test]
-fn a_text_that_goes_on_where_nothing_is_to_be_had() {
+fn a_string_that_goes_on_where_nothing_is_to_be_had() {
     let planned = Planned::new("8@%rdi", Arch::X86_64, STRINGS);
     let behind = rdi() + 50..rdi() + 200;
     for (mapping, expected) in [
@@ -290,7 +290,7 @@ fn many_reads_that_fail_come_to_an_end() {
 }
 
 #[test]
-fn of_an_empty_text_old_kernels_do_not_count_the_nul() {
+fn of_an_empty_string_old_kernels_do_not_count_the_nul() {
     let address = 0x7f00_0000_0200;
     let mut hit = Hit {
         is_old: true,

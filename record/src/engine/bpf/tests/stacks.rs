@@ -56,7 +56,7 @@ fn ran_of(spec: &Spec<'_>, hit: &Hit) -> Ran {
 
 /// A hit at a site whose word says this size of stack.
 fn hit_with_size(index: u64) -> Hit {
-    // The word is after those of four strings and one for the lengths of texts.
+    // The word is after those of four strings and one for the lengths of strings.
     let mut habits = vec![0; 4 * 2 + 1];
     habits.push(index | index << 8);
     Hit {

@@ -1,4 +1,4 @@
-//! Texts, reasons and stacks by number, so that a group's key has words of one length.
+//! Strings, reasons and stacks by number, so that a group's key has words of one length.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -14,29 +14,29 @@ use crate::stats::keys::stacks::Stacks;
 use crate::stats::reasons::without_address;
 use crate::stats::sketch::content_hash;
 
-/// Groups that are counted one by one, and different texts; samples of others are counted together.
+/// Groups that are counted one by one, and different strings; samples of others are counted together.
 pub(crate) const MAX_GROUPS: usize = 1 << 18;
-/// Bytes of different texts.
+/// Bytes of different strings.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Texts, reasons and stacks with their numbers; the same for all threads.
+/// Strings, reasons and stacks with their numbers; the same for all threads.
 #[derive(Debug, Default)]
 pub(crate) struct Dictionary {
     /// Reasons why values are missing, without addresses.
     reasons: RwLock<Vec<String>>,
-    texts: RwLock<Texts>,
+    strings: RwLock<Strings>,
     stacks: RwLock<Stacks>,
     /// Whether nothing is kept: numbers are hashes.
     hashing: bool,
-    /// Whether there were more different texts or stacks than fit.
+    /// Whether there were more different strings or stacks than fit.
     overflow: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Texts {
+struct Strings {
     numbers: HashMap<Arc<[u8]>, u64>,
-    texts: Vec<Arc<[u8]>>,
-    /// Bytes of all texts.
+    strings: Vec<Arc<[u8]>>,
+    /// Bytes of all strings.
     bytes: usize,
 }
 
@@ -54,7 +54,7 @@ impl Dictionary {
         self.hashing
     }
 
-    /// Whether there were more different texts or stacks than fit.
+    /// Whether there were more different strings or stacks than fit.
     pub(crate) fn is_overflown(&self) -> bool {
         self.overflow.load(Relaxed)
     }
@@ -93,30 +93,30 @@ impl Dictionary {
         }
     }
 
-    /// The number of a text; `None` if there are too many different ones.
-    pub(crate) fn text(&self, text: &[u8]) -> Option<u64> {
+    /// The number of a string; `None` if there are too many different ones.
+    pub(crate) fn string(&self, string: &[u8]) -> Option<u64> {
         if self.hashing {
-            return Some(content_hash(text));
+            return Some(content_hash(string));
         }
-        let known = read(&self.texts).numbers.get(text).copied();
-        known.or_else(|| self.new_text(text))
+        let known = read(&self.strings).numbers.get(string).copied();
+        known.or_else(|| self.new_string(string))
     }
 
     #[cold]
-    fn new_text(&self, text: &[u8]) -> Option<u64> {
-        let mut all = write(&self.texts);
-        if let Some(&known) = all.numbers.get(text) {
+    fn new_string(&self, string: &[u8]) -> Option<u64> {
+        let mut all = write(&self.strings);
+        if let Some(&known) = all.numbers.get(string) {
             return Some(known);
         }
-        let number = all.texts.len();
-        if number >= MAX_GROUPS || all.bytes + text.len() > MAX_BYTES {
+        let number = all.strings.len();
+        if number >= MAX_GROUPS || all.bytes + string.len() > MAX_BYTES {
             self.overflow.store(true, Relaxed);
             return None;
         }
-        let text: Arc<[u8]> = text.into();
-        all.bytes += text.len();
-        all.texts.push(Arc::clone(&text));
-        all.numbers.insert(text, number as u64);
+        let string: Arc<[u8]> = string.into();
+        all.bytes += string.len();
+        all.strings.push(Arc::clone(&string));
+        all.numbers.insert(string, number as u64);
         Some(number as u64)
     }
 
@@ -143,10 +143,13 @@ impl Dictionary {
         write(&self.stacks).named(number, session)
     }
 
-    /// The text of a number.
-    pub(crate) fn text_of(&self, number: u64) -> Arc<[u8]> {
-        let all = read(&self.texts);
-        all.texts.get(number as usize).cloned().unwrap_or_default()
+    /// The string of a number.
+    pub(crate) fn string_of(&self, number: u64) -> Arc<[u8]> {
+        let all = read(&self.strings);
+        all.strings
+            .get(number as usize)
+            .cloned()
+            .unwrap_or_default()
     }
 }
 

@@ -63,7 +63,7 @@ pub enum Key {
     Interval(Timeline),
     /// An argument: its name, its index in each event, if that has it, and how it is shown, as the first event says.
     Argument(String, Vec<Option<usize>>, Form),
-    /// What is left of a text without its numbers and quoted texts: its name (`query:shape`), and where it is.
+    /// What is left of a string without its numbers and quoted strings: its name (`query:shape`), and where it is.
     Shape(String, Vec<Option<usize>>),
 }
 
@@ -80,9 +80,9 @@ mod kind {
     pub(crate) const MISSING: u64 = 5;
     pub(crate) const KNOWN: u64 = 6;
     pub(crate) const UNKNOWN: u64 = 7;
-    pub(crate) const TEXT: u64 = 8;
-    /// A text beyond those that are counted one by one.
-    pub(crate) const OTHER_TEXT: u64 = 9;
+    pub(crate) const STRING: u64 = 8;
+    /// A string beyond those that are counted one by one.
+    pub(crate) const OTHER_STRING: u64 = 9;
     pub(crate) const STACK: u64 = 10;
     /// A stack beyond those that are counted one by one.
     pub(crate) const OTHER_STACK: u64 = 11;
@@ -106,7 +106,7 @@ impl KeyWords {
     pub(crate) const fn is_distinct(self) -> bool {
         !matches!(
             self.kind,
-            kind::ABSENT | kind::MISSING | kind::UNKNOWN | kind::OTHER_TEXT | kind::OTHER_STACK
+            kind::ABSENT | kind::MISSING | kind::UNKNOWN | kind::OTHER_STRING | kind::OTHER_STACK
         )
     }
 }
@@ -255,7 +255,9 @@ impl Key {
             Self::Cpu => KeyWords::new(kind::KNOWN, u64::from(sample.cpu)),
             Self::Process(field) => match resolver.process_value(field, sample) {
                 Ok(ProcessValue::Number(number)) => KeyWords::new(kind::UNSIGNED, number),
-                Ok(text) => of_text(text.escaped().unwrap_or_default().as_bytes(), dictionary),
+                Ok(string) => {
+                    of_string(string.escaped().unwrap_or_default().as_bytes(), dictionary)
+                }
                 Err(reason) => {
                     let number = field.reasons.iter().position(|known| *known == reason);
                     KeyWords::new(kind::UNKNOWN, number.map_or(0, |number| number as u64 + 1))
@@ -290,7 +292,7 @@ impl Key {
                 }
             }
             Self::Shape(_, places) => match argument_value(places, resolver, target, sample) {
-                Some(Value::String(text)) => of_text(&shape(&text.bytes), dictionary),
+                Some(Value::String(string)) => of_string(&shape(&string.bytes), dictionary),
                 Some(value) => of_value(value, dictionary),
                 None => KeyWords::new(kind::ABSENT, 0),
             },
@@ -364,11 +366,11 @@ impl Key {
                     KeyValue::Missing(reason.to_owned())
                 }
                 kind::UNSIGNED => KeyValue::Integer(word.into()),
-                kind::TEXT => {
-                    let text = dictionary.text_of(word);
-                    KeyValue::Name(String::from_utf8_lossy(&text).into_owned())
+                kind::STRING => {
+                    let string = dictionary.string_of(word);
+                    KeyValue::Name(String::from_utf8_lossy(&string).into_owned())
                 }
-                kind::OTHER_TEXT => KeyValue::OtherTexts,
+                kind::OTHER_STRING => KeyValue::OtherStrings,
                 _ => KeyValue::Absent,
             },
             Self::Dso => {
@@ -471,7 +473,9 @@ fn source_words(
 ) -> KeyWords {
     let (_, found) = resolver.inlining_of_hit(sample);
     match found.and_then(FoundInlining::innermost) {
-        Some(SourceLine { file, line }) => of_text(format!("{file}:{line}").as_bytes(), dictionary),
+        Some(SourceLine { file, line }) => {
+            of_string(format!("{file}:{line}").as_bytes(), dictionary)
+        }
         None => KeyWords::new(kind::UNKNOWN, 0),
     }
 }
@@ -479,10 +483,10 @@ fn source_words(
 /// The line of source that words encode.
 fn source(kind: u64, word: u64, dictionary: &Dictionary) -> KeyValue {
     match kind {
-        kind::TEXT => {
-            let text = dictionary.text_of(word);
-            let text = String::from_utf8_lossy(&text);
-            let parts = text.rsplit_once(':');
+        kind::STRING => {
+            let string = dictionary.string_of(word);
+            let string = String::from_utf8_lossy(&string);
+            let parts = string.rsplit_once(':');
             KeyValue::Source(parts.and_then(|(file, line)| {
                 Some(SourceLine {
                     file: file.to_owned(),
@@ -490,7 +494,7 @@ fn source(kind: u64, word: u64, dictionary: &Dictionary) -> KeyValue {
                 })
             }))
         }
-        kind::OTHER_TEXT => KeyValue::OtherTexts,
+        kind::OTHER_STRING => KeyValue::OtherStrings,
         _ => KeyValue::Source(None),
     }
 }
@@ -557,10 +561,10 @@ pub(crate) fn argument_value<'r>(
     resolver.value(site, place, sample)
 }
 
-fn of_text(text: &[u8], dictionary: &Dictionary) -> KeyWords {
-    let number = dictionary.text(text);
-    number.map_or(KeyWords::new(kind::OTHER_TEXT, 0), |number| {
-        KeyWords::new(kind::TEXT, number)
+fn of_string(string: &[u8], dictionary: &Dictionary) -> KeyWords {
+    let number = dictionary.string(string);
+    number.map_or(KeyWords::new(kind::OTHER_STRING, 0), |number| {
+        KeyWords::new(kind::STRING, number)
     })
 }
 
@@ -590,7 +594,7 @@ fn of_value(value: &Value, dictionary: &Dictionary) -> KeyWords {
         Value::Float64(number) => KeyWords::new(kind::FLOAT64, number.to_bits()),
         Value::Missing(Missing::Absent) => KeyWords::new(kind::ABSENT, 0),
         Value::Missing(missing) => KeyWords::new(kind::MISSING, dictionary.reason(missing)),
-        Value::String(text) => of_text(&text.bytes, dictionary),
+        Value::String(string) => of_string(&string.bytes, dictionary),
         _ => KeyWords::new(kind::ABSENT, 0),
     }
 }
@@ -602,9 +606,9 @@ fn argument(kind: u64, word: u64, dictionary: &Dictionary) -> KeyValue {
         kind::SIGNED => Value::Signed(word as i64),
         kind::FLOAT32 => Value::Float32(f32::from_bits(word as u32)),
         kind::FLOAT64 => Value::Float64(f64::from_bits(word)),
-        kind::TEXT => Value::String(StringAt {
+        kind::STRING => Value::String(StringAt {
             address: 0,
-            bytes: dictionary.text_of(word).to_vec(),
+            bytes: dictionary.string_of(word).to_vec(),
             cut: false,
             guessed: false,
             from_file: false,
@@ -616,7 +620,7 @@ fn argument(kind: u64, word: u64, dictionary: &Dictionary) -> KeyValue {
                 false => KeyValue::Missing(reason),
             };
         }
-        kind::OTHER_TEXT => return KeyValue::OtherTexts,
+        kind::OTHER_STRING => return KeyValue::OtherStrings,
         _ => return KeyValue::Absent,
     })
 }

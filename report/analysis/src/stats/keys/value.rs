@@ -15,7 +15,7 @@ use crate::stats::number::Float;
 /// The value of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KeyValue {
-    /// The name of an event, of a thread (escaped; `:TID` where it is not known), or a text about a process (escaped).
+    /// The name of an event, of a thread (escaped; `:TID` where it is not known), or a string about a process (escaped).
     Name(String),
     /// A process with its name (escaped; `:PID` where it is not known).
     Process {
@@ -48,30 +48,30 @@ pub enum KeyValue {
     Argument(Value),
     /// The reason why an argument's value is missing.
     Missing(String),
-    /// A null pointer to a text.
+    /// A null pointer to a string.
     Null,
-    /// One of the texts beyond those that are counted one by one.
-    OtherTexts,
+    /// One of the strings beyond those that are counted one by one.
+    OtherStrings,
     /// The event has no such argument, or the process no such field.
     Absent,
 }
 
-/// What decides between equal groups: numbers by value, then texts.
+/// What decides between equal groups: numbers by value, then strings.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum KeyOrder<'v> {
     Integer(i128),
     /// `None` for NaN.
     Float(Option<Float>),
-    Text(Cow<'v, [u8]>),
+    String(Cow<'v, [u8]>),
 }
 
 impl KeyOrder<'_> {
-    /// The same value without a borrowed text.
+    /// The same value without a borrowed string.
     pub(crate) fn into_owned(self) -> KeyOrder<'static> {
         match self {
             KeyOrder::Integer(number) => KeyOrder::Integer(number),
             KeyOrder::Float(number) => KeyOrder::Float(number),
-            KeyOrder::Text(text) => KeyOrder::Text(Cow::Owned(text.into_owned())),
+            KeyOrder::String(borrowed) => KeyOrder::String(Cow::Owned(borrowed.into_owned())),
         }
     }
 }
@@ -79,48 +79,50 @@ impl KeyOrder<'_> {
 impl KeyValue {
     /// Its place among the values of the same key, which are of this form.
     pub(crate) fn order<'v>(&'v self, form: &Form) -> KeyOrder<'v> {
-        let text = |text: &'v [u8]| KeyOrder::Text(Cow::Borrowed(text));
-        let made = |text: String| KeyOrder::Text(Cow::Owned(text.into_bytes()));
+        let borrowed = |bytes: &'v [u8]| KeyOrder::String(Cow::Borrowed(bytes));
+        let made = |owned: String| KeyOrder::String(Cow::Owned(owned.into_bytes()));
         match self {
-            Self::Name(name) => text(name.as_bytes()),
+            Self::Name(name) => borrowed(name.as_bytes()),
             Self::Process { pid, .. } => KeyOrder::Integer((*pid).into()),
             Self::Integer(number) => KeyOrder::Integer(*number),
             Self::Cpu(cpu) => KeyOrder::Integer((*cpu).into()),
-            Self::File(None) => text(b"[unknown]"),
-            Self::File(Some(path)) => text(path.file_name().unwrap_or(path.as_os_str()).as_bytes()),
-            Self::Function(name) => text(name.as_bytes()),
+            Self::File(None) => borrowed(b"[unknown]"),
+            Self::File(Some(path)) => {
+                borrowed(path.file_name().unwrap_or(path.as_os_str()).as_bytes())
+            }
+            Self::Function(name) => borrowed(name.as_bytes()),
             Self::Address(address) => made(format!("{address:#018x}")),
-            Self::Source(None) => text(b"[unknown]"),
+            Self::Source(None) => borrowed(b"[unknown]"),
             // The lines of a file in their order.
             Self::Source(Some(source)) => made(format!("{}:{:020}", source.file, source.line)),
-            Self::Stack(stack) => KeyOrder::Text(Cow::Owned(stack.order())),
-            Self::Frame(frame) => KeyOrder::Text(Cow::Owned(frame.order())),
-            Self::Cut(cut) => KeyOrder::Text(Cow::Owned(cut.order())),
-            Self::OtherStacks => text(b"<other stacks>"),
+            Self::Stack(stack) => KeyOrder::String(Cow::Owned(stack.order())),
+            Self::Frame(frame) => KeyOrder::String(Cow::Owned(frame.order())),
+            Self::Cut(cut) => KeyOrder::String(Cow::Owned(cut.order())),
+            Self::OtherStacks => borrowed(b"<other stacks>"),
             Self::Argument(value) => match value {
                 Value::Unsigned(number) => integer((*number).into(), form),
                 Value::Signed(number) => integer((*number).into(), form),
                 Value::Float32(number) => KeyOrder::Float(Float::single(*number)),
                 Value::Float64(number) => KeyOrder::Float(Float::double(*number)),
-                Value::String(string) => text(&string.bytes),
-                _ => text(b"-"),
+                Value::String(string) => borrowed(&string.bytes),
+                _ => borrowed(b"-"),
             },
             Self::Missing(reason) => made(format!("<{reason}>")),
-            Self::Null => text(b"NULL"),
-            Self::OtherTexts => text(b"<other texts>"),
-            Self::Absent => text(b"-"),
+            Self::Null => borrowed(b"NULL"),
+            Self::OtherStrings => borrowed(b"<other strings>"),
+            Self::Absent => borrowed(b"-"),
         }
     }
 }
 
-/// Words of an enumeration are texts.
+/// Words of an enumeration are strings.
 fn integer<'v>(number: i128, form: &Form) -> KeyOrder<'v> {
     let word = match form {
         Form::Enum(words) => i64::try_from(number).ok().and_then(|at| words.get(&at)),
         _ => None,
     };
     match word {
-        Some(word) => KeyOrder::Text(Cow::Owned(word.as_bytes().to_vec())),
+        Some(word) => KeyOrder::String(Cow::Owned(word.as_bytes().to_vec())),
         None => KeyOrder::Integer(number),
     }
 }

@@ -1,6 +1,6 @@
 //! Filters: an expression over the arguments, worked out for each event.
 
-use usdtrec_decode::{Filter, FilterError, SampleField, SampleTexts};
+use usdtrec_decode::{Filter, FilterError, SampleField, SampleStrings};
 use usdtrec_format::Value;
 use usdtrec_format::expr::{Datum, Expr, ExprError};
 use usdtrec_format::perf::Sample;
@@ -113,22 +113,24 @@ impl Expression {
             return false;
         };
         let session = resolver.session();
-        let mut texts = SampleTexts::UNKNOWN;
+        let mut strings = SampleStrings::UNKNOWN;
         for field in filter.fields() {
             match *field {
                 SampleField::Comm => {
                     let comm = resolver.name(sample.tid, sample.time);
-                    texts.comm = text_of(comm.and_then(|name| session.processes().name(name)));
+                    strings.comm = string_of(comm.and_then(|name| session.processes().name(name)));
                 }
-                SampleField::ProcessText(name) => {
+                SampleField::ProcessString(name) => {
                     let field = process_field_named(name);
                     let found = field.and_then(|field| resolver.process_value(field, sample).ok());
-                    let text = found.map_or(Datum::Missing, |found| match found {
-                        ProcessValue::Text(text) => text_of(Some(text)),
-                        ProcessValue::Id(id) => Datum::Text(id.as_str().as_bytes().to_vec().into()),
+                    let string = found.map_or(Datum::Missing, |found| match found {
+                        ProcessValue::String(string) => string_of(Some(string)),
+                        ProcessValue::Id(id) => {
+                            Datum::String(id.as_str().as_bytes().to_vec().into())
+                        }
                         ProcessValue::Number(_) => Datum::Missing,
                     });
-                    texts.process.push((name, text));
+                    strings.process.push((name, string));
                 }
                 _ => {}
             }
@@ -137,7 +139,7 @@ impl Expression {
             Some(site) => resolver.values(site, sample),
             None => &[],
         };
-        filter.is_true(sample, values, &texts)
+        filter.is_true(sample, values, &strings)
     }
 }
 
@@ -145,17 +147,17 @@ impl Expression {
 fn fields_of(session: &TraceSession) -> Vec<SampleField> {
     let has = |name| process_field_named(name).is_none_or(|field| session.has_of_process(field));
     let of_hit = SampleField::OF_HIT.iter().copied();
-    let texts = process_fields().filter(|(_, field)| !field.is_number);
-    let texts = texts.map(|(_, field)| SampleField::ProcessText(field.name));
+    let strings = process_fields().filter(|(_, field)| !field.is_number);
+    let strings = strings.map(|(_, field)| SampleField::ProcessString(field.name));
     of_hit
-        .chain(texts)
+        .chain(strings)
         .filter(|field| has(field.name()))
         .collect()
 }
 
-fn text_of(name: Option<EscapedName<'_>>) -> Datum<'_> {
+fn string_of(name: Option<EscapedName<'_>>) -> Datum<'_> {
     name.map_or(Datum::Missing, |name| {
-        Datum::Text(name.text.as_bytes().into())
+        Datum::String(name.text.as_bytes().into())
     })
 }
 

@@ -14,7 +14,7 @@ pub(super) fn text(
     value: AttributeValue<Bytes>,
 ) -> Option<Bytes> {
     match value {
-        AttributeValue::String(text) => (text.len() <= MAX_STRING_BYTES).then_some(text),
+        AttributeValue::String(string) => (string.len() <= MAX_STRING_BYTES).then_some(string),
         AttributeValue::DebugStrRef(at) => string(dwarf.debug_str.reader(), at.0),
         AttributeValue::DebugStrRefSup(at) => string(dwarf.sup()?.debug_str.reader(), at.0),
         AttributeValue::DebugLineStrRef(at) => string(dwarf.debug_line_str.reader(), at.0),

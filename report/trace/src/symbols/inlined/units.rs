@@ -258,7 +258,7 @@ impl ReadUnit {
                 (name, value) => ranges.note(name, value),
             }
         }
-        // The tables of addresses and texts are known by now.
+        // The tables of addresses and strings are known by now.
         if let Some(low) = &ranges.low
             && let Ok(Some(low)) = dwarf.attr_address(&unit, low.clone())
         {

@@ -68,7 +68,7 @@ pub(crate) fn of_hit<'a>(all: &'a [Vec<SpanArgument>], hit: RowHit<'_>) -> &'a [
     all.get(hit.row.event).map_or(&[], Vec::as_slice)
 }
 
-/// Whether two values say the same: texts do, wherever they are.
+/// Whether two values say the same: strings do, wherever they are.
 pub(crate) fn say_the_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::String(one), Value::String(other)) => {

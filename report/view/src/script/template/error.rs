@@ -60,7 +60,7 @@ pub enum TemplateErrorKind {
 #[non_exhaustive]
 pub enum SpecPart {
     /// `?`.
-    #[error("? is for texts")]
+    #[error("? is for strings")]
     Quoted,
     /// `x`.
     #[error("x is for numbers")]
@@ -72,6 +72,6 @@ pub enum SpecPart {
     #[error("times have up to nine digits")]
     DigitsOfTime,
     /// A point with digits.
-    #[error("a point with digits is for times, floats and texts")]
+    #[error("a point with digits is for times, floats and strings")]
     Precision,
 }

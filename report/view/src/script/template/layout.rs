@@ -59,18 +59,20 @@ pub(crate) fn argument(form: &Form, spec: Spec, value: &Value, out: &mut Text) {
     match (spec.kind, form, value) {
         (Conversion::Hex, _, Value::Unsigned(number)) => return unsigned(*number, spec, out),
         (Conversion::Hex, _, Value::Signed(number)) => return signed(*number, spec, out),
-        (Conversion::Hex, _, Value::String(text)) => return hex(text.address, spec, out),
+        (Conversion::Hex, _, Value::String(string)) => return hex(string.address, spec, out),
         (_, Form::Plain, Value::Unsigned(number)) => return unsigned(*number, spec, out),
         (_, Form::Plain, Value::Signed(number)) => return signed(*number, spec, out),
         (_, Form::Plain, Value::Float32(_) | Value::Float64(_)) => {
             float(value, spec.precision, out);
             return pad_number(start, spec, out);
         }
-        (kind, form, Value::String(text)) if !matches!(form, Form::Address | Form::Bytes) => {
+        (kind, form, Value::String(string)) if !matches!(form, Form::Address | Form::Bytes) => {
             let readable = form.readable(value);
-            let bytes = readable.as_ref().map_or(&text.bytes[..], String::as_bytes);
+            let bytes = readable
+                .as_ref()
+                .map_or(&string.bytes[..], String::as_bytes);
             let shown = first_chars(bytes, spec.precision);
-            let cut = text.cut && shown.len() == bytes.len();
+            let cut = string.cut && shown.len() == bytes.len();
             if kind == Conversion::Quoted {
                 out.quoted(shown, cut);
             } else {
@@ -97,7 +99,7 @@ fn float(value: &Value, precision: Option<usize>, out: &mut Text) {
     }
 }
 
-/// The first characters of a text; each byte that is no UTF-8 is one.
+/// The first characters of a string; each byte that is no UTF-8 is one.
 fn first_chars(text: &[u8], most: Option<usize>) -> &[u8] {
     let Some(mut left) = most.filter(|most| *most < text.len()) else {
         return text;
@@ -193,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_stand_left_and_are_harmless() {
+    fn strings_stand_left_and_are_harmless() {
         let text = |bytes: &[u8], cut| {
             Value::String(StringAt {
                 address: 0x7f10,
@@ -215,7 +217,7 @@ mod tests {
             ("05.3", "|GET  |"),
             ("x", "|7f10|"),
         ] {
-            assert_eq!(shown(spec, &Form::TextAddress, &get), expected, "{spec}");
+            assert_eq!(shown(spec, &Form::StringAddress, &get), expected, "{spec}");
         }
         assert_eq!(
             shown("^5.1", &Form::Plain, &text("éa".as_bytes(), false)),

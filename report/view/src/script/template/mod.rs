@@ -78,15 +78,15 @@ impl Meaning {
             FieldValues::Process(field) => field.is_number,
             values => matches!(values, FieldValues::Number),
         };
-        let is_text = match values {
+        let is_string = match values {
             FieldValues::Process(field) => !field.is_number,
-            values => matches!(values, FieldValues::Text),
+            values => matches!(values, FieldValues::String),
         };
         match spec {
             Spec {
                 kind: Conversion::Quoted,
                 ..
-            } if !is_text => Some(SpecPart::Quoted),
+            } if !is_string => Some(SpecPart::Quoted),
             Spec {
                 kind: Conversion::Hex,
                 ..
@@ -98,7 +98,7 @@ impl Meaning {
             } if is_time => Some(SpecPart::DigitsOfTime),
             Spec {
                 precision: Some(_), ..
-            } if !is_time && !is_text => Some(SpecPart::Precision),
+            } if !is_time && !is_string => Some(SpecPart::Precision),
             _ => None,
         }
     }
@@ -240,10 +240,10 @@ mod tests {
             ("{}", "a name is missing"),
             ("{args.}", "a name is missing"),
             (r"{pid}\x", "\\ at character 6"),
-            ("{pid:?}", "pid: ? is for texts"),
+            ("{pid:?}", "pid: ? is for strings"),
             ("{comm:x}", "comm: x is for numbers"),
             ("{time:.10}", "up to nine digits"),
-            ("{cpu:.2}", "times, floats and texts"),
+            ("{cpu:.2}", "times, floats and strings"),
             ("{tod:030}", "zeros are for numbers"),
             ("{pid:s}", "\"s\" is not understood"),
         ] {

@@ -18,7 +18,7 @@ pub(crate) enum Align {
 pub(crate) enum Conversion {
     #[default]
     Plain,
-    /// Texts in quotes (`?`).
+    /// Strings in quotes (`?`).
     Quoted,
     /// Numbers in hexadecimal (`x`).
     Hex,
@@ -32,7 +32,7 @@ pub(crate) struct Spec {
     pub(crate) zeros: bool,
     /// Least columns.
     pub(crate) width: usize,
-    /// Digits of a fraction; most characters of a text.
+    /// Digits of a fraction; most characters of a string.
     pub(crate) precision: Option<usize>,
     pub(crate) kind: Conversion,
 }

@@ -58,15 +58,15 @@ impl OwnSite {
     }
 }
 
-/// Hits the probe. Its arguments are a signed number of 16 bits, whose register has other bits above them, and the address of a text. The
+/// Hits the probe. Its arguments are a signed number of 16 bits, whose register has other bits above them, and the address of a string. The
 /// names of registers have a `%`, as on x86.
-pub(in crate::engine::bpf::tests) fn hit(number: i16, text: &str) {
-    hit_text(number, &CString::new(text).unwrap());
+pub(in crate::engine::bpf::tests) fn hit(number: i16, string: &str) {
+    hit_string(number, &CString::new(string).unwrap());
 }
 
 /// The same.
 #[inline(never)]
-pub(in crate::engine::bpf::tests) fn hit_text(number: i16, text: &CStr) {
+pub(in crate::engine::bpf::tests) fn hit_string(number: i16, string: &CStr) {
     // SAFETY: the only instruction is a nop; the note is in a section that the program does not load.
     unsafe {
         std::arch::asm!(
@@ -79,11 +79,11 @@ pub(in crate::engine::bpf::tests) fn hit_text(number: i16, text: &CStr) {
             "5: .8byte 2b, 0, 0",
             ".asciz \"usdtrec_unit_tests\"",
             ".asciz \"hit\"",
-            ".asciz \"-2@%{number} 8@%{text}\"",
+            ".asciz \"-2@%{number} 8@%{string}\"",
             "6: .balign 4",
             ".popsection",
             number = in(reg) i64::from(number) ^ 0x5a_0000,
-            text = in(reg) text.as_ptr(),
+            string = in(reg) string.as_ptr(),
             options(readonly, nostack, preserves_flags)
         );
     }

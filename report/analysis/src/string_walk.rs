@@ -1,4 +1,4 @@
-//! A walk over the texts of some arguments.
+//! A walk over the strings of some arguments.
 
 use usdtrec_format::Value;
 use usdtrec_trace::events::fold::{Folded, fold};
@@ -6,7 +6,7 @@ use usdtrec_trace::events::notices::Notices;
 
 use crate::samples::SelectedSamples;
 
-/// An argument whose texts are walked over.
+/// An argument whose strings are walked over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DueArgument {
     /// Its place among all that are due.
@@ -15,9 +15,9 @@ pub(crate) struct DueArgument {
     pub(crate) argument: usize,
 }
 
-/// A text of an argument.
+/// A string of an argument.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DueText<'t> {
+pub(crate) struct DueString<'t> {
     /// The place of the argument among all that are due.
     pub(crate) at: usize,
     pub(crate) bytes: &'t [u8],
@@ -25,12 +25,12 @@ pub(crate) struct DueText<'t> {
     pub(crate) time: u64,
 }
 
-/// Adds all texts of the arguments that `due` lists for an event to one of several states, which `make` makes; returns them.
-pub(crate) fn walk_texts<A: Send, D: Iterator<Item = DueArgument>>(
+/// Adds all strings of the arguments that `due` lists for an event to one of several states, which `make` makes; returns them.
+pub(crate) fn walk_strings<A: Send, D: Iterator<Item = DueArgument>>(
     samples: SelectedSamples<'_>,
     due: impl Fn(usize) -> D + Sync,
     make: impl Fn() -> A + Sync,
-    add: impl Fn(&mut A, DueText<'_>) + Sync,
+    add: impl Fn(&mut A, DueString<'_>) + Sync,
     notices: &mut Notices,
 ) -> Vec<A> {
     let SelectedSamples { session, filter } = samples;
@@ -38,15 +38,15 @@ pub(crate) fn walk_texts<A: Send, D: Iterator<Item = DueArgument>>(
         fold(session, filter, make, |state, resolver, target, sample| {
             for DueArgument { at, argument } in due(target.event as usize) {
                 let site = session.site_of(target, sample);
-                if let Some(Value::String(text)) =
+                if let Some(Value::String(string)) =
                     site.and_then(|site| resolver.value(site, argument, sample))
                 {
-                    let text = DueText {
+                    let string = DueString {
                         at,
-                        bytes: &text.bytes,
+                        bytes: &string.bytes,
                         time: sample.time,
                     };
-                    add(state, text);
+                    add(state, string);
                 }
             }
         });

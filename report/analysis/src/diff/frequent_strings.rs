@@ -1,4 +1,4 @@
-//! Texts that are too many to be counted one by one: the most frequent ones, and the most frequent shapes if those are too many, too, are found
+//! Strings that are too many to be counted one by one: the most frequent ones, and the most frequent shapes if those are too many, too, are found
 //! by two more passes over the file, so that they are the same whatever order they came in.
 
 use usdtrec_trace::events::notices::Notices;
@@ -7,12 +7,12 @@ use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 
 use crate::diff::counts::RecordingCounts;
-use crate::diff::texts::CountedTexts;
+use crate::diff::strings::CountedStrings;
 use crate::samples::SelectedSamples;
 use crate::stats::shape::shape;
 use crate::stats::sketch::{Chosen, Combine, Sketch, content_hash};
 use crate::stats::timeline::Timeline;
-use crate::text_walk::{DueArgument, DueText, walk_texts};
+use crate::string_walk::{DueArgument, DueString, walk_strings};
 
 /// Arguments that are counted in one pass; each takes some megabytes.
 const AT_ONCE: usize = 4;
@@ -26,7 +26,7 @@ pub(crate) struct ComparedSamples<'a> {
     pub(crate) timeline: Timeline,
 }
 
-/// An argument that had too many texts.
+/// An argument that had too many strings.
 #[derive(Clone, Copy, Debug)]
 struct Due {
     row: usize,
@@ -35,14 +35,14 @@ struct Due {
     shapes: bool,
 }
 
-/// Something for the texts of an argument, and the same for their shapes.
+/// Something for the strings of an argument, and the same for their shapes.
 #[derive(Clone, Debug, Default)]
 struct Both<T> {
-    texts: T,
+    strings: T,
     shapes: T,
 }
 
-/// Counts texts of which there were too many once more.
+/// Counts strings of which there were too many once more.
 pub(crate) fn recount(
     samples: ComparedSamples<'_>,
     sums: &mut RecordingCounts,
@@ -51,11 +51,11 @@ pub(crate) fn recount(
     let mut all = Vec::new();
     for (row, sums) in sums.rows.iter().enumerate() {
         for (argument, sums) in sums.arguments.iter().enumerate() {
-            if sums.texts.is_full() {
+            if sums.strings.is_full() {
                 all.push(Due {
                     row,
                     argument,
-                    shapes: sums.texts.shapes().is_full(),
+                    shapes: sums.strings.shapes().is_full(),
                 });
             }
         }
@@ -65,39 +65,40 @@ pub(crate) fn recount(
             let row = sums.rows.get_mut(due.row);
             if let Some(argument) = row.and_then(|row| row.arguments.get_mut(due.argument)) {
                 let shapes = due.shapes.then_some(found.shapes);
-                argument.texts.replace(found.texts, shapes);
+                argument.strings.replace(found.strings, shapes);
             }
         }
     }
 }
 
 impl ComparedSamples<'_> {
-    /// The most frequent texts and shapes of each argument.
-    fn count(&self, due: &[Due], notices: &mut Notices) -> Vec<Both<CountedTexts>> {
+    /// The most frequent strings and shapes of each argument.
+    fn count(&self, due: &[Due], notices: &mut Notices) -> Vec<Both<CountedStrings>> {
         let sketch = || Sketch::new(Combine::Sum);
         let sketches = due.iter().map(|_| Both {
-            texts: sketch(),
+            strings: sketch(),
             shapes: sketch(),
         });
         let sketches: Vec<Both<Sketch>> = sketches.collect();
-        let bound = |(): &mut (), at: usize, text: &[u8], _| {
+        let bound = |(): &mut (), at: usize, string: &[u8], _| {
             let (Some(sketch), Some(due)) = (sketches.get(at), due.get(at)) else {
                 return;
             };
-            sketch.texts.add(content_hash(text), 1);
+            sketch.strings.add(content_hash(string), 1);
             if due.shapes {
-                sketch.shapes.add(content_hash(shape(text)), 1);
+                sketch.shapes.add(content_hash(shape(string)), 1);
             }
         };
         self.walk(due, || (), bound, notices);
-        let mut wanted = CountedTexts::MAX_TEXTS * 3 / 4;
+        let mut wanted = CountedStrings::MAX_STRINGS * 3 / 4;
         loop {
             let chosen = sketches.iter().map(|sketch| Both {
-                texts: sketch.texts.choose(wanted),
+                strings: sketch.strings.choose(wanted),
                 shapes: sketch.shapes.choose(wanted),
             });
             let all = self.count_chosen(due, &chosen.collect::<Vec<_>>(), notices);
-            let is_full = |both: &Both<CountedTexts>| both.texts.is_full() || both.shapes.is_full();
+            let is_full =
+                |both: &Both<CountedStrings>| both.strings.is_full() || both.shapes.is_full();
             if wanted <= 1 || !all.iter().any(is_full) {
                 return all;
             }
@@ -105,23 +106,23 @@ impl ComparedSamples<'_> {
         }
     }
 
-    /// Counts the texts and shapes that were chosen.
+    /// Counts the strings and shapes that were chosen.
     fn count_chosen(
         &self,
         due: &[Due],
         chosen: &[Both<Chosen>],
         notices: &mut Notices,
-    ) -> Vec<Both<CountedTexts>> {
-        let make = || vec![Both::<CountedTexts>::default(); due.len()];
-        let add = |all: &mut Vec<Both<CountedTexts>>, at: usize, text: &[u8], slice| {
+    ) -> Vec<Both<CountedStrings>> {
+        let make = || vec![Both::<CountedStrings>::default(); due.len()];
+        let add = |all: &mut Vec<Both<CountedStrings>>, at: usize, string: &[u8], slice| {
             let (Some(both), Some(chosen)) = (all.get_mut(at), chosen.get(at)) else {
                 return;
             };
-            if chosen.texts.has(content_hash(text)) {
-                both.texts.add_one(text, slice);
+            if chosen.strings.has(content_hash(string)) {
+                both.strings.add_one(string, slice);
             }
             if due.get(at).is_some_and(|due| due.shapes) {
-                let shape = shape(text);
+                let shape = shape(string);
                 if chosen.shapes.has(content_hash(&shape)) {
                     both.shapes.add_one(&shape, slice);
                 }
@@ -130,14 +131,14 @@ impl ComparedSamples<'_> {
         let mut all = make();
         for state in self.walk(due, make, add, notices) {
             for (both, more) in all.iter_mut().zip(&state) {
-                both.texts.merge(&more.texts);
+                both.strings.merge(&more.strings);
                 both.shapes.merge(&more.shapes);
             }
         }
         all
     }
 
-    /// Adds the texts of all that are due, each with its place among them and its slice.
+    /// Adds the strings of all that are due, each with its place among them and its slice.
     fn walk<A: Send>(
         &self,
         due: &[Due],
@@ -157,9 +158,14 @@ impl ComparedSamples<'_> {
             session: self.session,
             filter: self.filter,
         };
-        let add = |state: &mut A, text: DueText<'_>| {
-            add(state, text.at, text.bytes, self.timeline.place(text.time));
+        let add = |state: &mut A, string: DueString<'_>| {
+            add(
+                state,
+                string.at,
+                string.bytes,
+                self.timeline.place(string.time),
+            );
         };
-        walk_texts(samples, of_event, make, add, notices)
+        walk_strings(samples, of_event, make, add, notices)
     }
 }

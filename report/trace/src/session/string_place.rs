@@ -1,4 +1,4 @@
-//! Texts that were not read at a hit, and are in the file that is mapped there.
+//! Strings that were not read at a hit, and are in the file that is mapped there.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use usdtrec_format::StringAt;
 use crate::address_cache::{TimedAddress, TimedAnswer};
 use crate::process::DsoId;
 use crate::session::TraceSession;
-use crate::symbols::file_text::FileText;
+use crate::symbols::file_string::FileString;
 
-/// A text in a file.
+/// A string in a file.
 #[derive(Clone, Debug)]
-pub struct TextPlace {
+pub struct StringPlace {
     pub file: DsoId,
     /// File offset that its address has if the mapping of the file's code goes on to there.
     pub at: u64,
-    pub text: Arc<FileText>,
+    pub string: Arc<FileString>,
 }
 
-impl TextPlace {
+impl StringPlace {
     /// What is at an address; `None` if it is in no file, or in a part of it that the process can write.
     pub(crate) fn find(
         session: &TraceSession,
@@ -32,7 +32,7 @@ impl TextPlace {
             Some(Self {
                 file: mapping.dso,
                 at: mapping.file_offset(address),
-                text: session.symbols().text(mapping, address, limit)?,
+                string: session.symbols().string(mapping, address, limit)?,
             })
         });
         // Where another file was mapped since, its code is.
@@ -45,18 +45,18 @@ impl TextPlace {
         }
     }
 
-    /// The value of an argument whose text this is; `None` if the bytes may be something else.
+    /// The value of an argument whose string this is; `None` if the bytes may be something else.
     pub(crate) fn value(&self, unread: &UnreadString) -> Option<StringAt> {
         let is_declared = unread.evidence == StringEvidence::Declared;
-        let is_text = match unread.evidence {
+        let is_string = match unread.evidence {
             StringEvidence::Declared => true,
-            StringEvidence::OtherHits => self.text.looks_like_text(),
-            StringEvidence::Size => self.text.is_sure(unread.address),
+            StringEvidence::OtherHits => self.string.looks_like_string(),
+            StringEvidence::Size => self.string.is_sure(unread.address),
         };
-        is_text.then(|| StringAt {
+        is_string.then(|| StringAt {
             address: unread.address,
-            bytes: self.text.bytes.clone(),
-            cut: self.text.cut,
+            bytes: self.string.bytes.clone(),
+            cut: self.string.cut,
             guessed: !is_declared,
             from_file: true,
         })

@@ -1,4 +1,4 @@
-//! Texts that a process has in memory that it cannot write: they are in the file that is mapped there.
+//! Strings that a process has in memory that it cannot write: they are in the file that is mapped there.
 //!
 //! Traces have the mappings of code. A dynamic linker maps all parts of a file at once, as far from each other as they were linked, so the
 //! other parts follow from the code. A part that the program cannot write, and that no relocation changes, is what the file has.
@@ -7,11 +7,11 @@
 //! the sample and is read from the file. Mappings without code are not recorded, because programs make many.
 //!
 //! * Only parts that the program cannot write are read, of files with the build-id that was mapped.
-//! * A resolver adds the texts to what a decoder returns, so all views and filters have them.
-//! * The texts found at the end of a recording are stored with the names of functions (`FileCode::texts`). Their key is
+//! * A resolver adds the strings to what a decoder returns, so all views and filters have them.
+//! * The strings found at the end of a recording are stored with the names of functions (`FileCode::strings`). Their key is
 //!   the file offset that the address would have if the mapping of the code extended to there, which a reader can
 //!   compute without the file.
-//! * With programs the recorder knows whether memory could not be read at any hit, and searches for texts only then.
+//! * With programs the recorder knows whether memory could not be read at any hit, and searches for strings only then.
 //!   With perf events it reads the trace again, for two seconds at most.
 
 use std::fs::File;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use object::read::{Object, ObjectSection, ObjectSegment};
 use object::{ObjectKind, SegmentFlags, elf};
-use usdtrec_format::raw::{is_sure_text, is_text};
+use usdtrec_format::raw::{is_sure_string, looks_like_string};
 
 use crate::process::Mapping;
 use crate::symbols::image::{Binary, ParsedBinary};
@@ -29,42 +29,47 @@ use crate::symbols::image::{Binary, ParsedBinary};
 /// Alignment of mappings of files; that of pages may be greater.
 const PAGE: u64 = 4096;
 
-/// A text in a file.
+/// A string in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileText {
+pub struct FileString {
     /// Its bytes, without the NUL at its end.
     pub bytes: Vec<u8>,
     /// Whether it is longer.
     pub cut: bool,
 }
 
-impl FileText {
-    /// Whether the bytes look like a text, which may be empty.
-    pub(crate) fn looks_like_text(&self) -> bool {
-        is_text(&self.bytes, self.cut)
+impl FileString {
+    /// Whether the bytes look like a string, which may be empty.
+    pub(crate) fn looks_like_string(&self) -> bool {
+        looks_like_string(&self.bytes, self.cut)
     }
 
-    /// Whether the bytes are taken for a text though nothing says that they are one.
+    /// Whether the bytes are taken for a string though nothing says that they are one.
     pub(crate) fn is_sure(&self, address: u64) -> bool {
-        is_sure_text(&self.bytes, self.cut, address)
+        is_sure_string(&self.bytes, self.cut, address)
     }
 }
 
-/// Texts of a file: those that the trace has, and those of the file.
+/// Strings of a file: those that the trace has, and those of the file.
 #[derive(Debug, Default)]
-pub(crate) struct FileTexts {
+pub(crate) struct FileStrings {
     /// By the file offset that they have if all of the file is mapped as its code is.
-    pub(crate) stored: HashMap<u64, Arc<FileText>>,
+    pub(crate) stored: HashMap<u64, Arc<FileString>>,
     pub(crate) data: Option<ReadOnlyData>,
 }
 
-impl FileTexts {
-    /// The text at an address of a process that has this mapping of the file.
-    pub(crate) fn find(&self, mapping: Mapping, address: u64, limit: u16) -> Option<Arc<FileText>> {
+impl FileStrings {
+    /// The string at an address of a process that has this mapping of the file.
+    pub(crate) fn find(
+        &self,
+        mapping: Mapping,
+        address: u64,
+        limit: u16,
+    ) -> Option<Arc<FileString>> {
         let stored = self.stored.get(&mapping.file_offset(address));
         stored.cloned().or_else(|| {
-            let text = self.data.as_ref()?.text(mapping, address, limit)?;
-            Some(Arc::new(text))
+            let string = self.data.as_ref()?.string(mapping, address, limit)?;
+            Some(Arc::new(string))
         })
     }
 }
@@ -135,7 +140,7 @@ impl ReadOnlyData {
         })
     }
 
-    fn text(&self, mapping: Mapping, address: u64, limit: u16) -> Option<FileText> {
+    fn string(&self, mapping: Mapping, address: u64, limit: u16) -> Option<FileString> {
         let of_mapping = |part: &&Part| {
             let within = mapping.offset.checked_sub(part.offset);
             within.is_some_and(|within| within < part.len)
@@ -154,13 +159,13 @@ impl ReadOnlyData {
         let mut bytes = vec![0; left.min(most) as usize];
         self.file.read_exact_at(&mut bytes, offset).ok()?;
         let end = bytes.iter().position(|byte| *byte == 0);
-        // A text that ends where the part ends has no NUL there.
+        // A string that ends where the part ends has no NUL there.
         let cut = end.is_none();
         if cut && left < most {
             return None;
         }
         bytes.truncate(end.unwrap_or(limit.into()));
-        Some(FileText { bytes, cut })
+        Some(FileString { bytes, cut })
     }
 }
 
