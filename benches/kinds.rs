@@ -1,4 +1,4 @@
-//! What a hit costs where it hands over a text, and among many other probes.
+//! What a hit costs where it hands over a string, and among many other probes.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::table::{head, median, ratio, row};
 /// Hits of the target in a round.
 const HITS: usize = 300_000;
 const RING: &str = "64M";
-/// perf's event with the text: the argument of the function that has the probe.
+/// perf's event with the string: the argument of the function that has the probe.
 const TEXT: (&str, &str) = (
     "hot_text",
     "url=request_url id=%di:s32 url=+0(%si):ustring status=%dx:u32 client=%cx:u64",
@@ -26,7 +26,7 @@ struct Case {
 
 const CASES: [Case; 2] = [
     Case {
-        what: "three integers and a text",
+        what: "three integers and a string",
         kind: "url",
         theirs: "hot_text:url",
         options: &["--schema", "hot.toml"],

@@ -36,13 +36,13 @@ const CASES: [Case; 4] = [
         options: INTEGERS,
     },
     Case {
-        what: "three integers and a text",
+        what: "three integers and a string",
         kind: "url",
         threads: 1,
         options: TEXT,
     },
     Case {
-        what: "three integers and a text, two threads",
+        what: "three integers and a string, two threads",
         kind: "url",
         threads: 2,
         options: TEXT,

@@ -47,7 +47,7 @@ const CASES: [Case; 7] = [
         beside_bpftrace: None,
     },
     Case {
-        what: "hits by a text",
+        what: "hits by a string",
         kind: "url",
         event: "url(id=arg1,url=str(arg2))",
         options: &["--by", "url"],

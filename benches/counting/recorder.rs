@@ -22,7 +22,7 @@ pub(crate) fn loss(lab: &Lab, program: &Path) {
     for (what, kind, event, options) in [
         ("hits", "req", "req", &[][..]),
         (
-            "hits by a text",
+            "hits by a string",
             "url",
             "url(url=str(arg2))",
             &["--by", "url"],

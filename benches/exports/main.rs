@@ -1,6 +1,6 @@
 //! How fast traces are exported: `cargo bench --bench exports`, as root.
 //!
-//! Recordings of four million events each: calls with one text that is always the same, and SQL statements whose texts differ, each a span.
+//! Recordings of four million events each: calls with one string that is always the same, and SQL statements that differ, each a span.
 //! `USDTREC_BENCH_PROGRAM` gives another build of usdtrec that takes turns with this one. CPU time of the program, so that what else
 //! the machine does matters little. Prints Markdown, and asserts nothing.
 #![allow(

@@ -28,20 +28,20 @@ impl Recorded {
     }
 }
 
-/// Calls with three integers and a text.
+/// Calls with three integers and a string.
 pub(crate) fn calls(lab: &Lab) -> Recorded {
     let program = Build::USUAL.make(lab, "kinds.c", "kinds");
     let command = format!("echo | {} {EVENTS} 1 url", program.display());
     let event = format!("sdt_hot:url@{}", program.display());
     Recorded {
-        what: "Calls with one text",
+        what: "Calls with one string",
         file: record(lab, "of-calls", CALLS, &event, &["sh", "-c", &command]),
         events: EVENTS,
         spans: 0,
     }
 }
 
-/// Statements, of which each has a begin with its text and an end.
+/// Statements, of which each has a begin with the statement and an end.
 pub(crate) fn statements(lab: &Lab) -> Recorded {
     let program = Build::USUAL.make(lab, "statements.c", "statements");
     let event = format!("sdt_statements:*@{}", program.display());
@@ -49,7 +49,7 @@ pub(crate) fn statements(lab: &Lab) -> Recorded {
     let spans = EVENTS / 2;
     let command = [program, &spans.to_string()];
     Recorded {
-        what: "Statements with texts that differ",
+        what: "Statements that differ",
         file: record(lab, "of-statements", STATEMENTS, &event, &command),
         events: EVENTS,
         spans,

@@ -1,9 +1,9 @@
-/* Hits absent:text with the address of a text that is not resident.
+/* Hits absent:text with the address of a string that is not resident.
  *     absent KIND SECONDS [PROCESSES [THREADS [USER]]]
  * KIND: `late`: memory of a userfaultfd, which another thread serves after SECONDS; `self`: which the thread itself would serve after the
  * hit; `fuse`: a file of a FUSE file system whose server answers reads after SECONDS; `file`: a file of the current directory;
- * `anonymous`: memory never touched; `none`: memory that nobody may read; `end`: a text that the end of its mapping cuts; `across`: a
- * text that begins in memory and goes on in what `self` has; else the path of a file.
+ * `anonymous`: memory never touched; `none`: memory that nobody may read; `end`: a string that the end of its mapping cuts; `across`: a
+ * string that begins in memory and goes on in what `self` has; else the path of a file.
  * Waits for a line on standard input, prints `hitting`, then `PID hit`, and after SECONDS `served`.
  * Each process dies after SECONDS + 30 s in any case. */
 #define _GNU_SOURCE
@@ -35,7 +35,7 @@ static unsigned seconds;
 static int faults;
 static long page_size;
 static char *page;
-/* Bytes of the text that stand before the page. */
+/* Bytes of the string that stand before the page. */
 static int before;
 
 static void die(const char *what) {
@@ -76,7 +76,7 @@ static void *wait_for_ever(void *unused) {
   return 0;
 }
 
-/* Two pages, the first of them full of a text without an end; the second is the one that matters. */
+/* Two pages, the first of them full of a string without an end; the second is the one that matters. */
 static void after_text(void) {
   page = mmap(0, 2 * page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   memset(page, 'a', page_size);

@@ -1,6 +1,6 @@
 /* Hits probes of one kind as fast as it can. Input and output are those of timed_hits.h.
  *     bars COUNT THREADS KIND
- * KIND is `req`: four integers in registers; `url`: the second is a text; `keys`: a key of 1000, and a number; `span`: a begin and an end, which count as
+ * KIND is `req`: four integers in registers; `url`: the second is a string; `keys`: a key of 1000, and a number; `span`: a begin and an end, which count as
  * one; `deep`: the integers, below twenty calls of a function (compile it with -O2 -fno-omit-frame-pointer). */
 #include <string.h>
 #include <sys/sdt.h>

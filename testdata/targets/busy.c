@@ -1,7 +1,7 @@
 /* A span that is hot, a probe that is hot, and one that is rare.
  * Prints `pid N`, then obeys lines of standard input:
  *     run MS     for so many milliseconds: busy:work__start and busy:work__done around a little work, busy:hot, and each millisecond busy:rare
- *                with a number and a text. Prints `ran ROUNDS CHECKED RARE`: the rounds, those in which busy:work__start was enabled, and the
+ *                with a number and a string. Prints `ran ROUNDS CHECKED RARE`: the rounds, those in which busy:work__start was enabled, and the
  *                number of rare hits so far
  *     fork MS    the same in a child, which prints `child ROUNDS CHECKED RARE` (its rare hits have numbers from 1,000,000 on)
  *     look       prints `semaphores` with those of the four probes

@@ -1,4 +1,4 @@
-/* Calls at random, of threads that change the CPU: nested, recursive, left by exceptions and by longjmp; and items with texts and numbers.
+/* Calls at random, of threads that change the CPU: nested, recursive, left by exceptions and by longjmp; and items with strings and numbers.
  *     calls SEED COUNT THREADS ITEMS
  * function__entry and function__return have the function, the call's id, and its depth or what it returned.
  * Each thread calls COUNT times from outside. Prints `call ID FUNCTION RETURNED INNER OUTER` of each call: what is inside of its span and what the
@@ -102,7 +102,7 @@ static void *work(void *argument)
     for (long i = 0; i < count; i++)
         guarded(t, 0);
     for (long i = 0; i < items; i++) {
-        /* Texts that come once, as many groups with equal figures; then a few frequent ones. */
+        /* Strings that come once, as many groups with equal figures; then a few frequent ones. */
         unsigned item = i < items * 2 / 5 ? t->first + i : below(t, 8);
         snprintf(text, sizeof text, "%c%c/item %u", 'a' + item / 26 % 26, 'a' + item % 26, item);
         DTRACE_PROBE3(calls, item, text, (long)below(t, 100000) - 50000, (int)(item % 100));
@@ -120,7 +120,7 @@ int main(int argc, char **argv)
     others = others < 16 ? others : 16;
     items = atol(argv[4]);
     calls = (struct call *)calloc(MOST * others, sizeof *calls);
-    /* The texts become resident: else one is missing at times, because the threads' stacks are being mapped. */
+    /* The strings become resident: else one is missing at times, because the threads' stacks are being mapped. */
     for (const char *name : names)
         *(volatile const char *)name;
     pthread_t ids[16];

@@ -1,4 +1,4 @@
-/* Names and texts with terminal escapes, control characters and right-to-left overrides, as a hostile program has them.
+/* Names and strings with terminal escapes, control characters and right-to-left overrides, as a hostile program has them.
  * One site is a nop, one is not. */
 #include <sys/prctl.h>
 

@@ -1,4 +1,4 @@
-/* Hits with pointers of which no note says what they point to: guesses:number with an aligned 33, guesses:text with longer texts,
+/* Hits with pointers of which no note says what they point to: guesses:number with an aligned 33, guesses:text with longer strings,
  * then with a short one. Prints what each hit passed. */
 #include <stdio.h>
 #include <sys/sdt.h>

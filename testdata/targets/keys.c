@@ -1,4 +1,4 @@
-/* Hits a probe with texts and numbers that it is told. It reads lines from standard input and prints `done` for each:
+/* Hits a probe with strings and numbers that it is told. It reads lines from standard input and prints `done` for each:
  *     hit COUNT TEXT        COUNT hits of keys:text with TEXT, which may have any byte but a newline
  *     spread COUNT KEYS     COUNT hits of keys:number, the number of the hit modulo KEYS, and the number of the hit
  *     load SECONDS KEYS     the same for so long; it prints `hits COUNT` before

@@ -1,6 +1,6 @@
 /* Hits one of its probes as fast as it can. Input and output are those of timed_hits.h.
  *     kinds COUNT THREADS req|url
- * req: four integer arguments in registers, as in hot.c; url: the second is a text. */
+ * req: four integer arguments in registers, as in hot.c; url: the second is a string. */
 #include <string.h>
 #include <sys/sdt.h>
 

@@ -1,4 +1,4 @@
-/* Hits probes with values that formats get wrong: extremes of 64 bits, NaN and infinity, texts that are long, empty, not UTF-8, or have quotes and
+/* Hits probes with values that formats get wrong: extremes of 64 bits, NaN and infinity, strings that are long, empty, not UTF-8, or have quotes and
  * newlines, unreadable memory; spans that recur, cross, stay open, have no begin, or end on another thread.
  *     nasty [MORE]
  * MORE is how many ordinary spans follow. */

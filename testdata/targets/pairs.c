@@ -4,9 +4,9 @@
  *     wait       until somebody records, then appends `seen`
  *     go         hits of pairs:go: on CPU 0 four with numbers from 700000007 and eight from 710000007, 16 on the last CPU (720000007), 64 in
  *                another thread (770000007) and 32 in a child process (740000007), both on CPU 0; eight each of pairs:deep (780000007),
- *                pairs:forced (760000007) and away:far (750000007) with a text in the file FAR, of which no page is resident. Appends `done`
+ *                pairs:forced (760000007) and away:far (750000007) with a string in the file FAR, of which no page is resident. Appends `done`
  *     strange    128 hits of pairs:go on CPU 0 (730000007); appends `done`
- *     burst      hits with texts that do not repeat as long as somebody records; appends `done`
+ *     burst      hits with strings that do not repeat as long as somebody records; appends `done`
  *     quit       ends */
 #define _GNU_SOURCE
 #define _SDT_HAS_SEMAPHORES 1

@@ -2,7 +2,7 @@
  *     paths COUNT CHILDREN
  *     paths tree DEPTH [WAYS]
  * In this process and in children that end before it: `left` and `right` hit COUNT and 2 * COUNT times through `shared`, and `alone` 3 * COUNT times. The
- * arguments are the number of the hit, and a text. It prints the number of hits of each path, `main;both;left;shared COUNT`, and `done`, and waits for
+ * arguments are the number of the hit, and a string. It prints the number of hits of each path, `main;both;left;shared COUNT`, and `done`, and waits for
  * another line. With `tree` it hits once below each of WAYS ** DEPTH ways through DEPTH calls of `tree`, 2 if nothing is said, and ends. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Threads that hit two probes as fast as they can, each with values of its own, so that a value of another thread in a record is seen.
  *     preempted THREADS COUNT
- * Thread T of THREADS (up to 64) hits COUNT times: preempted:even with T, the number of the hit and the text `thread T` if T is even, otherwise
- * preempted:odd with the text, and T times 1000000 plus the number. */
+ * Thread T of THREADS (up to 64) hits COUNT times: preempted:even with T, the number of the hit and the string `thread T` if T is even, otherwise
+ * preempted:odd with the string, and T times 1000000 plus the number. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Hits a probe with texts in buffers on the stack, each argument of the program in the same one. Prints nothing. */
+/* Hits a probe with strings in buffers on the stack, each argument of the program in the same one. Prints nothing. */
 #include <string.h>
 #include <sys/sdt.h>
 

@@ -1,6 +1,6 @@
-/* Statements of SQL as fast as they come, each a span whose begin has its text.
+/* Statements of SQL as fast as they come, each a span whose begin has the statement.
  *     statements COUNT
- * The texts are those of pgbench: three kinds, with numbers that differ. */
+ * The statements are those of pgbench: three kinds, with numbers that differ. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/sdt.h>

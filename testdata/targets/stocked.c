@@ -1,4 +1,4 @@
-/* For stock perf, which records it by tracefs: values of narrow sizes, and a function that is given a text.
+/* For stock perf, which records it by tracefs: values of narrow sizes, and a function that is given a string.
  *     stocked N     N times
  *     stocked       N times for each line with an N on standard input, then prints `done`
  * A line is `fire step SHORT BYTE LONG`, or `fire tell NUMBER HIT`. */

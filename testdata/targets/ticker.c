@@ -157,7 +157,7 @@ static void obey(const char *word, long count) {
 int main(int argc, char **argv) {
   char line[64], word[32];
   program = argv[0];
-  /* A text of which nothing says that it is one is only read where it is resident. */
+  /* A string of which nothing says that it is one is only read where it is resident. */
   (void)*(const volatile char *)text;
   setvbuf(stdout, 0, _IOLBF, 0);
   if (argc > 1) {

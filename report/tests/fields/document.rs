@@ -205,7 +205,7 @@ fn kind(value: &Value) -> &'static str {
         Value::Bool(_) => "boolean",
         Value::Number(number) if number.is_f64() => "number",
         Value::Number(_) => "integer",
-        Value::String(_) => "text",
+        Value::String(_) => "string",
         Value::Array(_) => "list",
         Value::Object(_) => "object",
     }

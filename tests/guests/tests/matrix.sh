@@ -45,7 +45,7 @@ refused() {
 
 all_hits='matrix:*@/targets/matrix'
 
-# The values of all probes with all engines, and the texts of those that read them.
+# The values of all probes with all engines, and the strings of those that read them.
 do_values() {
   record "$1" -e "$all_hits" || fail "$(cat err)"
   judged 'registers|frame|floats'
@@ -55,7 +55,7 @@ do_memory() {
   judged pointed
 }
 
-do_texts() {
+do_strings() {
   case $1 in
     # They have the address.
     perf*) [ "$(printed | grep -c 'matrix:text: arg1=[0-7] arg2=[0-9][0-9]*$')" = 8 ] && echo no || echo "wrong: $(cat events)" ;;
@@ -240,11 +240,11 @@ for engine in bpf-multi bpf-perf perf-tracefs perf-pmu; do
     [ "$result" = refused ] || failed=1
     continue
   fi
-  for what in values memory texts filters lists losses children kill no_btf no_tracefs paranoid_2 paranoid_3 sys_admin; do
+  for what in values memory strings filters lists losses children kill no_btf no_tracefs paranoid_2 paranoid_3 sys_admin; do
     begin=$(cut -d . -f 1 /proc/uptime)
     case $what in
       # They look at the trace of `values`.
-      memory | texts) ;;
+      memory | strings) ;;
       *) mkdir "$engine.$what" && ln -sfn "$engine.$what" cell ;;
     esac
     result=$(cd cell && do_$what $engine) || result="wrong: $result"

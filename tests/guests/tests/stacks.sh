@@ -1,4 +1,4 @@
-# Programs that record callers load on this kernel, have the room that stacks need, and leave texts and filters as they are.
+# Programs that record callers load on this kernel, have the room that stacks need, and leave strings and filters as they are.
 engine=bpf-multi
 can $engine || engine=bpf-perf
 

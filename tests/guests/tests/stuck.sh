@@ -1,4 +1,4 @@
-# Beside 120 processes whose texts lie where no page ever comes, every hit of another program is recorded, recorders end when they are
+# Beside 120 processes whose strings lie where no page ever comes, every hit of another program is recorded, recorders end when they are
 # asked to, are killed, and others begin and end. Only `--nonresident always` waits for such pages, and says for whom.
 
 # Processes of each kind: kind, threads, user, how many. A kernel without FUSE has more of another.

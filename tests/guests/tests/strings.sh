@@ -1,7 +1,7 @@
-# Texts that are not resident when the probe is hit: programs that look at mappings load, and what they read is right.
+# Strings that are not resident when the probe is hit: programs that look at mappings load, and what they read is right.
 list='absent:text(t=str(arg1))@/targets/absent'
 
-# Hits of one process each, in this order: what is shown of the text must be as said.
+# Hits of one process each, in this order: what is shown of the string must be as said.
 hit() {
   echo | /targets/absent "$@" >>hits || fail "absent $*: $(cat hits)"
 }
@@ -13,12 +13,12 @@ begin() {
   await err '^\[ usdtrec record'
 }
 
-# Ends the recording; the texts must be those of the file `expected`, a line each, addresses left out.
+# Ends the recording; the strings must be those of the file `expected`, a line each, addresses left out.
 end() {
   kill $recorder
   wait $recorder || fail "$1: $(cat err)"
   usdtrec script -F args -i trace | sed 's/^.*t=//; s/ 0x[0-9a-f]*>/>/' >all
-  # Of the three hits that are alike, one with the text if there is one.
+  # Of the three hits that are alike, one with the string if there is one.
   { sed -n 1,2p all && sed -n 3,5p all | sort | head -n 1 && sed 1,5d all; } >found
   cmp -s found expected || fail "$1: $(cat err) found: $(cat all) expected: $(cat expected)"
   grep -q " $(($(wc -l <expected) + 2)) events, 0 lost" err || fail "$1: $(cat err)"
