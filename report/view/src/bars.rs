@@ -29,13 +29,18 @@ pub(crate) fn sparkline(values: &[u64]) -> String {
     values.iter().map(level).collect()
 }
 
-/// The shade of a cell with `part` where the darkest cell has `most`, by their logarithms.
+/// The shade of a cell with `part` where the darkest cell has `most`.
 pub(crate) fn shade(part: u64, most: u64) -> char {
-    if part == 0 {
-        return ' ';
+    match part {
+        0 => ' ',
+        part => SHADES[shade_level(part, most, SHADES.len())],
     }
+}
+
+/// Which of so many shades a cell with `part`, which is not 0, has where the darkest cell has `most`: by their logarithms.
+pub fn shade_level(part: u64, most: u64, shades: usize) -> usize {
     let share = (part as f64 + 1.0).ln() / (most as f64 + 1.0).ln();
-    SHADES[((share * 4.0) as usize).min(3)]
+    ((share * shades as f64) as usize).min(shades - 1)
 }
 
 #[cfg(test)]

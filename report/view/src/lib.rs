@@ -7,7 +7,7 @@
 
 pub mod answer;
 pub(crate) mod answer_style;
-pub(crate) mod bars;
+pub mod bars;
 pub mod cells;
 pub mod columns;
 pub mod cut_apart;

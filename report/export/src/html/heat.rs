@@ -1,27 +1,20 @@
 //! Counts over time as shades.
 
 use usdtrec_analysis::stats::timeline::Timeline;
+use usdtrec_view::bars::shade_level;
 use usdtrec_view::cut_apart::shortened_apart;
+use usdtrec_view::report::heatmap::{ShadeRow, ends};
+use usdtrec_view::report::shown_times::ShownTimes;
 
 use crate::html::markup::Markup;
 use crate::html::notes::put_notes;
 
 /// Shades.
-const LEVELS: u64 = 7;
+const LEVELS: usize = 7;
 /// Maximum number of rows.
 const MAX_ROWS: usize = 32;
 /// Maximum length of the label of a row, characters.
 const MAX_LABEL_CHARACTERS: usize = 48;
-
-/// A row of a heat map.
-#[derive(Debug)]
-pub(crate) struct ShadeRow<'a> {
-    pub(crate) label: String,
-    /// Where its values end, if the label says where they begin.
-    pub(crate) until: Option<String>,
-    /// In each interval.
-    pub(crate) counts: &'a [u64],
-}
 
 /// Rows, the first one on top, with what a count is of.
 #[derive(Debug)]
@@ -44,7 +37,7 @@ impl ShadeMap<'_> {
             .attribute("data-step", &self.timeline.interval.to_string())
             .attribute("data-unit", self.unit)
             .tag("><table>\n");
-        let is_shown = |row: &&ShadeRow<'_>| row.sum() >= least;
+        let is_shown = |row: &&ShadeRow<'_>| sum(row) >= least;
         let shown = self.rows.iter().filter(is_shown).take(MAX_ROWS);
         let shown: Vec<&ShadeRow<'_>> = shown.collect();
         let labels: Vec<&str> = shown.iter().map(|row| &*row.label).collect();
@@ -72,14 +65,14 @@ impl ShadeMap<'_> {
 
     /// What a row must have to be among the greatest.
     fn least(&self) -> u128 {
-        let mut sums: Vec<u128> = self.rows.iter().map(ShadeRow::sum).collect();
+        let mut sums: Vec<u128> = self.rows.iter().map(sum).collect();
         sums.sort_unstable();
         let place = sums.len().saturating_sub(MAX_ROWS);
         sums.get(place).copied().unwrap_or(0)
     }
 
     fn put_cells(&self, row: &ShadeRow<'_>, most: u64, out: &mut Markup) {
-        let mut paths = vec![String::new(); LEVELS as usize];
+        let mut paths = vec![String::new(); LEVELS];
         let mut counts = String::new();
         for (at, &count) in row
             .counts
@@ -87,7 +80,7 @@ impl ShadeMap<'_> {
             .enumerate()
             .filter(|(_, count)| **count > 0)
         {
-            if let Some(path) = paths.get_mut(level(count, most) as usize) {
+            if let Some(path) = paths.get_mut(level(count, most)) {
                 path.push_str(&format!("M{at} 0h1v1h-1z"));
             }
             counts.push_str(&format!("{at}:{count} "));
@@ -115,30 +108,26 @@ impl ShadeMap<'_> {
 
     /// The times of the first and the last interval.
     fn put_times(&self, out: &mut Markup) {
-        let seconds = |time: u64| format!("{:.3} s", time as f64 / 1e9);
-        let end = self.timeline.begin(self.timeline.intervals as u64);
+        let [from, end] = ends(self.timeline, &ShownTimes::default());
         out.tag("<tr class=\"times\"><th></th><td><span>")
-            .text(&seconds(self.timeline.from))
-            .tag("</span><span>")
-            .text(&seconds(end))
-            .tag("</span></td></tr>");
+            .text(&from)
+            .tag(" s</span><span>")
+            .text(&end)
+            .tag(" s</span></td></tr>");
     }
 }
 
-impl ShadeRow<'_> {
-    fn sum(&self) -> u128 {
-        self.counts.iter().copied().map(u128::from).sum()
-    }
+fn sum(row: &ShadeRow<'_>) -> u128 {
+    row.counts.iter().copied().map(u128::from).sum()
 }
 
-/// The shade of a count that is not 0, by logarithms.
-fn level(count: u64, most: u64) -> u64 {
-    let share = (count as f64 + 1.0).ln() / (most as f64 + 1.0).ln();
-    ((share * LEVELS as f64) as u64).min(LEVELS - 1)
+/// The shade of a count that is not 0.
+fn level(count: u64, most: u64) -> usize {
+    shade_level(count, most, LEVELS)
 }
 
 /// The least count of a shade or a darker one.
-fn least_of(shade: u64, most: u64) -> u64 {
+fn least_of(shade: usize, most: u64) -> u64 {
     let (mut least, mut high) = (1, most);
     while least < high {
         let middle = least + (high - least) / 2;

@@ -4,15 +4,14 @@ use usdtrec_analysis::overview::Overview;
 use usdtrec_analysis::overview::spans::{SpanOverview, SpanShape};
 use usdtrec_analysis::span_report::facts::{SpanFacts, SpanReport};
 use usdtrec_format::counted;
-use usdtrec_trace::form::Form;
 use usdtrec_view::columns::shortened;
 use usdtrec_view::hints::{HintWords, more_groups};
 use usdtrec_view::numbers::duration;
+use usdtrec_view::report::heatmap::rows;
 use usdtrec_view::report::spans::{doubt, group_keys, group_table, remarks, seen, table, warnings};
 use usdtrec_view::subject_names::ambiguities;
-use usdtrec_view::text::scalar;
 
-use crate::html::heat::{ShadeMap, ShadeRow};
+use crate::html::heat::ShadeMap;
 use crate::html::markup::Markup;
 use crate::html::notes::put_notes;
 use crate::html::table::HtmlTable;
@@ -106,29 +105,19 @@ fn put_detail(detail: &SpanDetail<'_>, out: &mut Markup) {
     } = *detail;
     let report = &found.report;
     out.tag("<h3>Duration over time</h3>\n");
-    put_heat(shape, found, out);
+    let map = ShadeMap {
+        rows: rows(&shape.heat, true),
+        timeline: found.timeline,
+        unit: "spans",
+        of_rows: "durations",
+    };
+    map.put(out);
     put_groups(report, at, out);
     let slow = report.slowest.get(at).map_or(&[][..], Vec::as_slice);
     out.tag("<h3>Slowest</h3>\n");
     slowest::put(slow, found.timeline, out);
     out.tag("<h3>Distribution</h3>\n");
     histogram::put(&shape.histogram, "Spans", out);
-}
-
-fn put_heat(shape: &SpanShape, found: &SpanOverview, out: &mut Markup) {
-    let buckets = shape.heat.buckets.iter().rev();
-    let rows = buckets.map(|bucket| ShadeRow {
-        label: scalar::shown(bucket.from, &Form::Time(1)),
-        until: bucket.to.map(|to| scalar::shown(to, &Form::Time(1))),
-        counts: &bucket.counts,
-    });
-    let map = ShadeMap {
-        rows: rows.collect(),
-        timeline: found.timeline,
-        unit: "spans",
-        of_rows: "durations",
-    };
-    map.put(out);
 }
 
 fn put_groups(report: &SpanReport, at: usize, out: &mut Markup) {

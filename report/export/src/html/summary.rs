@@ -1,25 +1,24 @@
 //! The summary: probes, what is unusual, arguments and processes.
 
-use usdtrec_analysis::heatmap::HeatMap;
 use usdtrec_analysis::overview::Overview;
 use usdtrec_analysis::overview::numbers::NumberOverview;
 use usdtrec_analysis::rate::Rates;
-use usdtrec_analysis::stats::timeline::Timeline;
 use usdtrec_analysis::summary::facts::SummaryFacts;
 use usdtrec_analysis::summary::probe::{ArgumentFacts, Spread};
 use usdtrec_format::escape::quote;
 use usdtrec_view::columns::shortened;
 use usdtrec_view::hints::HintWords;
 use usdtrec_view::numbers::percent;
+use usdtrec_view::report::heatmap::{ShadeRow, rows};
 use usdtrec_view::report::probes::{self, silent};
 use usdtrec_view::report::short_names::ShortNames;
 use usdtrec_view::report::{arguments, busiest};
 use usdtrec_view::sentences::Sentences;
-use usdtrec_view::subject_names::{form, measured};
+use usdtrec_view::subject_names::measured;
 use usdtrec_view::table::TableCell;
 use usdtrec_view::text::scalar;
 
-use crate::html::heat::{ShadeMap, ShadeRow};
+use crate::html::heat::ShadeMap;
 use crate::html::histogram;
 use crate::html::markup::Markup;
 use crate::html::notes::put_notes;
@@ -163,7 +162,13 @@ pub(crate) fn put_numbers_over_time(all: &[NumberOverview], out: &mut Markup) {
         out.tag("<section class=\"argument\"><h2>Argument <code>")
             .text(&shortened(&name, 200))
             .tag("</code></h2>\n<h3>Values over time</h3>\n");
-        put_map(map, numbers.heat.timeline, out);
+        let shades = ShadeMap {
+            rows: rows(map, true),
+            timeline: numbers.heat.timeline,
+            unit: "events",
+            of_rows: "values",
+        };
+        shades.put(out);
         let histograms = numbers.histograms.all.iter();
         let mut same = histograms.filter(|histogram| measured(&histogram.of, true) == name);
         if let Some(histogram) = same.next() {
@@ -178,22 +183,6 @@ pub(crate) fn put_numbers_over_time(all: &[NumberOverview], out: &mut Markup) {
             format!("distributions of {left_out} more arguments of these names left out here");
         put_notes("note", [words], out);
     }
-}
-
-fn put_map(map: &HeatMap, timeline: Timeline, out: &mut Markup) {
-    let form = form(&map.of, true);
-    let rows = map.buckets.iter().rev().map(|bucket| ShadeRow {
-        label: scalar::shown(bucket.from, &form),
-        until: bucket.to.map(|to| scalar::shown(to, &form)),
-        counts: &bucket.counts,
-    });
-    let shades = ShadeMap {
-        rows: rows.collect(),
-        timeline,
-        unit: "events",
-        of_rows: "values",
-    };
-    shades.put(out);
 }
 
 /// Appends the busiest processes, if there is more than one.

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthStr as _;
-use usdtrec_analysis::heatmap::{HeatMaps, INTERVALS};
+use usdtrec_analysis::heatmap::{HeatMap, HeatMaps, INTERVALS};
+use usdtrec_analysis::stats::timeline::Timeline;
 use usdtrec_format::escape::escape;
 
 use crate::answer_style::AnswerStyle;
@@ -18,6 +19,34 @@ use crate::text::scalar;
 
 /// Half a millisecond, ns: moments are rounded to milliseconds.
 const HALF_MS: u64 = 500_000;
+
+/// A row of a heat map as it is shown.
+#[derive(Debug)]
+pub struct ShadeRow<'a> {
+    /// What its counts are of, or where its values begin.
+    pub label: String,
+    /// Where its values end, if the label says where they begin.
+    pub until: Option<String>,
+    /// In each interval.
+    pub counts: &'a [u64],
+}
+
+/// The rows of a heat map, the greatest values on top.
+pub fn rows(map: &HeatMap, human: bool) -> Vec<ShadeRow<'_>> {
+    let form = form(&map.of, human);
+    let rows = map.buckets.iter().rev().map(|bucket| ShadeRow {
+        label: scalar::shown(bucket.from, &form),
+        until: bucket.to.map(|to| scalar::shown(to, &form)),
+        counts: &bucket.counts,
+    });
+    rows.collect()
+}
+
+/// When the intervals begin and end.
+pub fn ends(timeline: Timeline, times: &ShownTimes) -> [String; 2] {
+    let end = timeline.begin(timeline.intervals as u64);
+    [timeline.from, end].map(|time| times.shown(time.saturating_add(HALF_MS), 3))
+}
 
 /// Heat maps as text: a column for each interval, a line for each bucket.
 pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle, times: &ShownTimes) -> String {
@@ -43,20 +72,15 @@ pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle, times: &ShownTimes) -> S
             map.most,
             map.count
         );
-        let form = form(&map.of, human);
-        let labels = map.buckets.iter().rev();
-        let labels = labels.map(|bucket| scalar::shown(bucket.from, &form));
-        let labels: Vec<String> = labels.collect();
-        let lengths = labels.iter().map(|label| label.width());
+        let rows = rows(map, human);
+        let lengths = rows.iter().map(|row| row.label.width());
         let width = lengths.max().unwrap_or(0);
-        for (bucket, label) in map.buckets.iter().rev().zip(labels) {
-            let cells = bucket.counts.iter().map(|&count| shade(count, map.most));
+        for row in rows {
+            let cells = row.counts.iter().map(|&count| shade(count, map.most));
             let cells: String = cells.collect();
-            let _ = writeln!(out, "{} │{}", right(&label, width), cells.trim_end());
+            let _ = writeln!(out, "{} │{}", right(&row.label, width), cells.trim_end());
         }
-        let end = timeline.begin(timeline.intervals as u64);
-        let moment = |time: u64| times.shown(time.saturating_add(HALF_MS), 3);
-        let (from, to) = (moment(timeline.from), moment(end));
+        let [from, to] = ends(timeline, times);
         let room = INTERVALS.saturating_sub(from.len() + to.len());
         let _ = writeln!(out, "{:width$} └{}", "", "─".repeat(INTERVALS));
         let _ = writeln!(out, "{:width$}  {from}{:room$}{to}", "", "");

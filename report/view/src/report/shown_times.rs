@@ -4,9 +4,9 @@ use usdtrec_trace::wall_times::WallTimes;
 
 use crate::script::times::WallClock;
 
-/// How moments are shown.
-#[derive(Debug)]
-pub(crate) struct ShownTimes {
+/// How moments are shown; by default, by the trace's clock.
+#[derive(Debug, Default)]
+pub struct ShownTimes {
     /// `None` for the trace's clock.
     wall: Option<WallClock>,
 }
@@ -20,7 +20,7 @@ impl ShownTimes {
     }
 
     /// A time, ns of the trace's clock, with so many digits of the fraction of a second, 1 to 9.
-    pub(crate) fn shown(&self, time: u64, digits: u32) -> String {
+    pub fn shown(&self, time: u64, digits: u32) -> String {
         if let Some(wall) = &self.wall {
             return wall.shown(time, digits as usize);
         }
