@@ -1,8 +1,8 @@
 //! A histogram as a table with bars.
 
-use usdtrec_analysis::histogram::{Edge, Histogram};
+use usdtrec_analysis::histogram::Histogram;
 use usdtrec_view::numbers::percent;
-use usdtrec_view::report::histogram::{edge, labels, words};
+use usdtrec_view::report::histogram::{HistogramBar, bars, caption, missing};
 use usdtrec_view::subject_names::form;
 use usdtrec_view::table::TableCell;
 
@@ -19,31 +19,16 @@ const MAX_LABEL_CHARACTERS: usize = 60;
 pub(crate) fn put(histogram: &Histogram, unit: &str, out: &mut Markup) {
     let form = form(&histogram.of, true);
     let mut table = HtmlTable::new("bars", ["From", unit, "Share", ""], MAX_BYTES).in_order();
-    let counts = histogram.buckets.iter().map(|bucket| bucket.count);
-    let most = counts.max().unwrap_or(0);
-    let labels = labels(&histogram.buckets, &form, MAX_LABEL_CHARACTERS);
-    for (bucket, label) in histogram.buckets.iter().zip(labels) {
-        let cells = [
-            match &bucket.from {
-                Edge::String(_) => TableCell::Code(label),
-                from => TableCell::number(label, edge(from)),
-            },
-            TableCell::count(bucket.count),
-            TableCell::number(percent(bucket.count, histogram.count), bucket.count),
-        ];
-        table.row(&cells, Some(&bar(bucket.count, most)));
+    let bars = bars(&histogram.buckets, &form, MAX_LABEL_CHARACTERS);
+    for HistogramBar { label, count, most } in bars {
+        let share = TableCell::number(percent(count, histogram.count), count);
+        let cells = [label, TableCell::count(count), share];
+        table.row(&cells, Some(&bar(count, most)));
     }
     table.put(out);
-    let missing = match histogram.missing {
-        0 => String::new(),
-        missing => format!("; {missing} more are not known"),
-    };
-    let remark = format!(
-        "{} values, {}{missing}",
-        histogram.count,
-        words(histogram.division)
-    );
-    put_notes("note", [remark], out);
+    let caption = [caption(histogram)].into_iter();
+    let remark: Vec<String> = caption.chain(missing(histogram)).collect();
+    put_notes("note", [remark.join("; ")], out);
 }
 
 fn bar(count: u64, most: u64) -> Markup {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthStr as _;
-use usdtrec_analysis::histogram::{Bucket, Edge, Histograms};
+use usdtrec_analysis::histogram::{Bucket, Edge, Histogram, Histograms};
 use usdtrec_analysis::measured_subject::Division;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::form::Form;
@@ -14,6 +14,7 @@ use crate::columns::right;
 use crate::cut_apart::shortened_apart;
 use crate::head;
 use crate::subject_names::{ambiguities, form, measured};
+use crate::table::TableCell;
 use crate::text::quoted::Csv;
 use crate::text::scalar::{decimal, shown};
 use crate::theme::Theme;
@@ -22,7 +23,7 @@ use crate::theme::Theme;
 const BAR: usize = 42;
 
 /// How a histogram is divided, in words.
-pub const fn words(division: Division) -> &'static str {
+pub(crate) const fn words(division: Division) -> &'static str {
     match division {
         Division::Values => "by value",
         Division::Linear => "buckets of one width",
@@ -32,7 +33,7 @@ pub const fn words(division: Division) -> &'static str {
 }
 
 /// An edge in decimal, or the string itself.
-pub fn edge(edge: &Edge) -> String {
+pub(crate) fn edge(edge: &Edge) -> String {
     match edge {
         Edge::Number(number) => decimal(*number),
         Edge::String(string) => String::from_utf8_lossy(string).into_owned(),
@@ -50,15 +51,47 @@ pub(crate) fn readable(edge: &Edge, form: &Form) -> Option<String> {
 /// Columns of the label of a string's bar, in lines of 80 columns.
 const LABEL: usize = 30;
 
-/// The labels of the bars of buckets, of different strings different ones; strings have at most so many columns, and a mark if they are cut.
-pub fn labels(buckets: &[Bucket], form: &Form, most: usize) -> Vec<String> {
+/// A bucket as it is shown.
+#[derive(Debug)]
+pub struct HistogramBar {
+    /// Where it begins.
+    pub label: TableCell,
+    /// Number of values in it.
+    pub count: u64,
+    /// Number of values in the greatest bucket.
+    pub most: u64,
+}
+
+/// How many values a histogram has, and how it is divided.
+pub fn caption(histogram: &Histogram) -> String {
+    format!("{} values, {}", histogram.count, words(histogram.division))
+}
+
+/// How many values are not known, if any.
+pub fn missing(histogram: &Histogram) -> Option<String> {
+    (histogram.missing > 0).then(|| format!("{} more are not known", histogram.missing))
+}
+
+/// The bars of buckets. Labels of different strings are different; strings have at most so many columns, and a mark if they are cut.
+pub fn bars(buckets: &[Bucket], form: &Form, columns: usize) -> Vec<HistogramBar> {
     let whole = buckets.iter().map(|bucket| match &bucket.from {
         Edge::Number(number) => shown(*number, form),
         from => readable(from, form).unwrap_or_else(|| edge(from)),
     });
     let whole: Vec<String> = whole.collect();
     let whole: Vec<&str> = whole.iter().map(String::as_str).collect();
-    shortened_apart(&whole, most)
+    let most = buckets.iter().map(|bucket| bucket.count).max().unwrap_or(0);
+    let labels = shortened_apart(&whole, columns);
+    let bars = buckets.iter().zip(labels);
+    let bars = bars.map(|(bucket, label)| HistogramBar {
+        label: match &bucket.from {
+            Edge::Text(_) => TableCell::Code(label),
+            from => TableCell::number(label, edge(from)),
+        },
+        count: bucket.count,
+        most,
+    });
+    bars.collect()
 }
 
 /// Histograms as text, a bar for each bucket.
@@ -75,34 +108,28 @@ pub(crate) fn text(histograms: &Histograms, style: AnswerStyle) -> String {
     for histogram in &histograms.all {
         let _ = writeln!(
             out,
-            "\n{}, {} values, {}",
+            "\n{}, {}",
             escape(&measured(&histogram.of, human)),
-            histogram.count,
-            words(histogram.division)
+            caption(histogram)
         );
         let form = form(&histogram.of, human);
         put_bars(&histogram.buckets, &form, theme, &mut out);
-        if histogram.missing > 0 {
-            let _ = writeln!(out, "{} more are not known", histogram.missing);
-        }
+        out.extend(missing(histogram).map(|missing| missing + "\n"));
     }
     out
 }
 
 /// Appends a bar for each bucket.
 pub(crate) fn put_bars(buckets: &[Bucket], form: &Form, theme: Theme, out: &mut String) {
-    let labels = labels(buckets, form, theme.room(LABEL));
-    let buckets = || buckets.iter();
-    let widest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
-    let width = widest(&mut labels.iter().map(|label| label.width()));
-    let digits = widest(&mut buckets().map(|bucket| bucket.count.to_string().len()));
-    let most = buckets().map(|bucket| bucket.count).max().unwrap_or(0);
-    for (bucket, label) in buckets().zip(&labels) {
+    let bars = bars(buckets, form, theme.room(LABEL));
+    let widths = bars.iter().map(|bar| bar.label.shown().width());
+    let width = widths.max().unwrap_or(0);
+    let digits = bars.first().map_or(0, |bar| bar.most.to_string().len());
+    for HistogramBar { label, count, most } in &bars {
         let line = format!(
-            "{}  {:>digits$}  {}",
-            right(label, width),
-            bucket.count,
-            theme.bar(&bar(bucket.count, most, BAR))
+            "{}  {count:>digits$}  {}",
+            right(&label.shown(), width),
+            theme.bar(&bar(*count, *most, BAR))
         );
         let _ = writeln!(out, "{}", line.trim_end());
     }
