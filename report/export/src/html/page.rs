@@ -4,8 +4,8 @@ use usdtrec_analysis::overview::Overview;
 use usdtrec_view::columns::shortened;
 use usdtrec_view::head;
 use usdtrec_view::hints::HintWords;
-use usdtrec_view::numbers::duration;
 use usdtrec_view::report::losses;
+use usdtrec_view::report::spans::only_long;
 use usdtrec_view::report::unusual::{self, UnusualClock};
 use usdtrec_view::sentences::Sentences;
 use usdtrec_view::trigger;
@@ -39,9 +39,7 @@ pub(crate) fn page(overview: &Overview, are_chosen: bool) -> Markup {
     if !spans.is_empty() {
         out.tag("<section id=\"spans\"><h2>Spans</h2>\n");
         let least = overview.spans.first().map_or(0, |found| found.report.min);
-        let least =
-            (least > 0).then(|| format!("only spans of {} or more", duration(least as f64)));
-        put_notes("note", least, &mut out);
+        put_notes("note", only_long(least), &mut out);
         spans::put_table(&spans, HintWords::default(), &mut out);
         out.tag("</section>\n");
     }

@@ -4,12 +4,11 @@ use usdtrec_analysis::span_report::facts::SlowFacts;
 use usdtrec_analysis::spans::slowest::SlowBegin;
 use usdtrec_analysis::stats::keys::stack::CallStack;
 use usdtrec_analysis::stats::timeline::Timeline;
-use usdtrec_format::{clock_seconds, counted};
+use usdtrec_format::counted;
 use usdtrec_view::columns::shortened;
 use usdtrec_view::frames::{cut_text, frame_text};
-use usdtrec_view::numbers::duration;
-use usdtrec_view::table::TableCell;
-use usdtrec_view::text::buffer::Text;
+use usdtrec_view::report::shown_times::ShownTimes;
+use usdtrec_view::report::spans::{slow_arguments, slow_cells};
 
 use crate::html::markup::{Markup, percent_length};
 use crate::html::table::HtmlTable;
@@ -28,15 +27,9 @@ const MIN_BAR: f64 = 0.5;
 pub(crate) fn put(slowest: &[SlowFacts], timeline: Timeline, out: &mut Markup) {
     let names = ["Duration", "Begin", "Thread", "When and what"];
     let mut table = HtmlTable::new("slow", names, MAX_BYTES);
-    for SlowFacts { slow, begin } in slowest {
-        let began = slow.time.0;
-        let cells = [
-            TableCell::number(duration(slow.duration as f64), slow.duration),
-            TableCell::number(clock_seconds(began), began),
-            TableCell::Text(format!("{} {}", begin.comm, begin.tid)),
-        ];
-        let what = what(began, slow.duration, timeline, begin);
-        table.row(&cells, Some(&what));
+    for slow in slowest {
+        let cells = slow_cells(slow, &ShownTimes::default());
+        table.row(&cells, Some(&what(slow, timeline)));
     }
     if !table.is_empty() {
         table.put(out);
@@ -44,11 +37,11 @@ pub(crate) fn put(slowest: &[SlowFacts], timeline: Timeline, out: &mut Markup) {
 }
 
 /// When a span was, with the arguments of its begin, and its stack.
-fn what(began: u64, duration: u64, timeline: Timeline, begin: &SlowBegin) -> Markup {
+fn what(SlowFacts { slow, begin }: &SlowFacts, timeline: Timeline) -> Markup {
     let mut out = Markup::default();
     let all = timeline.interval as f64 * timeline.intervals as f64;
-    let since = began.saturating_sub(timeline.from) as f64;
-    let width = (100.0 * duration as f64 / all).clamp(MIN_BAR, 100.0);
+    let since = slow.time.0.saturating_sub(timeline.from) as f64;
+    let width = (100.0 * slow.duration as f64 / all).clamp(MIN_BAR, 100.0);
     let from = (100.0 * since / all).clamp(0.0, 100.0 - width);
     out.tag("<svg class=\"when\" aria-hidden=\"true\"><rect height=\"100%\"")
         .attribute("x", &percent_length(from))
@@ -62,20 +55,19 @@ fn what(began: u64, duration: u64, timeline: Timeline, begin: &SlowBegin) -> Mar
 }
 
 fn put_arguments(begin: &SlowBegin, out: &mut Markup) {
-    if begin.arguments.is_empty() {
+    let arguments = slow_arguments(begin);
+    if arguments.is_empty() {
         return;
     }
     out.tag("<div class=\"args\">");
-    for argument in begin.arguments.iter().take(MAX_ARGUMENTS) {
-        let mut value = Text::default();
-        value.formed(&argument.form.clone().human(false), &argument.value);
+    for (name, value) in arguments.iter().take(MAX_ARGUMENTS) {
         out.tag("<span><b>")
-            .text(&shortened(&argument.name, MAX_CHARACTERS))
+            .text(&shortened(name, MAX_CHARACTERS))
             .tag("</b>=")
-            .text(&shortened(&value.into_string(), MAX_CHARACTERS))
+            .text(&shortened(value, MAX_CHARACTERS))
             .tag("</span> ");
     }
-    put_more(begin.arguments.len(), MAX_ARGUMENTS, "arguments", out);
+    put_more(arguments.len(), MAX_ARGUMENTS, "arguments", out);
     out.tag("</div>");
 }
 

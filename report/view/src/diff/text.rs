@@ -17,7 +17,7 @@ use crate::diff::names::{left_out, ordered, reason};
 use crate::diff::options::DiffOptions;
 use crate::diff::table::{Tables, subject, table};
 use crate::hints::Hint;
-use crate::numbers::duration;
+use crate::report::spans::only_long;
 use crate::theme::Theme;
 
 /// Maximum number of names of what is not compared.
@@ -30,10 +30,8 @@ pub(crate) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
     put_head("A", &comparison.a, theme, &mut out);
     put_head("B", &comparison.b, theme, &mut out);
     losses(comparison, theme, &mut out);
-    let least = options.spans.least;
-    if least > 0 {
-        let remark = format!("# only spans of {} or more", duration(least as f64));
-        theme.put_remark(&remark, &mut out);
+    if let Some(remark) = only_long(options.spans.least) {
+        theme.put_remark(&format!("# {remark}"), &mut out);
     }
     out.push('\n');
     let shares = Shares::new(comparison, options);

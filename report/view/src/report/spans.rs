@@ -7,6 +7,7 @@ use usdtrec_analysis::question::GroupOrder;
 use usdtrec_analysis::span_report::facts::{
     DurationFacts, OtherSpans, SlowFacts, SpanFacts, SpanReport,
 };
+use usdtrec_analysis::spans::slowest::SlowBegin;
 use usdtrec_format::escape::escape;
 use usdtrec_format::{Missing, Value};
 
@@ -29,13 +30,7 @@ pub(crate) fn render(report: &SpanReport, style: AnswerStyle, times: &ShownTimes
     let mut out = String::new();
     let remarks = ambiguities(&report.ambiguities, hints);
     head::put(&report.origin, &remarks, theme, &mut out);
-    if report.min > 0 {
-        let _ = writeln!(
-            out,
-            "# only spans of {} or more",
-            duration(report.min as f64)
-        );
-    }
+    out.extend(only_long(report.min).map(|remark| format!("# {remark}\n")));
     out.push('\n');
     if !report.spans.iter().any(|span| span.counts.is_seen()) {
         out.push_str("No spans.\n");
@@ -65,6 +60,11 @@ pub(crate) fn render(report: &SpanReport, style: AnswerStyle, times: &ShownTimes
     });
     put_sections(&sections.collect::<Vec<_>>(), style, &mut out);
     out
+}
+
+/// Says that spans are left out which are shorter than so many ns; `None` if none are.
+pub fn only_long(min: u64) -> Option<String> {
+    (min > 0).then(|| format!("only spans of {} or more", duration(min as f64)))
 }
 
 /// What is said about a kind of spans below the table of all.
@@ -401,23 +401,36 @@ fn put_slowest(section: &Section, room: Option<usize>, style: AnswerStyle, out: 
     }
 }
 
-/// The lines of a slow span.
-fn slow_span(SlowFacts { slow, begin }: &SlowFacts, theme: Theme, times: &ShownTimes) -> String {
+/// How long a slow span was, when it began, and on which thread.
+pub fn slow_cells(SlowFacts { slow, begin }: &SlowFacts, times: &ShownTimes) -> [TableCell; 3] {
+    let (ns, began) = (slow.duration, slow.time.0);
+    [
+        TableCell::number(duration(ns as f64), ns),
+        TableCell::number(times.shown(began, 6), began),
+        TableCell::Text(format!("{} {}", begin.comm, begin.tid)),
+    ]
+}
+
+/// The names and values of the arguments that the begin of a slow span has.
+pub fn slow_arguments(begin: &SlowBegin) -> Vec<(&str, String)> {
     let there = begin.arguments.iter();
     let there = there.filter(|argument| argument.value != Value::Missing(Missing::Absent));
     let arguments = there.map(|argument| {
-        let mut text = Text::default();
-        text.formed(&argument.form.clone().human(false), &argument.value);
-        format!("{}={}", escape(&argument.name), text.into_string())
+        let mut value = Text::default();
+        value.formed(&argument.form.clone().human(false), &argument.value);
+        (&*argument.name, value.into_string())
     });
+    arguments.collect()
+}
+
+/// The lines of a slow span.
+fn slow_span(slow: &SlowFacts, theme: Theme, times: &ShownTimes) -> String {
+    let arguments = slow_arguments(&slow.begin).into_iter();
+    let arguments = arguments.map(|(name, value)| format!("{}={value}", escape(name)));
     let arguments: Vec<String> = arguments.collect();
-    let start = format!(
-        "{:>8}  {}  {} {}  ",
-        duration(slow.duration as f64),
-        times.shown(slow.time.0, 6),
-        begin.comm,
-        begin.tid,
-    );
+    let cells = slow_cells(slow, times);
+    let [duration, began, thread] = cells.each_ref().map(TableCell::shown);
+    let start = format!("{duration:>8}  {began}  {thread}  ");
     let mut lines = String::new();
     folded_from(
         &start,
