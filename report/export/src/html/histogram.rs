@@ -12,7 +12,7 @@ use crate::html::table::HtmlTable;
 
 /// Maximum size of the rows, bytes.
 const MAX_BYTES: usize = 12 << 10;
-/// Maximum length of a text, characters.
+/// Maximum length of a string, characters.
 const MAX_LABEL_CHARACTERS: usize = 60;
 
 /// Appends a histogram.

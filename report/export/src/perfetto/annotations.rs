@@ -161,7 +161,9 @@ impl AnnotationNames {
                         TypedValue::Float(number) => one.double(annotation::FLOAT, *number),
                         TypedValue::Bool(is) => one.unsigned(annotation::BOOL, (*is).into()),
                         TypedValue::Address(address) => one.unsigned(annotation::ADDRESS, *address),
-                        TypedValue::String(string) => one.bytes(annotation::TEXT, string.as_bytes()),
+                        TypedValue::String(string) => {
+                            one.bytes(annotation::TEXT, string.as_bytes())
+                        }
                         TypedValue::Missing(_) => {}
                     },
                 );

@@ -85,7 +85,7 @@ pub fn bars(buckets: &[Bucket], form: &Form, columns: usize) -> Vec<HistogramBar
     let bars = buckets.iter().zip(labels);
     let bars = bars.map(|(bucket, label)| HistogramBar {
         label: match &bucket.from {
-            Edge::Text(_) => TableCell::Code(label),
+            Edge::String(_) => TableCell::Code(label),
             from => TableCell::number(label, edge(from)),
         },
         count: bucket.count,
