@@ -34,15 +34,28 @@ pub(crate) enum Engine {
 }
 
 impl Engine {
+    /// The engine with programs, if that is attached.
+    const fn bpf(&self) -> Option<&BpfEngine> {
+        match self {
+            Self::Bpf(bpf) => Some(bpf),
+            Self::Perf(_) => None,
+        }
+    }
+
+    /// The same, to change it.
+    const fn bpf_mut(&mut self) -> Option<&mut BpfEngine> {
+        match self {
+            Self::Bpf(bpf) => Some(bpf),
+            Self::Perf(_) => None,
+        }
+    }
+
     /// What detaches units of the probes that a recording with a budget began with, and attaches them again; `None` if there were none.
     ///
     /// # Errors
     /// The error of duplicating descriptors.
     pub(crate) fn unit_switcher(&self) -> io::Result<Option<UnitSwitcher>> {
-        match self {
-            Self::Bpf(bpf) => bpf.unit_switcher(),
-            Self::Perf(_) => Ok(None),
-        }
+        self.bpf().map_or(Ok(None), |bpf| bpf.unit_switcher())
     }
 
     /// Makes room for what is kept of threads, if there is none: removes what is kept of those that have ended.
@@ -75,18 +88,12 @@ impl Engine {
 
     /// The formats of the samples' raw parts, of what was attached since the recording had so many probes, for stock perf.
     pub(crate) fn formats(&self, since: usize) -> Vec<TracepointFormat> {
-        match self {
-            Self::Bpf(bpf) => bpf.formats(since),
-            Self::Perf(_) => Vec::new(),
-        }
+        self.bpf().map_or_else(Vec::new, |bpf| bpf.formats(since))
     }
 
     /// The attach methods of programs that do not work here, with the errors.
     pub(crate) fn skipped(&self) -> &[SkippedMethod] {
-        match self {
-            Self::Bpf(bpf) => bpf.skipped(),
-            Self::Perf(_) => &[],
-        }
+        self.bpf().map_or(&[], |bpf| bpf.skipped())
     }
 
     /// Why hits may be missing or duplicated without being counted as lost; `None` if counts are exact.
@@ -102,10 +109,7 @@ impl Engine {
     /// # Errors
     /// The error of bpf(2).
     pub(crate) fn hit_groups(&self) -> io::Result<Vec<HitGroup>> {
-        match self {
-            Self::Bpf(bpf) => bpf.hit_groups(),
-            Self::Perf(_) => Ok(Vec::new()),
-        }
+        self.bpf().map_or(Ok(Vec::new()), |bpf| bpf.hit_groups())
     }
 
     /// Whether they can be read. Nothing is taken from them.
@@ -113,18 +117,12 @@ impl Engine {
     /// # Errors
     /// The error of bpf(2).
     pub(crate) fn check_hit_groups(&self) -> io::Result<()> {
-        match self {
-            Self::Bpf(bpf) => bpf.check_hit_groups(),
-            Self::Perf(_) => Ok(()),
-        }
+        self.bpf().map_or(Ok(()), |bpf| bpf.check_hit_groups())
     }
 
     /// What was counted of spans at the sites that begin and end them, where spans are aggregated.
     pub(crate) fn span_sites(&self) -> Vec<SpanSite> {
-        match self {
-            Self::Bpf(bpf) => bpf.span_sites(),
-            Self::Perf(_) => Vec::new(),
-        }
+        self.bpf().map_or_else(Vec::new, |bpf| bpf.span_sites())
     }
 
     /// Whether hits are counted by events of single CPUs, which the kernel closes when the CPU goes off line.
@@ -137,10 +135,7 @@ impl Engine {
 
     /// Whether probes are attached to the recorded processes and their children only.
     pub(crate) fn spares_strangers(&self) -> bool {
-        match self {
-            Self::Bpf(bpf) => bpf.is_apart(),
-            Self::Perf(_) => false,
-        }
+        self.bpf().is_some_and(|bpf| bpf.is_apart())
     }
 
     /// Whether hits outside of the recorder's pid namespace are not recorded.
@@ -153,18 +148,12 @@ impl Engine {
 
     /// The processes that are held until the probes are attached to them; `None` if none are.
     pub(crate) fn held(&self) -> Option<&Arc<HeldProcesses>> {
-        match self {
-            Self::Bpf(bpf) => bpf.held(),
-            Self::Perf(_) => None,
-        }
+        self.bpf().and_then(|bpf| bpf.held())
     }
 
     /// Where processes have their thread contexts; `None` if these are not read.
     pub(crate) fn variable_locations(&self) -> Option<&VariableLocations> {
-        match self {
-            Self::Bpf(bpf) => bpf.variable_locations(),
-            Self::Perf(_) => None,
-        }
+        self.bpf().and_then(|bpf| bpf.variable_locations())
     }
 
     /// Size of each ring for samples, bytes.
@@ -177,10 +166,7 @@ impl Engine {
 
     /// Size that each ring should have, bytes, if the kernel had no memory for it.
     pub(crate) fn unavailable_ring_bytes(&self) -> Option<usize> {
-        match self {
-            Self::Bpf(bpf) => bpf.unavailable_ring_bytes(),
-            Self::Perf(_) => None,
-        }
+        self.bpf().and_then(|bpf| bpf.unavailable_ring_bytes())
     }
 
     /// Enables the probes. The kernel itself enables perf events of a command, at its `execve(2)`.
@@ -240,10 +226,7 @@ impl Engine {
 
     /// The descriptor of the rings of the programs, which becomes readable with the first record; `None` with perf events.
     pub(crate) fn program_rings(&self) -> Option<BorrowedFd<'_>> {
-        match self {
-            Self::Bpf(bpf) => Some(bpf.descriptor()),
-            Self::Perf(_) => None,
-        }
+        self.bpf().map(|bpf| bpf.descriptor())
     }
 
     /// The descriptors of the rings of perf events, which become readable with many records.
@@ -257,81 +240,63 @@ impl Engine {
 
     /// Readable when recorded processes have mapped files which are not known; `None` if they are not held then.
     pub(crate) fn new_mappings(&self) -> Option<BorrowedFd<'_>> {
-        match self {
-            Self::Bpf(bpf) => bpf.new_mappings(),
-            Self::Perf(_) => None,
-        }
+        self.bpf().and_then(|bpf| bpf.new_mappings())
     }
 
     /// Takes such mappings since the last time.
     pub(crate) fn take_new_mappings(&mut self) -> Vec<NewMapping> {
-        match self {
-            Self::Bpf(bpf) => bpf.take_new_mappings(),
-            Self::Perf(_) => Vec::new(),
-        }
+        self.bpf_mut()
+            .map_or_else(Vec::new, |bpf| bpf.take_new_mappings())
     }
 
     /// Whether the thread of a mapping that is not answered has been held since.
     pub(crate) fn is_held(&self, mapping: &NewMapping) -> bool {
-        match self {
-            Self::Bpf(bpf) => bpf.is_held(mapping),
-            Self::Perf(_) => false,
-        }
+        self.bpf().is_some_and(|bpf| bpf.is_held(mapping))
     }
 
     /// The probes of the files up to this mapping are attached. The files are known from now on.
     pub(crate) fn answer(&mut self, mapping: &NewMapping) {
-        match self {
-            Self::Bpf(bpf) => bpf.answer(mapping),
-            Self::Perf(_) => {}
+        if let Self::Bpf(bpf) = self {
+            bpf.answer(mapping);
         }
     }
 
     /// Continues the processes whose mappings are answered.
     pub(crate) fn go_on(&mut self) {
-        match self {
-            Self::Bpf(bpf) => bpf.go_on(),
-            Self::Perf(_) => {}
+        if let Self::Bpf(bpf) = self {
+            bpf.go_on();
         }
     }
 
     /// Holds no process any more that maps a file.
     pub(crate) fn end_holding(&mut self) {
-        match self {
-            Self::Bpf(bpf) => bpf.end_holding(),
-            Self::Perf(_) => {}
+        if let Self::Bpf(bpf) = self {
+            bpf.end_holding();
         }
     }
 
     /// The largest share of a ring of the programs that is taken, 0 to 1.
     pub(crate) fn fullest_ring(&self) -> f64 {
-        match self {
-            Self::Bpf(bpf) => bpf.fullest_ring(),
-            Self::Perf(_) => 0.0,
-        }
+        self.bpf().map_or(0.0, |bpf| bpf.fullest_ring())
     }
 
     /// Takes what the stacks of sample ids have needed, for the size of the next ones.
     pub(crate) fn learn_stacks(&mut self, used: impl Iterator<Item = (u64, StackUse)>) {
-        match self {
-            Self::Bpf(bpf) => bpf.learn_stacks(used),
-            Self::Perf(_) => {}
+        if let Self::Bpf(bpf) = self {
+            bpf.learn_stacks(used);
         }
     }
 
     /// Takes what hits have shown of arguments since the last time, for readers.
     pub(crate) fn take_string_findings(&mut self) -> Vec<StringFinding> {
-        match self {
-            Self::Bpf(bpf) => bpf.take_string_findings(),
-            Self::Perf(_) => Vec::new(),
-        }
+        self.bpf_mut()
+            .map_or_else(Vec::new, |bpf| bpf.take_string_findings())
     }
 
     /// Another file begins, whose readers have to be told all that holds.
     pub(crate) fn repeat_strings(&mut self) {
-        match self {
-            Self::Bpf(bpf) => bpf.repeat_strings(),
-            Self::Perf(_) => {}
+        if let Self::Bpf(bpf) = self {
+            bpf.repeat_strings();
         }
     }
 
