@@ -18,6 +18,7 @@ mod doctor;
 mod dump;
 mod example;
 mod export;
+mod fields;
 #[cfg(feature = "flame")]
 mod flame;
 mod format;
@@ -30,7 +31,6 @@ mod inline;
 mod list;
 mod perf_syntax;
 mod print;
-mod process_fields;
 #[cfg(feature = "record")]
 mod record;
 mod report;
@@ -81,6 +81,7 @@ pub(crate) use self::doctor::{DoctorArgs, DoctorFormat, HitKind};
 pub(crate) use self::dump::DumpArgs;
 pub(crate) use self::example::Example;
 pub(crate) use self::export::{ExportArgs, ExportTo};
+pub(crate) use self::fields::group_keys;
 #[cfg(feature = "flame")]
 pub(crate) use self::flame::FlameArgs;
 pub(crate) use self::format::OutputFormat;
@@ -90,7 +91,6 @@ pub(crate) use self::inline::InlineArgs;
 pub(crate) use self::list::{ListArgs, ListFormat};
 use self::perf_syntax::normalized;
 pub(crate) use self::print::{PrintArgs, ScriptFormat, Times};
-pub(crate) use self::process_fields::group_keys;
 #[cfg(feature = "record")]
 pub(crate) use self::record::RecordArgs;
 pub(crate) use self::report::{HistScale, ReportArgs};

@@ -111,7 +111,7 @@ pub use usdtrec_trace::symbols::search::FileView;
 pub use usdtrec_trace::time_of_day::{DaySpan, WrittenTime};
 pub use usdtrec_trace::time_span::{TimeSpan, TimeSpanError};
 pub use usdtrec_trace::wall_times::WallTimes;
-pub use usdtrec_trace::{process, symbols};
+pub use usdtrec_trace::{fields, process, symbols};
 pub use usdtrec_view::answer::AnswerQuestions;
 pub use usdtrec_view::columns::fold;
 #[cfg(feature = "flame")]

@@ -3,21 +3,21 @@
 use clap::{Args, ValueEnum};
 use usdtrec_report::script::{FieldChoice, Template, TemplateError};
 
+use super::fields::with_fields;
 use super::format::OutputFormat;
-use super::process_fields::with_process_fields;
 use crate::advice;
 
 /// Text after the options in `script --help` and `trace --help`: the syntax of templates.
 pub(super) fn templates() -> String {
-    with_process_fields(TEMPLATES)
+    with_fields(TEMPLATES)
 }
 
 const TEMPLATES: &str = "\
 Templates for --format print one line per event: '{comm} {url:?} {time:.3} {pid:>6}'
 
-  {FIELD} or {FIELD:SPEC}   FIELD is comm, tid, pid, cpu, {process},
-                            tod, time, reltime, deltatime, period, event, ip, sym, symoff, dso,
-                            srcline, args (all arguments), or an argument by name, as arg1, arg2, ..., or as args.NAME.
+  {FIELD} or {FIELD:SPEC}   FIELD is {of hit},
+                            {process}, reltime, deltatime,
+                            or an argument by name, as arg1, arg2, ..., or as args.NAME; args is all arguments.
   SPEC, in this order       < ^ >  align left, centre, right
                             0      pad numbers with zeros
                             WIDTH  minimum width
@@ -35,13 +35,13 @@ An argument that the event does not have prints as -, one that was not captured 
 const FIELDS: &str = "\
 Fields to print (comma list); with + or - before a field, add it to the default fields or remove it (-F +tod,-cpu)
 
-Fields are comm, tid, pid, cpu, {of process}, tod (time of day), time, period, event, args, ip, sym, symoff, dso, srcline (source file and line), span (name and duration of the span that the event ends), and args.NAME or args.arg1 for a single argument.";
+Fields are {fields}, and args.NAME or args.arg1 for a single argument.";
 
 /// Output options of `script` and `trace`.
 #[derive(Debug, Args)]
 pub(crate) struct PrintArgs {
     /// Fields to print (comma list); with + or - before a field, add it to the default fields or remove it (-F +tod,-cpu)
-    #[arg(short = 'F', long, long_help = with_process_fields(FIELDS), value_name = "FIELDS", allow_hyphen_values = true, value_parser = field_choice)]
+    #[arg(short = 'F', long, long_help = with_fields(FIELDS), value_name = "FIELDS", allow_hyphen_values = true, value_parser = field_choice)]
     pub(crate) fields: Vec<FieldChoice>,
     /// How times are printed (comma list): since when, with or without the time of day, with how many decimals [default: clock]
     #[arg(long, value_enum, value_name = "TIMES", value_delimiter = ',')]

@@ -7,8 +7,8 @@ use usdtrec_report::report::CallGraphStyle;
 
 use super::call_graph::call_graph;
 use super::colour::Colour;
+use super::fields::with_fields;
 use super::format::OutputFormat;
-use super::process_fields::with_process_fields;
 use super::selection::SelectionArgs;
 use super::spans::ALL_SPANS;
 use super::stacks::Stacks;
@@ -81,7 +81,7 @@ pub(crate) struct ReportArgs {
     /// The trace and the selection of events
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    #[arg(short, long, help = with_process_fields(SORT), long_help = with_process_fields(&format!("{SORT}\n\n{SORT_KEYS}")), value_name = "KEYS", value_delimiter = ',')]
+    #[arg(short, long, help = with_fields(SORT), long_help = with_fields(&format!("{SORT}\n\n{SORT_KEYS}")), value_name = "KEYS", value_delimiter = ',')]
     pub(crate) sort: Vec<String>,
     /// With --sort, show sum, mean and percentiles of this argument for each group; sorts by sum unless --order is given. With
     /// --call-graph, weigh stacks by its sum

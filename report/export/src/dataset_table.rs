@@ -1,6 +1,8 @@
 //! The tables of a dataset, with the columns that each of them always has (`docs/parquet.md`).
 
-use usdtrec_trace::fields::{FATE, FIELDS, FieldValues, PROCESS_FIELD_COUNT};
+use usdtrec_trace::fields::{
+    DURATION_NS, FATE, FIELDS, Field, FieldValues, PROCESS_FIELD_COUNT, SELF_NS,
+};
 
 /// Type of a column. Every column may be null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,10 +108,10 @@ impl DatasetTable {
             &[
                 ("ts_ns", ColumnType::Int64),
                 ("clock_ns", ColumnType::Int64),
-                ("cpu", ColumnType::Int64),
-                ("pid", ColumnType::Int32),
-                ("tid", ColumnType::Int32),
-                ("comm", ColumnType::Text),
+                (Field::Cpu.spec().column, ColumnType::Int64),
+                (Field::Pid.spec().column, ColumnType::Int32),
+                (Field::Tid.spec().column, ColumnType::Int32),
+                (Field::Comm.spec().column, ColumnType::Text),
             ],
             &OF_PROCESS,
             &[
@@ -131,12 +133,12 @@ impl DatasetTable {
                 ("end_ts_ns", ColumnType::Int64),
                 ("begin_clock_ns", ColumnType::Int64),
                 ("end_clock_ns", ColumnType::Int64),
-                ("duration_ns", ColumnType::Int64),
-                ("self_ns", ColumnType::Int64),
+                (DURATION_NS, ColumnType::Int64),
+                (SELF_NS, ColumnType::Int64),
                 (FATE, ColumnType::Text),
-                ("pid", ColumnType::Int32),
-                ("tid", ColumnType::Int32),
-                ("comm", ColumnType::Text),
+                (Field::Pid.spec().column, ColumnType::Int32),
+                (Field::Tid.spec().column, ColumnType::Int32),
+                (Field::Comm.spec().column, ColumnType::Text),
             ],
             &OF_PROCESS,
             &[

@@ -1,12 +1,12 @@
-//! The fields of events: one table, which names them for `-F`, templates, JSON and CSV.
+//! The fields of events and of spans: a table of each, which names and describes them for `-F`, templates, JSON, CSV, help and documents.
 //!
 //! A field about the process of an event, as its control group, is a variant and an entry with [`ProcessField`]: text, JSON, CSV, templates, `--sort`, `--by`,
-//! filters, rows, Parquet files and the Python package go through the entries. Help and documents name the fields, too.
+//! filters, rows, Parquet files and the Python package go through the entries.
 
 use usdtrec_format::perf::SampleType;
 
 use crate::process::process_field::{
-    BUILD_ID, CGROUP, CONTAINER, EXE, ProcessField, SPAN_ID, TRACE_ID, UID, UNIT,
+    BUILD_ID, CGROUP, CONTAINER, EXE, NOT_KNOWN, ProcessField, SPAN_ID, TRACE_ID, UID, UNIT,
 };
 use crate::session::events::Event;
 
@@ -87,19 +87,59 @@ pub struct FieldSpec {
     pub column: &'static str,
     /// What its values are.
     pub values: FieldValues,
+    /// Type of its member in JSON.
+    pub json: &'static str,
+    /// What it is, in help.
+    pub help: &'static str,
+    /// What it is, in documents.
+    pub meaning: &'static str,
+    /// When the member is null, or absent although it is requested: what the field needs is not there.
+    pub lacking: &'static str,
 }
 
 const fn spec(field: Field, name: &'static str, values: FieldValues) -> FieldSpec {
+    let is_number = match values {
+        FieldValues::Time | FieldValues::Number => true,
+        FieldValues::Process(of_process) => of_process.is_number,
+        FieldValues::String | FieldValues::Several => false,
+    };
     FieldSpec {
         field,
         name,
         column: name,
         values,
+        json: if is_number { "integer" } else { "text" },
+        help: "",
+        meaning: "",
+        lacking: "",
+    }
+}
+
+impl FieldSpec {
+    const fn help(mut self, help: &'static str) -> Self {
+        (self.help, self.meaning) = (help, help);
+        self
+    }
+
+    /// Type and documentation where they are not those of other formats.
+    const fn in_json(mut self, json: &'static str, meaning: &'static str) -> Self {
+        (self.json, self.meaning) = (json, meaning);
+        self
+    }
+
+    const fn lacking(mut self, lacking: &'static str) -> Self {
+        self.lacking = lacking;
+        self
     }
 }
 
 const fn of_process(field: Field, of_process: &'static ProcessField) -> FieldSpec {
-    spec(field, of_process.name, FieldValues::Process(of_process))
+    FieldSpec {
+        help: of_process.help,
+        meaning: of_process.meaning,
+        lacking: of_process.lacking,
+        ..spec(field, of_process.name, FieldValues::Process(of_process))
+    }
 }
 
 /// All fields, in the order of CSV's columns.
@@ -107,12 +147,21 @@ pub const FIELDS: [FieldSpec; 23] = [
     FieldSpec {
         column: "time_ns",
         ..spec(Field::Time, "time", FieldValues::Time)
+            .help("when, by the trace's clock")
+            .lacking("null if the event's samples have no time")
     },
-    spec(Field::Tod, "tod", FieldValues::Time),
-    spec(Field::Cpu, "cpu", FieldValues::Number),
-    spec(Field::Pid, "pid", FieldValues::Number),
-    spec(Field::Tid, "tid", FieldValues::Number),
-    spec(Field::Comm, "comm", FieldValues::String),
+    spec(Field::Tod, "tod", FieldValues::Time)
+        .help("time of day")
+        .in_json("string", "time of day in UTC (RFC 3339)")
+        .lacking("null where `time_ns` is"),
+    spec(Field::Cpu, "cpu", FieldValues::Number)
+        .help("CPU of the hit")
+        .lacking("null if the event's samples have none"),
+    spec(Field::Pid, "pid", FieldValues::Number).help("process"),
+    spec(Field::Tid, "tid", FieldValues::Number).help("thread"),
+    spec(Field::Comm, "comm", FieldValues::String)
+        .help("name of the thread")
+        .lacking("never: `:TID` if the trace has no name"),
     of_process(Field::Cgroup, &CGROUP),
     of_process(Field::Container, &CONTAINER),
     of_process(Field::Unit, &UNIT),
@@ -121,15 +170,31 @@ pub const FIELDS: [FieldSpec; 23] = [
     of_process(Field::TraceId, &TRACE_ID),
     of_process(Field::SpanId, &SPAN_ID),
     of_process(Field::BuildId, &BUILD_ID),
-    spec(Field::Event, "event", FieldValues::String),
-    spec(Field::Ip, "ip", FieldValues::Number),
-    spec(Field::Sym, "sym", FieldValues::String),
-    spec(Field::Symoff, "symoff", FieldValues::Number),
-    spec(Field::Srcline, "srcline", FieldValues::String),
-    spec(Field::Dso, "dso", FieldValues::String),
-    spec(Field::Period, "period", FieldValues::Number),
-    spec(Field::Args, "args", FieldValues::Several),
-    spec(Field::Span, "span", FieldValues::Several),
+    spec(Field::Event, "event", FieldValues::String).help("`sdt_PROVIDER:NAME`"),
+    spec(Field::Ip, "ip", FieldValues::Number)
+        .help("address")
+        .in_json("string", "address in hexadecimal, with `0x`"),
+    spec(Field::Sym, "sym", FieldValues::String)
+        .help("function at the address")
+        .lacking(NOT_KNOWN),
+    spec(Field::Symoff, "symoff", FieldValues::Number)
+        .help("bytes from the function's start")
+        .lacking("absent without a function"),
+    spec(Field::Srcline, "srcline", FieldValues::String)
+        .help("source file and line")
+        .in_json("string", "`FILE:LINE`, with the path that the compiler wrote")
+        .lacking(NOT_KNOWN),
+    spec(Field::Dso, "dso", FieldValues::String)
+        .help("path of the file at the address")
+        .lacking(NOT_KNOWN),
+    spec(Field::Period, "period", FieldValues::Number).help("how many events it counts as"),
+    spec(Field::Args, "args", FieldValues::Several)
+        .help("the arguments")
+        .in_json("object", "the arguments"),
+    spec(Field::Span, SPAN, FieldValues::Several)
+        .help("name and duration of the span that the event ends")
+        .in_json("string", "name of the span that the event ends")
+        .lacking("absent of events that end no span"),
 ];
 
 /// Name of a span, in JSON and CSV; in templates how long it lasted.
@@ -138,10 +203,88 @@ pub const SPAN: &str = "span";
 pub const SPAN_NS: &str = "span_ns";
 /// Name of a span in templates.
 pub const SPAN_NAME: &str = "span_name";
+/// Duration of a span in rows, Parquet files and the Python package, ns.
+pub const DURATION_NS: &str = "duration_ns";
+/// Time in a span and in none of the same name within it, ns.
+pub const SELF_NS: &str = "self_ns";
 /// What became of a span.
 pub const FATE: &str = "fate";
+/// The event that begins a span.
+pub const BEGIN: &str = "begin";
+/// The event that ends it.
+pub const END: &str = "end";
+
+/// A field of a span in the table.
+#[derive(Clone, Copy, Debug)]
+pub struct SpanFieldSpec {
+    /// Name in rows, Parquet files and the Python package.
+    pub name: &'static str,
+    /// Name in lines of `script`, which do not have all.
+    pub member: Option<&'static str>,
+    /// Type of its member in JSON.
+    pub json: &'static str,
+    /// What it is, in documents.
+    pub meaning: &'static str,
+    /// When it is null.
+    pub lacking: &'static str,
+}
+
+const fn of_span(
+    name: &'static str,
+    json: &'static str,
+    meaning: &'static str,
+    lacking: &'static str,
+) -> SpanFieldSpec {
+    SpanFieldSpec {
+        name,
+        member: Some(name),
+        json,
+        meaning,
+        lacking,
+    }
+}
+
+const WITHOUT_END: &str = "null without an end";
+
+/// All fields of spans.
+pub const SPAN_FIELDS: [SpanFieldSpec; 6] = [
+    of_span(SPAN, "text", "name of the span", ""),
+    SpanFieldSpec {
+        member: Some(SPAN_NS),
+        ..of_span(DURATION_NS, "integer", "how long it lasted", WITHOUT_END)
+    },
+    SpanFieldSpec {
+        member: None,
+        ..of_span(
+            SELF_NS,
+            "integer",
+            "time in it and in no span of the same name within it",
+            WITHOUT_END,
+        )
+    },
+    of_span(
+        FATE,
+        "text",
+        "`ended`; `unfinished`: a span around it ended without it, or the next one began; `paused`: it was open when its probes were detached to keep to \
+         the budget; `open`: it has not ended",
+        "",
+    ),
+    of_span(BEGIN, "object", "the event that begins it", ""),
+    of_span(END, "object", "the event that ends it", WITHOUT_END),
+];
 
 impl Field {
+    /// Its entry in the table.
+    #[must_use]
+    pub const fn spec(self) -> &'static FieldSpec {
+        const ALL: &[FieldSpec] = &FIELDS;
+        let mut at = 0;
+        while ALL[at].field as u32 != self as u32 {
+            at += 1;
+        }
+        &ALL[at]
+    }
+
     /// The field of a name.
     pub fn named(name: &str) -> Option<Self> {
         // What perf calls the arguments of a tracepoint.
@@ -149,12 +292,6 @@ impl Field {
         let name = canonical(name);
         let spec = FIELDS.iter().find(|spec| spec.name == name)?;
         Some(spec.field)
-    }
-
-    /// What its values are.
-    pub fn values(self) -> FieldValues {
-        let spec = FIELDS.iter().find(|spec| spec.field == self);
-        spec.map_or(FieldValues::Several, |spec| spec.values)
     }
 }
 
@@ -187,11 +324,13 @@ pub fn process_field_names() -> Vec<&'static str> {
     process_fields().map(|(_, field)| field.name).collect()
 }
 
-/// The same with what each of them is.
+/// The names of all fields, with what each of them is.
 #[must_use]
-pub fn process_field_help() -> Vec<String> {
-    let described = process_fields().map(|(_, field)| format!("{} ({})", field.name, field.help));
-    described.collect()
+pub fn field_help() -> Vec<String> {
+    let described = FIELDS
+        .iter()
+        .map(|spec| format!("{} ({})", spec.name, spec.help));
+    described.map(|text| text.replace('`', "")).collect()
 }
 
 /// The name in JSON, where options may have a hyphen.
@@ -248,6 +387,19 @@ impl Fields {
         Field::Event,
         Field::Ip,
         Field::Args,
+    ]);
+
+    /// What lines of spans can have.
+    pub const OF_SPANS: Self = Self::from_slice(&[
+        Field::Comm,
+        Field::Tid,
+        Field::Pid,
+        Field::Cpu,
+        Field::Time,
+        Field::Tod,
+        Field::Event,
+        Field::Args,
+        Field::Span,
     ]);
 
     /// What perf script shows besides where callers are known.

@@ -41,6 +41,10 @@ pub struct ProcessField {
     pub name: &'static str,
     /// What it is, in help.
     pub help: &'static str,
+    /// What it is, in documents.
+    pub meaning: &'static str,
+    /// When its member in JSON is null.
+    pub lacking: &'static str,
     /// Its column in Parquet files, where `trace_id` is the number of the recording.
     pub column: &'static str,
     /// Heading of its column where events are grouped by it.
@@ -68,6 +72,8 @@ pub enum ProcessValue<'p> {
     Number(u64),
 }
 
+/// When fields are null that are looked for.
+pub(crate) const NOT_KNOWN: &str = "null if not known";
 const CGROUPS: &str = "the control groups of processes, which a recorder reads after their first hits; the trace has none (a process that ended at once has \
                        none either)";
 
@@ -75,6 +81,8 @@ const CGROUPS: &str = "the control groups of processes, which a recorder reads a
 pub static CGROUP: ProcessField = ProcessField {
     name: "cgroup",
     help: "control group of the process",
+    meaning: "path of the control group in which the process was after its first hit",
+    lacking: NOT_KNOWN,
     column: "cgroup",
     heading: "Cgroup",
     is_number: false,
@@ -88,6 +96,8 @@ pub static CGROUP: ProcessField = ProcessField {
 pub static CONTAINER: ProcessField = ProcessField {
     name: "container",
     help: "id of the container that the control group is of",
+    meaning: "id of the container (64 digits) in the path of the control group",
+    lacking: "null if not known, and in no container",
     column: "container",
     heading: "Container",
     is_number: false,
@@ -104,6 +114,8 @@ pub static CONTAINER: ProcessField = ProcessField {
 pub static UNIT: ProcessField = ProcessField {
     name: "unit",
     help: "unit of systemd that the control group is of",
+    meaning: "innermost service or scope of systemd in the path of the control group, with its suffix",
+    lacking: "null if not known, and in no unit",
     column: "unit",
     heading: "Unit",
     is_number: false,
@@ -120,6 +132,9 @@ pub static UNIT: ProcessField = ProcessField {
 pub static EXE: ProcessField = ProcessField {
     name: "exe",
     help: "path of the program that the process executes",
+    meaning: "path of the program that the process executed at its first hit since it began that, as `/proc/PID/exe` has it: with ` (deleted)` if the \
+              file is, and in a container as seen there",
+    lacking: NOT_KNOWN,
     column: "exe",
     heading: "Executable",
     is_number: false,
@@ -137,6 +152,8 @@ pub static EXE: ProcessField = ProcessField {
 pub static UID: ProcessField = ProcessField {
     name: "uid",
     help: "number of the user of the process, with the bpf engine",
+    meaning: "real user id of the process at the hit, in the initial user namespace",
+    lacking: "null if not recorded: the bpf engine records it",
     column: "uid",
     heading: "User",
     is_number: true,
@@ -156,6 +173,8 @@ pub static UID: ProcessField = ProcessField {
 pub static TRACE_ID: ProcessField = ProcessField {
     name: "trace_id",
     help: "id of the OpenTelemetry trace that the thread was working on, if thread contexts were recorded",
+    meaning: "id of the OpenTelemetry trace that the thread was working on at the hit: 32 hexadecimal digits",
+    lacking: WITHOUT_CONTEXT,
     column: "otel_trace_id",
     heading: "Trace",
     is_number: false,
@@ -169,6 +188,8 @@ pub static TRACE_ID: ProcessField = ProcessField {
 pub static SPAN_ID: ProcessField = ProcessField {
     name: "span_id",
     help: "id of the OpenTelemetry span that was active, if thread contexts were recorded",
+    meaning: "id of the OpenTelemetry span that the thread was working on at the hit: 16 hexadecimal digits",
+    lacking: WITHOUT_CONTEXT,
     column: "otel_span_id",
     heading: "Span",
     is_number: false,
@@ -180,6 +201,8 @@ pub static SPAN_ID: ProcessField = ProcessField {
 
 const THREAD_CONTEXTS: &str =
     "thread contexts, which a recorder reads at hits if it is asked to; the trace has none";
+
+const WITHOUT_CONTEXT: &str = "null if not recorded, and where the thread had no valid context";
 
 /// The reasons of [`NoContext`], in its order.
 const NO_CONTEXT: [&str; 5] = [
@@ -211,6 +234,8 @@ fn of_context<'p>(
 pub static BUILD_ID: ProcessField = ProcessField {
     name: "build_id",
     help: "build-id of the file with the probe",
+    meaning: "build-id of the file with the probe, in hexadecimal",
+    lacking: "null if the trace has none",
     column: "build_id",
     heading: "Build-ID",
     is_number: false,

@@ -43,9 +43,7 @@ pub use crate::script::template::Template;
 pub use crate::script::template::error::{SpecPart, TemplateError, TemplateErrorKind};
 pub use crate::script::times::TimeOrigin;
 pub use usdtrec_analysis::rows::span_question::SpanRowQuestion;
-pub use usdtrec_trace::fields::{
-    Field, Fields, process_field_help, process_field_named, process_field_names,
-};
+pub use usdtrec_trace::fields::{Field, Fields, process_field_named, process_field_names};
 
 /// Prints the selected samples.
 ///

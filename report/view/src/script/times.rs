@@ -51,7 +51,8 @@ impl TimeOrigin {
     }
 
     /// What such a time is called in JSON and CSV, besides `time_ns`.
-    pub(crate) const fn name(self) -> Option<&'static str> {
+    #[must_use]
+    pub const fn name(self) -> Option<&'static str> {
         match self {
             Self::Clock => None,
             Self::First => Some("reltime_ns"),

@@ -4,24 +4,10 @@ use usdtrec_analysis::rows::hit_row::RowHit;
 use usdtrec_analysis::rows::row_sink::SpanRow;
 use usdtrec_analysis::spans::pair::Pair;
 use usdtrec_format::Value;
-use usdtrec_trace::fields::{Field, Fields};
 use usdtrec_trace::form::Form;
 use usdtrec_trace::session::TraceSession;
 
 use crate::script::options::ScriptOptions;
-
-/// The fields of a span's line that can be chosen.
-pub(crate) const FIELDS_OF_SPANS: Fields = Fields::from_slice(&[
-    Field::Comm,
-    Field::Tid,
-    Field::Pid,
-    Field::Cpu,
-    Field::Time,
-    Field::Tod,
-    Field::Event,
-    Field::Args,
-    Field::Span,
-]);
 
 /// An argument that is shown.
 #[derive(Clone, Debug)]

@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use usdtrec_analysis::rows::hit_row::RowHit;
 use usdtrec_analysis::rows::row_sink::SpanRow;
 use usdtrec_analysis::spans::pair::Pair;
-use usdtrec_trace::fields::{FATE, FIELDS, Field, FieldSpec, Fields, SPAN, SPAN_NS};
+use usdtrec_trace::fields::{BEGIN, END, FATE, FIELDS, Field, FieldSpec, Fields, SPAN, SPAN_NS};
 use usdtrec_trace::session::TraceSession;
 
 use crate::script::options::ScriptOptions;
-use crate::script::span_lines::arguments::{FIELDS_OF_SPANS, SpanArgument, of_events, of_hit};
+use crate::script::span_lines::arguments::{SpanArgument, of_events, of_hit};
 use crate::text::buffer::Text;
 use crate::text::quoted::Csv;
 
 /// The fields of a hit before its arguments.
 const OF_HITS: Fields =
-    FIELDS_OF_SPANS.without(Fields::from_slice(&[Field::Tod, Field::Args, Field::Span]));
+    Fields::OF_SPANS.without(Fields::from_slice(&[Field::Tod, Field::Args, Field::Span]));
 
 /// Settings for all lines.
 pub(crate) struct SpanCsv {
@@ -90,7 +90,7 @@ impl SpanCsv {
     /// The header line.
     pub(crate) fn header(&self) -> String {
         let mut columns: Vec<String> = [SPAN, SPAN_NS, FATE].map(str::to_owned).to_vec();
-        for (side, arguments) in ["begin", "end"].iter().zip(&self.columns) {
+        for (side, arguments) in [BEGIN, END].iter().zip(&self.columns) {
             let fixed = self.fields_of_hits();
             columns.extend(fixed.map(|spec| format!("{side}.{}", spec.column)));
             if self.fields.has(Field::Args) {
@@ -115,7 +115,7 @@ impl SpanCsv {
         out.byte(b',');
         out.string(span.fate.word());
         let sides = [Some(span.begin), span.end.map(|end| end.hit)];
-        for ((side, hit), columns) in ["begin", "end"].iter().zip(sides).zip(&self.columns) {
+        for ((side, hit), columns) in [BEGIN, END].iter().zip(sides).zip(&self.columns) {
             for spec in self.fields_of_hits() {
                 out.byte(b',');
                 hit.iter()

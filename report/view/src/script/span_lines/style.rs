@@ -12,7 +12,6 @@ use usdtrec_trace::session::TraceSession;
 
 use crate::format::Format;
 use crate::script::options::ScriptOptions;
-use crate::script::span_lines::arguments::FIELDS_OF_SPANS;
 use crate::script::span_lines::csv::SpanCsv;
 use crate::script::span_lines::json::SpanJson;
 use crate::script::span_lines::line_times::LineTimes;
@@ -113,7 +112,7 @@ fn fields_of(options: &ScriptOptions) -> Result<Fields, ReportError> {
     let fields = options.fields.apply(USUAL);
     let mut others = FIELDS
         .iter()
-        .filter(|spec| fields.has(spec.field) && !FIELDS_OF_SPANS.has(spec.field));
+        .filter(|spec| fields.has(spec.field) && !Fields::OF_SPANS.has(spec.field));
     match others.next() {
         Some(spec) => Err(QuestionError::FieldOfEvents { field: spec.name }.into()),
         None => Ok(fields),

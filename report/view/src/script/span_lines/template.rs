@@ -13,7 +13,7 @@ use usdtrec_analysis::rows::row_sink::SpanRow;
 use usdtrec_analysis::spans::pair::Pair;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::error::ReportError;
-use usdtrec_trace::fields::{FIELDS, Field, SPAN, SPAN_NAME, SPAN_NS};
+use usdtrec_trace::fields::{FIELDS, Field, FieldSpec, Fields, SPAN, SPAN_NAME, SPAN_NS};
 use usdtrec_trace::form::Form;
 use usdtrec_trace::list::list;
 use usdtrec_trace::question_error::QuestionError;
@@ -21,7 +21,7 @@ use usdtrec_trace::session::TraceSession;
 
 use crate::script::arguments::place;
 use crate::script::options::ScriptOptions;
-use crate::script::span_lines::arguments::{FIELDS_OF_SPANS, SpanArgument, last_hit, of_events};
+use crate::script::span_lines::arguments::{SpanArgument, last_hit, of_events};
 use crate::script::span_lines::line_times::LineTimes;
 use crate::script::span_lines::text::{names, put_arguments, put_duration};
 use crate::script::template::layout::{argument, pad, pad_number, signed, text, unsigned};
@@ -233,12 +233,11 @@ fn part(
 ) -> Result<SpanPart, ReportError> {
     Ok(match meaning {
         Meaning::Field(Field::Args) => SpanPart::Arguments(spec),
-        Meaning::Field(field) if FIELDS_OF_SPANS.has(*field) => {
+        Meaning::Field(field) if Fields::OF_SPANS.has(*field) => {
             SpanPart::Field(Side::Last, *field, spec)
         }
         Meaning::Field(field) => {
-            let known = FIELDS.iter().find(|known| known.field == *field);
-            let field = known.map_or("", |known| known.name);
+            let field = field.spec().name;
             return Err(QuestionError::FieldOfEvents { field }.into());
         }
         Meaning::Since(times) => SpanPart::Since(*times, spec),
@@ -264,7 +263,7 @@ fn named_part(
         _ => (Side::Last, name),
     };
     let is_field =
-        |field: &Field| FIELDS_OF_SPANS.has(*field) && !matches!(field, Field::Args | Field::Span);
+        |field: &Field| Fields::OF_SPANS.has(*field) && !matches!(field, Field::Args | Field::Span);
     let field = Field::named(bare).filter(is_field);
     if let Some(field) = field.filter(|_| side != Side::Last) {
         return Ok(SpanPart::Field(side, field, spec));
@@ -293,20 +292,8 @@ fn named_part(
     let events = of_pairs.filter_map(|event| session.events().events.get(*event));
     let known = events.flat_map(|event| &event.arguments);
     let known = list(known.map(|argument| &*argument.name));
-    let fields = [
-        SPAN,
-        SPAN_NS,
-        SPAN_NAME,
-        "begin.NAME",
-        "end.NAME",
-        "comm",
-        "tid",
-        "pid",
-        "cpu",
-        "time",
-        "tod",
-        "event",
-        "args",
-    ];
+    let mut fields = vec![SPAN, SPAN_NS, SPAN_NAME, "begin.NAME", "end.NAME"];
+    let of_hits = |spec: &&FieldSpec| Fields::OF_SPANS.has(spec.field) && spec.name != SPAN;
+    fields.extend(FIELDS.iter().filter(of_hits).map(|spec| spec.name));
     Err(QuestionError::no_argument(name, known, &fields).into())
 }

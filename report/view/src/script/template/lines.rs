@@ -144,7 +144,7 @@ impl<'s> TemplateLines<'s> {
             }
             // Others are worked out for the event, or no part of templates.
             field => {
-                if let FieldValues::Process(field) = field.values() {
+                if let FieldValues::Process(field) = field.spec().values {
                     match self.resolver.process_value(field, sample) {
                         Ok(ProcessValue::Number(number)) => unsigned(number, spec, out),
                         Ok(found) => text(found.escaped().unwrap_or_default(), spec, out),

@@ -72,7 +72,7 @@ impl Meaning {
             Self::Since(_) => Field::Time,
             Self::Field(field) => *field,
         };
-        let values = field.values();
+        let values = field.spec().values;
         let is_time = matches!(values, FieldValues::Time);
         let is_number = match values {
             FieldValues::Process(field) => field.is_number,

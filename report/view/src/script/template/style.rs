@@ -3,7 +3,7 @@
 use usdtrec_format::escape::escape;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::selection::SampleFilter;
-use usdtrec_trace::fields::{Field, Fields};
+use usdtrec_trace::fields::{Field, Fields, SPAN};
 use usdtrec_trace::form::Form;
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::TraceSession;
@@ -20,9 +20,6 @@ use crate::text::buffer::{Piece, Text};
 
 /// Shown for an argument that an event does not have, or a field that its samples do not have.
 const NONE: &str = "-";
-
-/// The field that no template has.
-const SPAN: &str = "span";
 
 /// A part of a line.
 #[derive(Debug)]
