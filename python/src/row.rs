@@ -4,6 +4,7 @@ use std::path::Path;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
+use usdtrec_report::fields::{BEGIN, DURATION_NS, END, FATE, Field, SELF_NS, SPAN};
 use usdtrec_report::rows::{
     FrameName, ProcessValue, RowArgument, RowEvent, RowSpan, RowStack, RowValue, SpanFate,
 };
@@ -111,24 +112,24 @@ impl OwnedEvent {
 
     fn dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let row = PyDict::new(py);
-        row.set_item("time_ns", self.time_ns)?;
+        row.set_item(Field::Time.spec().column, self.time_ns)?;
         row.set_item("wall_ns", self.wall_ns)?;
-        row.set_item("cpu", self.cpu)?;
-        row.set_item("pid", self.pid)?;
-        row.set_item("tid", self.tid)?;
-        row.set_item("comm", self.comm.as_deref())?;
+        row.set_item(Field::Cpu.spec().column, self.cpu)?;
+        row.set_item(Field::Pid.spec().column, self.pid)?;
+        row.set_item(Field::Tid.spec().column, self.tid)?;
+        row.set_item(Field::Comm.spec().column, self.comm.as_deref())?;
         for (name, value) in &self.process_fields {
             value.put(name, &row)?;
         }
-        row.set_item("event", &*self.event)?;
+        row.set_item(Field::Event.spec().column, &*self.event)?;
         row.set_item("provider", self.provider.as_deref())?;
         row.set_item("probe", &*self.probe)?;
-        row.set_item("ip", self.ip)?;
+        row.set_item(Field::Ip.spec().column, self.ip)?;
         let arguments = PyDict::new(py);
         for argument in &self.arguments {
             argument.put(&arguments, &row)?;
         }
-        row.set_item("args", arguments)?;
+        row.set_item(Field::Args.spec().column, arguments)?;
         if let Some(stack) = &self.stack {
             row.set_item("stack", frames(py, stack)?)?;
             if let Some(cut) = &stack.cut {
@@ -143,12 +144,12 @@ impl OwnedSpan {
     fn dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let end = self.end.as_ref().map(|end| end.dict(py)).transpose()?;
         let row = PyDict::new(py);
-        row.set_item("span", &*self.span)?;
-        row.set_item("fate", self.fate.word())?;
-        row.set_item("duration_ns", self.duration_ns)?;
-        row.set_item("self_ns", self.self_ns)?;
-        row.set_item("begin", self.begin.dict(py)?)?;
-        row.set_item("end", end)?;
+        row.set_item(SPAN, &*self.span)?;
+        row.set_item(FATE, self.fate.word())?;
+        row.set_item(DURATION_NS, self.duration_ns)?;
+        row.set_item(SELF_NS, self.self_ns)?;
+        row.set_item(BEGIN, self.begin.dict(py)?)?;
+        row.set_item(END, end)?;
         Ok(row)
     }
 }
