@@ -1,17 +1,12 @@
 //! Generates `docs/options.md` from the command line. It is checked in, and this test compares it; with `USDTREC_UPDATE=1` in its environment it
 //! writes it.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "what does not hold in a test is a failed test"
-)]
-
 use std::fmt::Write;
-use std::fs;
 use std::path::Path;
 
 use clap::builder::StyledStr;
 use clap::{Arg, Command};
+use usdtrec_testing::compare_document;
 
 use super::Cli;
 
@@ -133,14 +128,5 @@ fn options() -> String {
 #[test]
 fn generated_documents_are_current() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/options.md");
-    let text = options();
-    if std::env::var_os("USDTREC_UPDATE").is_some() {
-        fs::write(&path, &text).unwrap();
-    }
-    let kept = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        kept == text,
-        "{} is not current: run USDTREC_UPDATE=1 cargo test --bin usdtrec generated",
-        path.display()
-    );
+    compare_document(&path, &options());
 }

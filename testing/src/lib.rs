@@ -11,11 +11,13 @@
 //!
 //! At the end the longest tests are listed with their durations, and all of them are added to the file `USDTREC_TEST_TIMES`.
 //!
-//! Tests that repeat something with random input ask [`repetitions`] how often.
+//! Tests that repeat something with random input ask [`repetitions`] how often. [`compare_document`] and [`compare_section`] compare documents with what they
+//! are generated from.
 
 #![forbid(unsafe_code)]
 
 mod durations;
+mod generated;
 mod repetitions;
 mod split_mix;
 
@@ -30,6 +32,7 @@ use std::time::Instant;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
+pub use generated::{compare_document, compare_section};
 pub use repetitions::{is_deep, number, repetitions};
 pub use split_mix::SplitMix64;
 

@@ -1,6 +1,7 @@
 //! `FIELDS.md` names the members and columns that there are, and there are those that it names.
 
 mod document;
+mod generated;
 mod recordings;
 
 use std::path::Path;

@@ -108,7 +108,7 @@ const fn spec(field: Field, name: &'static str, values: FieldValues) -> FieldSpe
         name,
         column: name,
         values,
-        json: if is_number { "integer" } else { "text" },
+        json: if is_number { "integer" } else { "string" },
         help: "",
         meaning: "",
         lacking: "",
@@ -248,7 +248,7 @@ const WITHOUT_END: &str = "null without an end";
 
 /// All fields of spans.
 pub const SPAN_FIELDS: [SpanFieldSpec; 6] = [
-    of_span(SPAN, "text", "name of the span", ""),
+    of_span(SPAN, "string", "name of the span", ""),
     SpanFieldSpec {
         member: Some(SPAN_NS),
         ..of_span(DURATION_NS, "integer", "how long it lasted", WITHOUT_END)
@@ -264,7 +264,7 @@ pub const SPAN_FIELDS: [SpanFieldSpec; 6] = [
     },
     of_span(
         FATE,
-        "text",
+        "string",
         "`ended`; `unfinished`: a span around it ended without it, or the next one began; `paused`: it was open when its probes were detached to keep to \
          the budget; `open`: it has not ended",
         "",
