@@ -182,7 +182,10 @@ pub const FIELDS: [FieldSpec; 23] = [
         .lacking("absent without a function"),
     spec(Field::Srcline, "srcline", FieldValues::String)
         .help("source file and line")
-        .in_json("string", "`FILE:LINE`, with the path that the compiler wrote")
+        .in_json(
+            "string",
+            "`FILE:LINE`, with the path that the compiler wrote",
+        )
         .lacking(NOT_KNOWN),
     spec(Field::Dso, "dso", FieldValues::String)
         .help("path of the file at the address")
