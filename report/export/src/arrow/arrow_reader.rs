@@ -18,6 +18,7 @@ use crate::arrow::stack_batches::StackBatches;
 use crate::dataset_table::DatasetTable;
 use crate::parquet::column_spec::ColumnSpec;
 use crate::parquet::facts::DatasetFacts;
+use crate::parquet::row_cells::ProcessCells;
 use crate::parquet::stack_table::StackIds;
 use crate::redaction::{RedactedArguments, Redaction};
 
@@ -118,7 +119,7 @@ impl<'s> ArrowReader<'s> {
     fn run<'e>(&'e self, each: &'e mut EachBatch<'e>) -> Result<Notices, ReportError> {
         let mut notices = Notices::new(self.session);
         let (session, facts) = (self.session, &self.facts);
-        let stacks = StackIds::default();
+        let (stacks, process) = (StackIds::default(), ProcessCells::default());
         match &self.format {
             TableFormat::Events(format) => {
                 let mut sink = EventBatches {
@@ -126,6 +127,7 @@ impl<'s> ArrowReader<'s> {
                     facts,
                     format,
                     stacks,
+                    process,
                     table: ArrowTable::new(&format.specs, each),
                 };
                 self.walk.run(&mut sink, &mut notices)?;
@@ -138,6 +140,7 @@ impl<'s> ArrowReader<'s> {
                     pairs: &self.walk.pairs,
                     format,
                     stacks,
+                    process,
                     table: ArrowTable::new(&format.specs, each),
                 };
                 self.walk.run(&mut sink, &mut notices)?;

@@ -14,7 +14,7 @@ use crate::parquet::column_spec::ColumnSpec;
 use crate::parquet::event_tables::{EVENT_COLUMNS, EventFacts, EventRow, provider_and_name};
 use crate::parquet::facts::DatasetFacts;
 use crate::parquet::names::ColumnNames;
-use crate::parquet::row_cells::RowCells;
+use crate::parquet::row_cells::{ProcessCells, RowCells};
 use crate::parquet::stack_table::StackIds;
 use crate::redaction::RedactedArguments;
 
@@ -33,6 +33,7 @@ pub(crate) struct EventBatches<'e> {
     pub(crate) facts: &'e DatasetFacts,
     pub(crate) format: &'e EventFormat,
     pub(crate) stacks: StackIds,
+    pub(crate) process: ProcessCells<'e>,
     pub(crate) table: ArrowTable<'e>,
 }
 
@@ -79,7 +80,12 @@ impl RowSink for EventBatches<'_> {
         let mut cells = RowCells::new(names);
         cells.text(provider);
         cells.text(Some(probe));
-        let row = EventRow { hit, side, stack };
+        let row = EventRow {
+            hit,
+            side,
+            stack,
+            process: self.process.of_row(self.session, hit.row.process),
+        };
         facts.put(columns, self.session, self.facts, row);
         self.table.end_row()
     }

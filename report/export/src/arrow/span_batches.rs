@@ -14,8 +14,8 @@ use crate::parquet::column_spec::ColumnSpec;
 use crate::parquet::event_tables::{EventFacts, provider_and_name};
 use crate::parquet::facts::DatasetFacts;
 use crate::parquet::names::ColumnNames;
-use crate::parquet::row_cells::RowCells;
-use crate::parquet::span_tables::{SPAN_COLUMNS, SpanArguments, SpanStacks, put_facts};
+use crate::parquet::row_cells::{ProcessCells, RowCells};
+use crate::parquet::span_tables::{SPAN_COLUMNS, SpanArguments, SpanFacts, put_facts};
 use crate::parquet::stack_table::StackIds;
 use crate::redaction::RedactedArguments;
 
@@ -36,6 +36,7 @@ pub(crate) struct SpanBatches<'e> {
     pub(crate) pairs: &'e [Pair],
     pub(crate) format: &'e SpanFormat,
     pub(crate) stacks: StackIds,
+    pub(crate) process: ProcessCells<'e>,
     pub(crate) table: ArrowTable<'e>,
 }
 
@@ -82,9 +83,10 @@ impl RowSink for SpanBatches<'_> {
         let begin = self.stacks.id(span.begin.stack, self.session);
         let end = span.end.map_or(&[][..], |end| end.hit.stack);
         let end = self.stacks.id(end, self.session);
-        let of_span = SpanStacks {
-            begin: begin.map(|stack| stack.id),
-            end: end.map(|stack| stack.id),
+        let of_span = SpanFacts {
+            begin_stack: begin.map(|stack| stack.id),
+            end_stack: end.map(|stack| stack.id),
+            process: (self.process).of_row(self.session, span.begin.row.process),
         };
         let (provider, name) = provider_and_name(&pair.name);
         let (names, columns) = self.table.row().split_at_mut(NAMES);

@@ -18,6 +18,8 @@ const MAX_STRING_BYTES: usize = i32::MAX as usize;
 pub(crate) struct BatchColumn {
     values: Builder,
     rows: usize,
+    /// The last of these rows, which are null and not yet in the builder: many columns have nothing else.
+    nulls: usize,
     /// Whether a string was not taken because it was too long.
     pub(crate) is_overfull: bool,
 }
@@ -37,13 +39,25 @@ macro_rules! of_any_type {
     };
 }
 
+/// Appends the nulls that are not yet in a builder, if there are any: without nulls it has no bits of validity.
+macro_rules! append_nulls {
+    ($nulls:expr, $values:expr) => {
+        if $nulls > 0 {
+            $values.append_nulls(std::mem::take(&mut $nulls));
+        }
+    };
+}
+
 /// Functions that append a number, or null if it is none or the column is of another type.
 macro_rules! append {
     ($($name:ident($kind:ty): $variant:ident),*) => {$(
         #[inline]
         pub(crate) fn $name(&mut self, value: Option<$kind>) {
             match (&mut self.values, value) {
-                (Builder::$variant(values), Some(value)) => values.append_value(value),
+                (Builder::$variant(values), Some(value)) => {
+                    append_nulls!(self.nulls, values);
+                    values.append_value(value);
+                }
                 _ => return self.pad_one(),
             }
             self.rows += 1;
@@ -77,6 +91,7 @@ impl BatchColumn {
         Self {
             values,
             rows: 0,
+            nulls: 0,
             is_overfull: false,
         }
     }
@@ -84,15 +99,14 @@ impl BatchColumn {
     /// Appends null until there are so many rows.
     #[inline]
     pub(crate) fn pad(&mut self, rows: usize) {
-        while self.rows < rows {
-            self.pad_one();
-        }
+        self.nulls += rows.saturating_sub(self.rows);
+        self.rows = self.rows.max(rows);
     }
 
     /// Appends null.
+    #[inline]
     pub(crate) fn pad_one(&mut self) {
-        self.rows += 1;
-        of_any_type!(&mut self.values, values => values.append_null());
+        self.pad(self.rows + 1);
     }
 
     /// Bytes of the values.
@@ -118,6 +132,7 @@ impl BatchColumn {
     pub(crate) fn text(&mut self, value: Option<&str>) {
         match (&mut self.values, value) {
             (Builder::Text(values), Some(value)) if fits(values.values_slice(), value.len()) => {
+                append_nulls!(self.nulls, values);
                 values.append_value(value);
             }
             (Builder::Text(_), Some(_)) => return self.refuse(),
@@ -130,6 +145,7 @@ impl BatchColumn {
     pub(crate) fn bytes(&mut self, value: Option<&[u8]>) {
         match (&mut self.values, value) {
             (Builder::Binary(values), Some(value)) if fits(values.values_slice(), value.len()) => {
+                append_nulls!(self.nulls, values);
                 values.append_value(value);
             }
             (Builder::Binary(_), Some(_)) => return self.refuse(),
@@ -148,7 +164,10 @@ impl BatchColumn {
     /// Gives all values away.
     pub(crate) fn take(&mut self) -> ArrayRef {
         self.rows = 0;
-        of_any_type!(&mut self.values, values => Arc::new(values.finish()))
+        of_any_type!(&mut self.values, values => {
+            append_nulls!(self.nulls, values);
+            Arc::new(values.finish())
+        })
     }
 }
 

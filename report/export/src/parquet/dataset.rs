@@ -10,7 +10,8 @@ use usdtrec_trace::session::TraceSession;
 use crate::parquet::event_tables::{EventRow, EventTables};
 use crate::parquet::fact_tables;
 use crate::parquet::facts::DatasetFacts;
-use crate::parquet::span_tables::{PairTable, SpanStacks};
+use crate::parquet::row_cells::ProcessCells;
+use crate::parquet::span_tables::{PairTable, SpanFacts};
 use crate::parquet::stack_table::StackRows;
 use crate::parquet::table::ParquetTable;
 use crate::redaction::RedactedArguments;
@@ -26,6 +27,7 @@ pub(crate) struct ParquetDataset<'a> {
     /// By pair.
     spans: Vec<PairTable>,
     stacks: StackRows,
+    process: ProcessCells<'a>,
     /// Bytes of rows in memory.
     bytes: isize,
 }
@@ -43,6 +45,7 @@ impl<'a> ParquetDataset<'a> {
             events: EventTables::new(session, asked, &facts, redacted)?,
             spans: PairTable::all(session, &walk.pairs, &facts, redacted)?,
             stacks: StackRows::new(&facts)?,
+            process: ProcessCells::default(),
             facts,
             bytes: 0,
         })
@@ -90,18 +93,24 @@ impl<'a> ParquetDataset<'a> {
 impl RowSink for ParquetDataset<'_> {
     fn event(&mut self, hit: RowHit<'_>, side: RowSide) -> io::Result<()> {
         let stack = self.stacks.id(hit.stack, self.session)?;
-        let row = EventRow { hit, side, stack };
+        let row = EventRow {
+            hit,
+            side,
+            stack,
+            process: self.process.of_row(self.session, hit.row.process),
+        };
         let change = self.events.put(self.session, &self.facts, row)?;
         self.note(change)
     }
 
     fn span(&mut self, span: SpanRow<'_>) -> io::Result<()> {
-        let mut of_span = SpanStacks {
-            begin: self.stacks.id(span.begin.stack, self.session)?,
-            end: None,
+        let mut of_span = SpanFacts {
+            begin_stack: self.stacks.id(span.begin.stack, self.session)?,
+            end_stack: None,
+            process: (self.process).of_row(self.session, span.begin.row.process),
         };
         if let Some(end) = span.end {
-            of_span.end = self.stacks.id(end.hit.stack, self.session)?;
+            of_span.end_stack = self.stacks.id(end.hit.stack, self.session)?;
         }
         let Some(pair) = self.spans.get_mut(span.pair) else {
             return Ok(());

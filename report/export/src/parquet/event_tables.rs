@@ -6,6 +6,7 @@ use foldhash::HashMap;
 use usdtrec_analysis::rows::hit_row::{HitRow, RowHit};
 use usdtrec_analysis::rows::row_sink::RowSide;
 use usdtrec_format::perf::SampleType;
+use usdtrec_trace::process::process_field::ProcessValue;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::event_name::short_name;
@@ -45,12 +46,13 @@ pub(crate) struct EventFacts {
     file: Option<String>,
 }
 
-/// A hit, and the id of its stack.
+/// A hit, the id of its stack, and the fields about its process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventRow<'a> {
     pub(crate) hit: RowHit<'a>,
     pub(crate) side: RowSide,
     pub(crate) stack: Option<i64>,
+    pub(crate) process: &'a [Option<ProcessValue<'a>>],
 }
 
 /// The tables of all probes.
@@ -113,7 +115,12 @@ impl EventFacts {
         facts: &DatasetFacts,
         event: EventRow<'_>,
     ) {
-        let EventRow { hit, side, stack } = event;
+        let EventRow {
+            hit,
+            side,
+            stack,
+            process,
+        } = event;
         let RowHit { row, values, .. } = hit;
         let time = self.time(row);
         let mut cells = RowCells::new(columns);
@@ -123,7 +130,7 @@ impl EventFacts {
         cells.int32(Some(row.pid));
         cells.int32(Some(row.tid));
         cells.text(row.comm.map(|id| name(session, id)));
-        cells.process_fields(session.processes(), row.process);
+        cells.process_fields(process);
         cells.text(self.file.as_deref());
         cells.bool(Some(side == RowSide::NoBegin));
         cells.int64(stack);

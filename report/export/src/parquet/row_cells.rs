@@ -3,10 +3,35 @@
 use std::slice::IterMut;
 
 use usdtrec_trace::fields::process_fields;
-use usdtrec_trace::process::Processes;
 use usdtrec_trace::process::process_field::{ProcessFacts, ProcessValue};
+use usdtrec_trace::session::TraceSession;
 
 use crate::parquet::column::BatchColumn;
+
+/// The fields about the process of the latest row, which the next rows often share.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessCells<'s> {
+    process: Option<ProcessFacts>,
+    values: Vec<Option<ProcessValue<'s>>>,
+}
+
+impl<'s> ProcessCells<'s> {
+    /// The values of the fields about a process, in their order.
+    #[inline]
+    pub(crate) fn of_row(
+        &mut self,
+        session: &'s TraceSession,
+        process: ProcessFacts,
+    ) -> &[Option<ProcessValue<'s>>] {
+        if self.process != Some(process) {
+            self.process = Some(process);
+            let values = process_fields().map(|(_, field)| field.get(session.processes(), process));
+            self.values.clear();
+            self.values.extend(values);
+        }
+        &self.values
+    }
+}
 
 /// The columns of a row, one after the other.
 pub(crate) struct RowCells<'c> {
@@ -21,12 +46,14 @@ impl<'c> RowCells<'c> {
     }
 
     /// The fields about a process, which have a column each.
-    pub(crate) fn process_fields(&mut self, processes: &Processes, process: ProcessFacts) {
-        for (_, field) in process_fields() {
-            let value = field.get(processes, process);
-            match field.is_number {
-                true => self.count(value.and_then(ProcessValue::number)),
-                false => self.text(value.as_ref().and_then(ProcessValue::text)),
+    #[inline]
+    pub(crate) fn process_fields(&mut self, values: &[Option<ProcessValue<'_>>]) {
+        // The values first: the column after the last one stays.
+        for (value, column) in values.iter().zip(self.columns.by_ref()) {
+            match value {
+                Some(ProcessValue::Number(number)) => column.int64(i64::try_from(*number).ok()),
+                Some(value) => column.text(value.text()),
+                None => column.pad_one(),
             }
         }
     }

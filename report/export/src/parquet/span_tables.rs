@@ -5,6 +5,7 @@ use std::io;
 use foldhash::HashMap;
 use usdtrec_analysis::rows::row_sink::SpanRow;
 use usdtrec_analysis::spans::pair::Pair;
+use usdtrec_trace::process::process_field::ProcessValue;
 use usdtrec_trace::session::TraceSession;
 
 use crate::dataset_table::DatasetTable;
@@ -38,11 +39,12 @@ pub(crate) struct SpanArguments {
     pub(crate) end: HashMap<usize, Vec<TableArgument>>,
 }
 
-/// The ids of the stacks of both sides.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SpanStacks {
-    pub(crate) begin: Option<i64>,
-    pub(crate) end: Option<i64>,
+/// The ids of the stacks of both sides, and the fields about the process that began the span.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SpanFacts<'a> {
+    pub(crate) begin_stack: Option<i64>,
+    pub(crate) end_stack: Option<i64>,
+    pub(crate) process: &'a [Option<ProcessValue<'a>>],
 }
 
 impl PairTable {
@@ -95,10 +97,10 @@ impl PairTable {
         facts: &DatasetFacts,
         events: &[EventFacts],
         span: SpanRow<'_>,
-        stacks: SpanStacks,
+        of_span: SpanFacts<'_>,
     ) -> io::Result<isize> {
         let columns = self.table.row();
-        put_facts(columns, session, facts, events, span, stacks);
+        put_facts(columns, session, facts, events, span, of_span);
         self.arguments.put(columns, span);
         self.table.end_row()
     }
@@ -111,7 +113,7 @@ pub(crate) fn put_facts(
     facts: &DatasetFacts,
     events: &[EventFacts],
     span: SpanRow<'_>,
-    stacks: SpanStacks,
+    of_span: SpanFacts<'_>,
 ) {
     let begin = span.begin.row;
     let end = span.end.map(|end| end.hit.row);
@@ -129,13 +131,13 @@ pub(crate) fn put_facts(
     cells.int32(Some(begin.pid));
     cells.int32(Some(begin.tid));
     cells.text(begin.comm.map(|id| name(session, id)));
-    cells.process_fields(session.processes(), begin.process);
+    cells.process_fields(of_span.process);
     cells.int32(end.map(|end| end.pid));
     cells.int32(end.map(|end| end.tid));
     cells.int64(begin.cpu.map(i64::from));
     cells.int64(end.and_then(|end| end.cpu.map(i64::from)));
-    cells.int64(stacks.begin);
-    cells.int64(stacks.end);
+    cells.int64(of_span.begin_stack);
+    cells.int64(of_span.end_stack);
     cells.int64(Some(facts.trace_id));
 }
 
