@@ -15,7 +15,7 @@ use crate::parquet::event_tables::{EventFacts, provider_and_name};
 use crate::parquet::facts::DatasetFacts;
 use crate::parquet::names::ColumnNames;
 use crate::parquet::row_cells::{ProcessCells, RowCells};
-use crate::parquet::span_tables::{SPAN_COLUMNS, SpanArguments, SpanFacts, put_facts};
+use crate::parquet::span_tables::{SPAN_COLUMNS, SpanArguments, SpanCells, put_facts};
 use crate::parquet::stack_table::StackIds;
 use crate::redaction::RedactedArguments;
 
@@ -83,7 +83,7 @@ impl RowSink for SpanBatches<'_> {
         let begin = self.stacks.id(span.begin.stack, self.session);
         let end = span.end.map_or(&[][..], |end| end.hit.stack);
         let end = self.stacks.id(end, self.session);
-        let of_span = SpanFacts {
+        let of_span = SpanCells {
             begin_stack: begin.map(|stack| stack.id),
             end_stack: end.map(|stack| stack.id),
             process: (self.process).of_row(self.session, span.begin.row.process),

@@ -11,7 +11,7 @@ use crate::parquet::event_tables::{EventRow, EventTables};
 use crate::parquet::fact_tables;
 use crate::parquet::facts::DatasetFacts;
 use crate::parquet::row_cells::ProcessCells;
-use crate::parquet::span_tables::{PairTable, SpanFacts};
+use crate::parquet::span_tables::{PairTable, SpanCells};
 use crate::parquet::stack_table::StackRows;
 use crate::parquet::table::ParquetTable;
 use crate::redaction::RedactedArguments;
@@ -104,7 +104,7 @@ impl RowSink for ParquetDataset<'_> {
     }
 
     fn span(&mut self, span: SpanRow<'_>) -> io::Result<()> {
-        let mut of_span = SpanFacts {
+        let mut of_span = SpanCells {
             begin_stack: self.stacks.id(span.begin.stack, self.session)?,
             end_stack: None,
             process: (self.process).of_row(self.session, span.begin.row.process),

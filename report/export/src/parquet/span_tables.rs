@@ -41,7 +41,7 @@ pub(crate) struct SpanArguments {
 
 /// The ids of the stacks of both sides, and the fields about the process that began the span.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SpanFacts<'a> {
+pub(crate) struct SpanCells<'a> {
     pub(crate) begin_stack: Option<i64>,
     pub(crate) end_stack: Option<i64>,
     pub(crate) process: &'a [Option<ProcessValue<'a>>],
@@ -97,7 +97,7 @@ impl PairTable {
         facts: &DatasetFacts,
         events: &[EventFacts],
         span: SpanRow<'_>,
-        of_span: SpanFacts<'_>,
+        of_span: SpanCells<'_>,
     ) -> io::Result<isize> {
         let columns = self.table.row();
         put_facts(columns, session, facts, events, span, of_span);
@@ -113,7 +113,7 @@ pub(crate) fn put_facts(
     facts: &DatasetFacts,
     events: &[EventFacts],
     span: SpanRow<'_>,
-    of_span: SpanFacts<'_>,
+    of_span: SpanCells<'_>,
 ) {
     let begin = span.begin.row;
     let end = span.end.map(|end| end.hit.row);
