@@ -172,7 +172,7 @@ fn differences(our: &[Vec<String>], their: &[Vec<String>]) -> String {
         }
     }
     if equal == 0 {
-        return "No frame is the same: perf 6.1 shows offsets in files. `PERF` gives a perf that shows addresses.".to_owned();
+        return "No frame is the same. Of perf 6.1 none is: it shows offsets in files (`PERF` gives another perf).".to_owned();
     }
     let kinds = kinds
         .iter()

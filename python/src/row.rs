@@ -112,24 +112,24 @@ impl OwnedEvent {
 
     fn dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let row = PyDict::new(py);
-        row.set_item(Field::Time.spec().column, self.time_ns)?;
+        row.set_item(const { Field::Time.spec().column }, self.time_ns)?;
         row.set_item("wall_ns", self.wall_ns)?;
-        row.set_item(Field::Cpu.spec().column, self.cpu)?;
-        row.set_item(Field::Pid.spec().column, self.pid)?;
-        row.set_item(Field::Tid.spec().column, self.tid)?;
-        row.set_item(Field::Comm.spec().column, self.comm.as_deref())?;
+        row.set_item(const { Field::Cpu.spec().column }, self.cpu)?;
+        row.set_item(const { Field::Pid.spec().column }, self.pid)?;
+        row.set_item(const { Field::Tid.spec().column }, self.tid)?;
+        row.set_item(const { Field::Comm.spec().column }, self.comm.as_deref())?;
         for (name, value) in &self.process_fields {
             value.put(name, &row)?;
         }
-        row.set_item(Field::Event.spec().column, &*self.event)?;
+        row.set_item(const { Field::Event.spec().column }, &*self.event)?;
         row.set_item("provider", self.provider.as_deref())?;
         row.set_item("probe", &*self.probe)?;
-        row.set_item(Field::Ip.spec().column, self.ip)?;
+        row.set_item(const { Field::Ip.spec().column }, self.ip)?;
         let arguments = PyDict::new(py);
         for argument in &self.arguments {
             argument.put(&arguments, &row)?;
         }
-        row.set_item(Field::Args.spec().column, arguments)?;
+        row.set_item(const { Field::Args.spec().column }, arguments)?;
         if let Some(stack) = &self.stack {
             row.set_item("stack", frames(py, stack)?)?;
             if let Some(cut) = &stack.cut {

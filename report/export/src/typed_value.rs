@@ -22,6 +22,7 @@ pub(crate) enum TypedValue<'v> {
 
 impl<'v> TypedValue<'v> {
     /// The value, as `script --format json` has it.
+    // A value that is returned in memory is read before it is stored, for which the processor waits.
     #[inline(always)]
     pub(crate) fn new(form: &Form, value: &'v Value) -> Self {
         match (form, value) {

@@ -70,6 +70,7 @@ pub(crate) struct HitTable {
 
 impl HitTable {
     /// Appends a hit; gives its index.
+    // A copy of the row by wide words would wait until its fields are stored.
     #[inline(always)]
     pub(crate) fn push(&mut self, row: HitRow, values: &[Value], stack: &[StackPart]) -> usize {
         let first_value = self.values.len();

@@ -89,6 +89,7 @@ pub(crate) fn overlaps(time: TimeRange, begin: u64, end: u64) -> bool {
 
 /// A hit of the window that becomes a row when something needs it.
 struct LazyRow<'h> {
+    // Borrowed: a copy would wait until the hit's fields are stored.
     hit: &'h Hit<'h>,
     row: Option<usize>,
 }

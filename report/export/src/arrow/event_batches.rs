@@ -84,7 +84,7 @@ impl RowSink for EventBatches<'_> {
             hit,
             side,
             stack,
-            process: self.process.of_row(self.session, hit.row.process),
+            process: self.process.values(self.session, hit.row.process),
         };
         facts.put(columns, self.session, self.facts, row);
         self.table.end_row()

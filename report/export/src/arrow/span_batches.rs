@@ -86,7 +86,7 @@ impl RowSink for SpanBatches<'_> {
         let of_span = SpanCells {
             begin_stack: begin.map(|stack| stack.id),
             end_stack: end.map(|stack| stack.id),
-            process: (self.process).of_row(self.session, span.begin.row.process),
+            process: (self.process).values(self.session, span.begin.row.process),
         };
         let (provider, name) = provider_and_name(&pair.name);
         let (names, columns) = self.table.row().split_at_mut(NAMES);

@@ -18,7 +18,7 @@ pub(crate) struct ProcessCells<'s> {
 impl<'s> ProcessCells<'s> {
     /// The values of the fields about a process, in their order.
     #[inline]
-    pub(crate) fn of_row(
+    pub(crate) fn values(
         &mut self,
         session: &'s TraceSession,
         process: ProcessFacts,
