@@ -45,6 +45,7 @@ mod expressions;
 mod far_semaphore;
 mod filter;
 mod first_minute;
+mod first_thread_ended;
 #[cfg(feature = "flame")]
 mod flame;
 mod flight_recorder;

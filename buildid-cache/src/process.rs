@@ -13,6 +13,7 @@ use usdtrec_format::escape::shown;
 
 use crate::elf::{ElfError, ObjectFile, ProbeScan};
 use crate::file_mapping::FileMapping;
+use crate::live_thread::live_directory;
 use crate::{open_path, served};
 
 /// Maximum size of `/proc/PID/maps` that is read, bytes. A process may have 65,530 mappings (`vm.max_map_count`) with paths of 4 KB each; those
@@ -155,7 +156,7 @@ impl OpenProcess {
     /// # Errors
     /// The process does not exist.
     pub(crate) fn open(pid: u32) -> io::Result<Self> {
-        let directory = PathBuf::from(format!("/proc/{pid}"));
+        let directory = live_directory(pid);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = openat(CWD, &directory, flags, Mode::empty())?;
         Ok(Self {

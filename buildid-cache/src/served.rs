@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::file_mapping::DeviceNumber;
+use crate::live_thread::live_directory;
 
 /// Types of such file systems, as `/proc/PID/mountinfo` has them. Those with a subtype (`fuse.sshfs`) begin with one of them and a dot.
 const TYPES: [&str; 9] = [
@@ -54,7 +55,7 @@ fn is_served(pid: u32, device: DeviceNumber) -> bool {
     {
         return found.is_served;
     }
-    let mounts = File::open(format!("/proc/{pid}/mountinfo"));
+    let mounts = File::open(live_directory(pid).join("mountinfo"));
     let kind = mounts.ok().and_then(|mounts| kind_in(mounts, device));
     // The process has ended, or nothing of the file system is mounted, as of a memfd.
     let Some(kind) = kind else {

@@ -10,6 +10,7 @@
  *     exec N        a child process executes this program anew, which hits N times
  *     sleep MS      does nothing for so long
  *     kill          dies by SIGKILL right after one hit
+ *     leave         the main thread ends, and another one goes on
  *     unprotect     makes the program's data writable that the loader has made read-only (PT_GNU_RELRO)
  * With a number as argument it hits that often and ends. A line is `fire NAME COUNTER TID TEXT_ADDRESS`. */
 #define _GNU_SOURCE
@@ -31,6 +32,8 @@ __extension__ volatile unsigned short ticker_guarded_semaphore __attribute__((se
 
 static const char text[] = "ticker text";
 static char *program;
+
+static void obey(const char *word, long count);
 
 static int thread_id(void) { return (int)syscall(SYS_gettid); }
 
@@ -126,6 +129,31 @@ static int unprotect_object(struct dl_phdr_info *object, size_t size, void *unus
   return 1;
 }
 
+static void *listen(void *second) {
+  char line[64], word[32], path[64];
+  if (second) {
+    /* Until it has ended. */
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)getpid());
+    while (readlink(path, line, sizeof line) > 0)
+      usleep(1000);
+    printf("done\n");
+  }
+  while (fgets(line, sizeof line, stdin)) {
+    long count = 0;
+    if (sscanf(line, "%31s %ld", word, &count) < 1)
+      continue;
+    obey(word, count);
+    printf("done\n");
+  }
+  exit(0);
+}
+
+static void leave(void) {
+  pthread_t thread;
+  pthread_create(&thread, 0, listen, program);
+  pthread_exit(0);
+}
+
 static void obey(const char *word, long count) {
   if (!strcmp(word, "fire"))
     fire((void *)count);
@@ -147,6 +175,8 @@ static void obey(const char *word, long count) {
     usleep((useconds_t)count * 1000);
   else if (!strcmp(word, "unprotect"))
     dl_iterate_phdr(unprotect_object, 0);
+  else if (!strcmp(word, "leave"))
+    leave();
   else if (!strcmp(word, "kill")) {
     fire((void *)1);
     fflush(stdout);
@@ -155,7 +185,6 @@ static void obey(const char *word, long count) {
 }
 
 int main(int argc, char **argv) {
-  char line[64], word[32];
   program = argv[0];
   /* A string of which nothing says that it is one is only read where it is resident. */
   (void)*(const volatile char *)text;
@@ -164,12 +193,5 @@ int main(int argc, char **argv) {
     fire((void *)atol(argv[1]));
     return 0;
   }
-  while (fgets(line, sizeof line, stdin)) {
-    long count = 0;
-    if (sscanf(line, "%31s %ld", word, &count) < 1)
-      continue;
-    obey(word, count);
-    printf("done\n");
-  }
-  return 0;
+  listen(0);
 }

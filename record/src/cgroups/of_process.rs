@@ -7,7 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 use usdtrec_format::control_group::path_of_process;
 
 use crate::clocks::trace_clock::{self, nanoseconds};
-use crate::host::process::{EXITING, Process};
+use crate::host::process::{EXITING, Process, live_directory};
 
 /// What was read of a process.
 #[derive(Debug)]
@@ -22,8 +22,9 @@ pub(super) struct ProcessPaths {
 
 /// Reads the paths of the process that had a hit at `hit` (ns of the trace's clock); `None` if the process has ended.
 pub(super) fn read(pid: i32, hit: u64) -> Option<ProcessPaths> {
-    let lines = fs::read(format!("/proc/{pid}/cgroup")).ok()?;
-    let exe = fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let directory = live_directory(pid);
+    let lines = fs::read(directory.join("cgroup")).ok()?;
+    let exe = fs::read_link(directory.join("exe")).ok();
     let read_at = trace_clock::now();
     // Read after the lines: a process that is not ending now was not ending then.
     let stat = Process::open(pid).and_then(|process| process.stat()).ok()?;
@@ -31,8 +32,9 @@ pub(super) fn read(pid: i32, hit: u64) -> Option<ProcessPaths> {
         // Another process has the id.
         return None;
     }
-    // In hierarchies of version 1 a process that is ending is in the root.
-    let is_ending = stat.flags & EXITING != 0;
+    // In hierarchies of version 1 a thread that is ending is in the root.
+    let live = Process::in_directory(pid, &directory).and_then(|thread| thread.stat());
+    let is_ending = live.ok()?.flags & EXITING != 0;
     Some(ProcessPaths {
         cgroup: path_of_process(&lines, is_ending).map(<[u8]>::to_vec),
         exe: exe.map(|path| path.into_os_string().into_vec()),

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use usdtrec_format::control_group::unified_path;
 
+use crate::host::process::live_directory;
+
 /// Maximum number of directories that are read.
 const MAX_GROUPS: usize = 1 << 16;
 
@@ -101,6 +103,6 @@ fn below(mount: &Path, path: &str) -> Vec<ControlGroup> {
 
 /// The path of a process in the hierarchy of version 2.
 pub(super) fn path_of_process(pid: i32) -> Option<String> {
-    let lines = fs::read(format!("/proc/{pid}/cgroup")).ok()?;
+    let lines = fs::read(live_directory(pid).join("cgroup")).ok()?;
     unified_path(&lines).map(|path| String::from_utf8_lossy(path).into_owned())
 }

@@ -15,6 +15,11 @@ pub(crate) const EXITING: u32 = 0x4;
 /// Flag of a process that has not executed a program since it was started (`PF_FORKNOEXEC`).
 pub(crate) const NOT_EXECUTED: u32 = 0x40;
 
+/// The directory in `/proc` with the memory, links and namespaces of a process, also if its first thread has ended.
+pub(crate) fn live_directory(pid: i32) -> PathBuf {
+    usdtrec_buildid_cache::live_directory(pid.unsigned_abs())
+}
+
 /// A descriptor of a process; `None` if it has ended.
 pub(crate) fn pidfd(pid: u32) -> Option<OwnedFd> {
     let pid = Pid::from_raw(pid.try_into().ok()?)?;
@@ -67,8 +72,13 @@ pub(crate) fn is_gone(error: &io::Error) -> bool {
 
 impl Process {
     pub(crate) fn open(pid: i32) -> io::Result<Self> {
+        Self::in_directory(pid, Path::new(&format!("/proc/{pid}")))
+    }
+
+    /// The same with the directory of one of its threads, whose `stat` it has.
+    pub(crate) fn in_directory(pid: i32, directory: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = openat(CWD, format!("/proc/{pid}"), flags, Mode::empty())?;
+        let directory = openat(CWD, directory, flags, Mode::empty())?;
         Ok(Self { pid, directory })
     }
 

@@ -15,6 +15,7 @@ use usdtrec_format::Arch;
 use super::notes::NotedSite;
 use super::scan::FoundBreakpoint;
 use crate::engine::attach_and_remove;
+use crate::host::process::live_directory;
 use crate::verify::address_of;
 
 /// A breakpoint, in the memory of the process that has it.
@@ -61,15 +62,15 @@ impl<'a> Stayed<'a> {
         let breakpoint = arch.breakpoint().ok_or_else(changed)?;
         let original = noted.original.get(..breakpoint.len()).ok_or_else(changed)?;
         let mut options = OpenOptions::new();
-        let path = format!("/proc/{}/mem", found.pid);
-        let memory = options.read(true).write(true).open(path)?;
-        let maps = std::fs::read(format!("/proc/{}/maps", found.pid))?;
+        let process = live_directory(found.pid);
+        let memory = options.read(true).write(true).open(process.join("mem"))?;
+        let maps = std::fs::read(process.join("maps"))?;
         let mappings: Vec<FileMapping> = FileMapping::parse_all(&maps).collect();
         let is_code = |map: &&FileMapping| {
             map.permissions[2] && address_of(map, noted.offset) == Some(found.address)
         };
         let code = mappings.iter().find(is_code).ok_or_else(changed)?;
-        let link = format!("/proc/{}/map_files/{}", found.pid, code.map_files_name());
+        let link = process.join("map_files").join(code.map_files_name());
         let stayed = Self {
             breakpoint,
             original,

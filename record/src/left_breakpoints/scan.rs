@@ -15,7 +15,7 @@ use usdtrec_format::Arch;
 
 use super::file_site::FileSite;
 use crate::host::pagemap::Page;
-use crate::host::process::Process;
+use crate::host::process::{Process, live_directory};
 
 /// Maximum number of breakpoints of a scan.
 const MAX_BREAKPOINTS: usize = 1 << 16;
@@ -66,7 +66,7 @@ pub(super) fn scan(arch: Arch, time: Duration) -> Scan {
 }
 
 fn process(pid: i32, arch: Arch, found: &mut Vec<FoundBreakpoint>) -> io::Result<()> {
-    let proc = PathBuf::from(format!("/proc/{pid}"));
+    let proc = live_directory(pid);
     let maps = std::fs::read(proc.join("maps"))?;
     let mut code = FileMapping::parse_all(&maps)
         .filter(|map| map.permissions[2])

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use usdtrec_format::perf::{Mmap, MmapFile};
 
+use crate::host::process::live_directory;
+
 /// A mapping of a jitdump.
 #[derive(Clone, Debug)]
 pub(super) struct DumpMapping {
@@ -44,9 +46,10 @@ impl DumpMapping {
     pub(super) fn open(&self, pid: i32) -> Option<File> {
         let Self { start, end, .. } = self;
         let below = self.path.strip_prefix("/").ok()?;
+        let process = live_directory(pid);
         let views = [
-            PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}")),
-            PathBuf::from(format!("/proc/{pid}/root")).join(below),
+            process.join(format!("map_files/{start:x}-{end:x}")),
+            process.join("root").join(below),
             self.path.clone(),
         ];
         views.iter().find_map(|view| self.open_at(view))

@@ -8,7 +8,7 @@ use std::rc::{Rc, Weak};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
 
 use super::clocks::Clocks;
-use crate::host::process::{self, Process};
+use crate::host::process::{self, Process, live_directory};
 
 /// Maximum number of directories that are kept open.
 const MAX_OPEN_DIRECTORIES: usize = 256;
@@ -39,7 +39,7 @@ impl View {
         let process = Process::open(pid).ok()?;
         let stat = process.stat().ok()?;
         let numbers = process.status().ok()?.pids;
-        if stat.has_ended() {
+        if stat.has_ended() && stat.num_threads <= 1 {
             return None;
         }
         Some(Self {
@@ -58,7 +58,7 @@ impl View {
 
 impl TmpDirs {
     fn tmp(&mut self, pid: i32) -> Option<Rc<OwnedFd>> {
-        let dir = open(Path::new(&format!("/proc/{pid}/root")))?;
+        let dir = open(&live_directory(pid).join("root"))?;
         let found = fstat(&dir).ok()?;
         let key = (found.st_dev, found.st_ino);
         if let Some(known) = self.0.get(&key).and_then(Weak::upgrade) {

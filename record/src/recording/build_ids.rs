@@ -17,6 +17,7 @@ use usdtrec_format::perf::{Mmap, MmapFile};
 use super::mapped_file_id::MappedFileId;
 use super::sought_files::SoughtFiles;
 use super::unread_files::{UnreadCounts, UnreadFiles, UnreadReason};
+use crate::host::process::live_directory;
 
 /// Maximum number of known files.
 pub(super) const MAX_KNOWN_FILES: usize = 1 << 16;
@@ -277,7 +278,7 @@ fn unread_reason(error: &ElfError, pid: i32) -> UnreadReason {
 
 /// Whether a process executes a program, which one that has ended does not, also if its parent has not waited for it.
 fn executes(pid: i32) -> bool {
-    fs::read_link(format!("/proc/{pid}/exe")).is_ok()
+    fs::read_link(live_directory(pid).join("exe")).is_ok()
 }
 
 impl Mapped {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MappedInode, MemoryMapping};
 use usdtrec_format::perf::{Mmap, MmapFile, SampleId, SampleType};
 
-use crate::host::process::Process;
+use crate::host::process::{Process, live_directory};
 use crate::known_thread::KnownThread;
 use crate::recording::build_ids::{BuildIds, NewFiles};
 use crate::recording::following::settings::Following;
@@ -148,7 +148,7 @@ impl Synthesis {
             name: Some(&stat.comm),
         });
         // Kernel threads and processes of other users have no maps to read; their names still count.
-        let maps = std::fs::read(format!("/proc/{}/maps", process.pid)).unwrap_or_default();
+        let maps = std::fs::read(live_directory(process.pid).join("maps")).unwrap_or_default();
         for map in FileMapping::parse_all(&maps) {
             let is_known = self.known.has(&map, stat.started());
             self.build_ids.keep_files(!is_known);

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc as Shared;
 
 use usdtrec_buildid_cache::elf::{CheckError, ElfError, FileId, FileState, ObjectFile};
-use usdtrec_buildid_cache::{Indexed, chosen_build, locate};
+use usdtrec_buildid_cache::{Indexed, chosen_build, live_directory, locate};
 use usdtrec_format::expr::{Capture, Expr};
 use usdtrec_format::schema::{Description, Disagreement, Schemas};
 use usdtrec_format::{Arch, Binary, CapturePlan, Operand, Pattern, Probe, Site, Uprobes};
@@ -196,7 +196,7 @@ fn named(path: &Path, processes: &[u32]) -> Result<Vec<Shared<ObjectFile>>, Reco
     let mut found: Vec<Shared<ObjectFile>> = Vec::new();
     let mut missing = None;
     for (pid, below) in processes.iter().filter_map(|pid| Some((pid, below?))) {
-        let inside = PathBuf::from(format!("/proc/{pid}/root")).join(below);
+        let inside = live_directory(*pid).join("root").join(below);
         match ObjectFile::open(&inside) {
             Ok(file) => found.push(Shared::new(file)),
             Err(error) => _ = missing.get_or_insert((*pid, error)),

@@ -16,6 +16,7 @@ use usdtrec_format::Arch;
 use usdtrec_unwind::{CPYTHON_ARENA_BYTES, Code, CopiedCode, CopiedFunction, CopiedOriginal};
 
 use super::tables::RecordedMapping;
+use crate::host::process::live_directory;
 
 /// Size of the memory that is searched at once, bytes: that of CPython, for 4,096 of its trampolines.
 const PIECE: u64 = CPYTHON_ARENA_BYTES as u64;
@@ -102,7 +103,7 @@ impl CopiedFunctions {
 
 /// Memory of a process; `None` if it has ended, or may not be read.
 fn read(pid: i32, start: u64, len: u64) -> Option<Vec<u8>> {
-    let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
+    let memory = File::open(live_directory(pid).join("mem")).ok()?;
     let mut bytes = vec![0; usize::try_from(len).ok()?];
     let count = memory.read_at(&mut bytes, start).ok()?;
     bytes.truncate(count);

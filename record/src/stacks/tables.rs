@@ -19,6 +19,8 @@ use usdtrec_format::BuildId;
 use usdtrec_format::perf::{ChainCut, Mmap, MmapFile};
 use usdtrec_unwind::{Code, CopiedCode, CopiedOriginal, MappedCode, Segments, UnwindTables};
 
+use crate::host::process::live_directory;
+
 /// How often a file is tried to be read: each time for another sample, whose process may still be there.
 const TRIES: u8 = 8;
 
@@ -246,9 +248,10 @@ fn opened(path: &[u8], identity: MmapFile, place: RecordedMapping) -> Option<Obj
     } = place;
     let path = Path::new(OsStr::from_bytes(path));
     let below = path.strip_prefix("/").ok()?;
+    let process = live_directory(pid);
     let views = [
-        PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}")),
-        PathBuf::from(format!("/proc/{pid}/root")).join(below),
+        process.join(format!("map_files/{start:x}-{end:x}")),
+        process.join("root").join(below),
         path.to_owned(),
     ];
     // The process chose the path: what else it leads to is not opened.

@@ -12,6 +12,7 @@ use usdtrec_buildid_cache::elf::{
 use usdtrec_format::{Arch, ThreadContext};
 
 use crate::engine::{ModuleBlock, VariableLocation};
+use crate::host::process::live_directory;
 use crate::verify::ProcessMemory;
 
 /// Maximum number of files that are remembered; then the memory is started anew.
@@ -126,7 +127,8 @@ impl Finder {
 
 /// The path by which the file of a mapping is opened, whatever is at its own path.
 fn path_of(pid: i32, mapping: &FileMapping) -> PathBuf {
-    format!("/proc/{pid}/map_files/{}", mapping.map_files_name()).into()
+    let links = live_directory(pid).join("map_files");
+    links.join(mapping.map_files_name())
 }
 
 impl FileVersion {

@@ -12,6 +12,7 @@ use usdtrec_format::{Arch, BuildId, Site};
 
 use super::identity::MapIdentity;
 use super::process::ProcessMemory;
+use crate::host::process::live_directory;
 use crate::select::probe::{PlannedProbe, ref_ctr};
 
 /// Number of bytes that are compared at a site: the longest form of a planted probe.
@@ -159,7 +160,7 @@ impl ExpectedFile {
         let Ok(below) = self.path.strip_prefix("/") else {
             return false;
         };
-        let inside = PathBuf::from(format!("/proc/{pid}/root")).join(below);
+        let inside = live_directory(pid).join("root").join(below);
         file_id(&inside) == Some(self.file.id())
     }
 }

@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt;
 use usdtrec_buildid_cache::{FileMapping, MemoryMapping};
 
 use crate::host::pagemap::Page;
+use crate::host::process::live_directory;
 
 /// Maximum length of `/proc/PID/maps`, bytes: that of half a million mappings.
 const MAX_MAPS_BYTES: u64 = 64 << 20;
@@ -26,7 +27,7 @@ impl ProcessMemory {
     /// # Errors
     /// `NotFound` if it has ended, `PermissionDenied` without `CAP_SYS_PTRACE` or the same user; others of reading `/proc`.
     pub(crate) fn open(pid: i32) -> io::Result<Self> {
-        Self::of_process(pid, File::open(format!("/proc/{pid}/mem"))?)
+        Self::of_process(pid, File::open(live_directory(pid).join("mem"))?)
     }
 
     /// Opens it for writing, too.
@@ -36,7 +37,7 @@ impl ProcessMemory {
     pub(crate) fn open_writable(pid: i32) -> io::Result<Self> {
         let mut options = File::options();
         let memory = options.read(true).write(true);
-        Self::of_process(pid, memory.open(format!("/proc/{pid}/mem"))?)
+        Self::of_process(pid, memory.open(live_directory(pid).join("mem"))?)
     }
 
     fn of_process(pid: i32, memory: File) -> io::Result<Self> {
@@ -51,7 +52,7 @@ impl ProcessMemory {
 
     fn read_maps(&self) -> io::Result<Vec<u8>> {
         let mut maps = Vec::new();
-        let file = File::open(format!("/proc/{}/maps", self.pid))?;
+        let file = File::open(live_directory(self.pid).join("maps"))?;
         file.take(MAX_MAPS_BYTES).read_to_end(&mut maps)?;
         Ok(maps)
     }
@@ -120,7 +121,7 @@ impl ProcessMemory {
     /// What the page at an address is.
     pub(crate) fn page(&self, address: u64) -> Page {
         let entry = || {
-            let pagemap = File::open(format!("/proc/{}/pagemap", self.pid)).ok()?;
+            let pagemap = File::open(live_directory(self.pid).join("pagemap")).ok()?;
             let mut entry = [0; 8];
             let at = address / rustix::param::page_size() as u64 * 8;
             pagemap.read_exact_at(&mut entry, at).ok()?;

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
-use usdtrec_buildid_cache::{BuildError, Running, RunningFile, WantedFile};
+use usdtrec_buildid_cache::{BuildError, Running, RunningFile, WantedFile, live_directory};
 use usdtrec_format::control_group::{container_id, path_of_process, unit};
 use usdtrec_format::escape::{escape, escape_json, shown};
 use usdtrec_format::{BuildId, Pattern, Probe, counted};
@@ -95,7 +95,7 @@ fn text(bytes: &[u8]) -> String {
 
 /// The path of the control group of a process; `None` if it has ended, or there are no control groups.
 fn control_group(pid: u32) -> Option<String> {
-    let lines = fs::read(format!("/proc/{pid}/cgroup")).ok()?;
+    let lines = fs::read(live_directory(pid).join("cgroup")).ok()?;
     path_of_process(&lines, false).map(text)
 }
 

@@ -17,6 +17,7 @@ use super::settings::Following;
 use crate::error::{RecordError, with_source};
 use crate::host::cpu_time::WorkTime;
 use crate::host::high_priority::HighPriority;
+use crate::host::process::live_directory;
 use crate::recording::build_ids::NewFile;
 use crate::recording::late_planter::{LatePlanter, PlantedPart};
 use crate::recording::session::Session;
@@ -321,7 +322,7 @@ fn is_at(file: &NewFile, path: &PathBuf) -> bool {
     let id = Some(file.object.id());
     let inside = || {
         let below = path.strip_prefix("/").ok()?;
-        file_id(&PathBuf::from(format!("/proc/{}/root", file.pid)).join(below))
+        file_id(&live_directory(file.pid).join("root").join(below))
     };
     file.path == *path || FileId::from_path(path) == id || inside() == id
 }
