@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cgroups::Group;
-use crate::common::{Build, Lab, Process, Recorder, Ticker, need_tool, run, skip, test};
+use crate::common::{
+    Build, Lab, Process, Recorder, Ticker, need_tool, run, skip, test, wait_until,
+};
 
 /// Counters of the recorded hits, in the order of time.
 #[track_caller]
@@ -378,4 +380,102 @@ fn control_groups_of_version_1() {
         refused("no", options).complains(&said);
     }
     assert!(!lab.file("trace").exists());
+}
+
+/// A user makes groups of the name of a unit and of a container in its own subtree: those of the system are recorded.
+#[test]
+fn a_group_of_another_user_with_the_name_of_one_of_the_system() {
+    let lab = Lab::privileged();
+    need_tool("setpriv");
+    let id = "ba".repeat(32);
+    let (unit, container) = ("pg.service", format!("docker-{id}.scope"));
+    let program = Build::USUAL.make(&lab, "ticker.c", "ticker");
+    let event = format!("sdt_ticker:tick@{}", program.display());
+    let outer = [Group::new(&lab, "system.slice"), Group::new(&lab, "user")];
+    let user = &outer[1];
+    delegate(user);
+    for (name, option, value) in [
+        (unit, "--unit", "pg"),
+        (&*container, "--container", &id[..12]),
+    ] {
+        let own = Group::new(&lab, &format!("system.slice/{name}"));
+        for is_later in [false, true] {
+            let foreign = directory(user).join(name);
+            let make = || {
+                let mut mkdir = Command::new("setpriv");
+                mkdir.args([
+                    "--reuid",
+                    "65534",
+                    "--regid",
+                    "65534",
+                    "--clear-groups",
+                    "mkdir",
+                ]);
+                mkdir.arg(&foreign);
+                run(mkdir).success();
+            };
+            if !is_later {
+                make();
+            }
+            let recorder =
+                Recorder::start(&lab, ["-a", option, value, "-o", "trace", "-e", &event]);
+            if is_later {
+                make();
+            }
+            for (procs, hits) in [(directory(&own), "2"), (foreign.clone(), "5")] {
+                let script = format!(
+                    "echo $$ > {}/cgroup.procs; exec \"$0\" {hits}",
+                    procs.display()
+                );
+                let mut shell = Command::new("sh");
+                shell.args(["-c", &script]).arg(&program);
+                run(shell).success();
+            }
+            let ended = recorder.stop();
+            assert_eq!(counters(&lab), [0, 1], "{option} {is_later}");
+            let is_said = ended.stderr.contains("of user 65534");
+            assert_eq!(is_said, !is_later, "{}", ended.stderr);
+            wait_until_removed(&foreign);
+        }
+    }
+}
+
+/// The only group of a name is that of a user: it is recorded, and its owner is named. Of several none is.
+#[test]
+fn the_groups_of_users_alone_have_a_name() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "ticker.c", "ticker");
+    let event = format!("sdt_ticker:tick@{}", program.display());
+    let outer = [Group::new(&lab, "one"), Group::new(&lab, "two")];
+    for group in &outer {
+        delegate(group);
+    }
+    let one = Group::new(&lab, "one/only-of-users.service");
+    let options = ["--unit", "only-of-users", "-o", "trace", "-e", &event];
+    let recorder = Recorder::start(&lab, options);
+    let script = format!("{}; exec \"$0\" 3", one.enter());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).arg(&program);
+    run(shell).success();
+    let ended = recorder.stop();
+    assert_eq!(counters(&lab), [0, 1, 2]);
+    assert!(ended.stderr.contains("of user 65534"), "{}", ended.stderr);
+    let two = Group::new(&lab, "two/only-of-users.service");
+    let refused = lab.usdtrec(["record"].into_iter().chain(options)).exits(1);
+    refused
+        .complains(&one.path)
+        .complains(&two.path)
+        .complains("--cgroup PATH");
+}
+
+/// Gives the subtree of a group to the user `nobody`.
+fn delegate(group: &Group) {
+    std::os::unix::fs::chown(directory(group), Some(65534), None).expect("a new owner");
+}
+
+/// Removes a group once its processes have ended.
+fn wait_until_removed(directory: &Path) {
+    wait_until("the group has no processes", || {
+        fs::remove_dir(directory).is_ok()
+    });
 }

@@ -44,23 +44,33 @@ impl<'a> Line<'a> {
 /// The path that says where a process is, from the content of `/proc/PID/cgroup`; `None` if that is not known any more. `is_ending` is whether the process
 /// is exiting: in hierarchies of version 1 it is in the root then.
 ///
-/// The unified hierarchy (version 2) says it alone where there are no others. Else the first of the hierarchies does in which runtimes put containers and
-/// the process is not in the root, and the unified one after them: with hierarchies of version 1, it has the service that runs the containers.
+/// The unified hierarchy (version 2) says it alone where there are no others, and is the one by which processes are chosen. Else the path of a container
+/// says it, that of the unified hierarchy first: with containers in hierarchies of version 1, it has the service that runs them. Then the first path that
+/// is not the root.
 #[must_use]
 pub fn path_of_process(lines: &[u8], is_ending: bool) -> Option<&[u8]> {
     let lines: Vec<Line<'_>> = Line::parse_all(lines).collect();
     let unified = lines.iter().find(|line| line.controllers.is_empty());
-    let mut of_controllers = CONTROLLERS.iter().filter_map(|controller| {
-        let line = lines.iter().find(|line| line.has(controller))?;
-        (line.path != b"/").then_some(line)
+    let of_controllers = CONTROLLERS.iter().filter_map(|controller| {
+        let line = lines.iter().find(|line| line.has(controller));
+        line.filter(|_| !is_ending)
     });
+    let mut paths = unified.into_iter().chain(of_controllers);
+    let is_container = |line: &&Line<'_>| {
+        let path = std::str::from_utf8(line.path);
+        path.is_ok_and(|path| container_id(path).is_some())
+    };
     let has_others = lines.iter().any(|line| !line.controllers.is_empty());
-    match of_controllers.next().or(unified) {
-        Some(line) => Some(line.path),
-        None if has_others => Some(&b"/"[..]),
-        None => None,
+    if let Some(container) = paths.clone().find(is_container) {
+        return Some(container.path);
     }
-    .filter(|_| !(is_ending && has_others))
+    if is_ending && has_others {
+        return None;
+    }
+    match paths.find(|line| line.path != b"/").or(unified) {
+        Some(line) => Some(line.path),
+        None => has_others.then_some(&b"/"[..]),
+    }
 }
 
 /// The path of a process in the unified hierarchy (version 2), from the content of `/proc/PID/cgroup`.
@@ -119,8 +129,16 @@ mod tests {
         assert_eq!(of("0::/a (deleted)\n"), known("/a"));
         assert_eq!(of("0::/\n"), known("/"));
         assert_eq!(of("0::/../other:1\n"), known("/../other:1"));
-        let hybrid = "5:pids:/docker/1\n4:cpu,cpuacct:/\n1:name=systemd:/docker/2\n0::/system.slice/containerd.service\n";
-        assert_eq!(of(hybrid), known("/docker/1"));
+        let container = format!("/docker/{}", "0123456789abcdef".repeat(4));
+        let lines = |old: &str, unified: &str| {
+            let lines = format!("5:pids:{old}\n4:cpu,cpuacct:/\n1:name=systemd:/x\n0::{unified}\n");
+            path_of_process(lines.as_bytes(), false).map(<[u8]>::to_vec)
+        };
+        let service = "/system.slice/containerd.service";
+        assert_eq!(lines(&container, service), known(&container));
+        assert_eq!(lines("/other", &container), known(&container));
+        assert_eq!(lines("/other", service), known(service));
+        assert_eq!(lines("/other", "/"), known("/other"));
         assert_eq!(of("4:cpuset:/\n1:name=systemd:/\n0::/a\n"), known("/a"));
         assert_eq!(of("4:cpuset:/b\n"), known("/"));
         assert_eq!(of(""), None);
@@ -140,6 +158,10 @@ mod tests {
     fn where_a_process_that_ends_was_is_said_by_the_unified_hierarchy_alone() {
         assert_eq!(path_of_process(b"0::/a\n", true), Some(&b"/a"[..]));
         assert_eq!(path_of_process(b"2:memory:/\n0::/a\n", true), None);
+        let container = format!("/docker/{}", "0123456789abcdef".repeat(4));
+        let lines = format!("2:memory:/\n0::{container}\n");
+        let known = path_of_process(lines.as_bytes(), true);
+        assert_eq!(known, Some(container.as_bytes()));
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub use aggregation::{
     MeasuredArgument, NoGroupName, NumberEnds, NumberTotals, SpanHitCounts, SpanHits,
 };
 pub use budget::{Budget, HitCosts};
-pub use chosen::{ChoiceError, GroupName, ProcessChoice};
+pub use chosen::{ChoiceError, GroupName, GroupOwner, GroupRemark, ProcessChoice};
 pub use clocks::moment::{Moment, Waited};
 pub use command::{HeldCommand, RunningCommand};
 pub use engine::{

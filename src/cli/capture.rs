@@ -128,7 +128,7 @@ pub(crate) struct CaptureArgs {
     pub(crate) container: Vec<String>,
     /// Record only processes of these units of systemd (nginx.service; comma list)
     ///
-    /// As --cgroup; a name without a suffix is a service. In a trace: --filter 'unit == "nginx.service"'.
+    /// As --cgroup; a name without a suffix is a service. Units of the system are recorded; that of a user if it is the only one of the name, else by --cgroup PATH. In a trace: --filter 'unit == "nginx.service"'.
     #[arg(long, value_name = "UNIT", value_delimiter = ',', conflicts_with_all = ["pid", "tid"])]
     pub(crate) unit: Vec<String>,
     /// Record only processes that execute this file, under whatever path; with --cgroup, --container or --unit, only those of them (may be repeated)

@@ -68,6 +68,11 @@ impl GroupName {
         text
     }
 
+    /// Whether it is a path or an id, which one group has.
+    pub(super) fn is_exact(&self) -> bool {
+        matches!(self, Self::Cgroup(name) if name.starts_with('/') || name.parse::<u64>().is_ok())
+    }
+
     /// Whether it is that of a group.
     pub(super) fn is(&self, group: &ControlGroup) -> bool {
         match self {
@@ -101,14 +106,10 @@ impl GroupName {
         matches!(self, Self::Container(name) if !is_digits(name))
     }
 
-    /// What another group of this name will be known by.
+    /// What the next group of this name will be known by: its path, since another user may make one of its name.
     pub(super) fn of_later(&self, group: &ControlGroup) -> Option<LaterName> {
-        let text = match self {
-            Self::Cgroup(id) if id.parse() == Ok(group.id) => return None,
-            Self::Cgroup(name) | Self::Unit(name) => name,
-            Self::Container(_) => group.name(),
-        };
-        Some(LaterName::exactly(text.to_owned()))
+        let is_id = matches!(self, Self::Cgroup(id) if id.parse() == Ok(group.id));
+        (!is_id).then(|| LaterName::exactly(group.path.clone()))
     }
 
     /// A message that there is no group.
@@ -257,6 +258,6 @@ mod tests {
         assert_eq!(later(GroupName::Cgroup("4711".to_owned())), None);
         assert_eq!(later(GroupName::Cgroup(path.clone())), Some(path.clone()));
         let container = GroupName::Container("0123".to_owned());
-        assert_eq!(later(container), Some(ID.to_owned()));
+        assert_eq!(later(container), Some(path));
     }
 }

@@ -7,6 +7,7 @@
 mod group_name;
 mod hierarchy;
 mod later_name;
+mod owner;
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -15,11 +16,13 @@ use std::path::PathBuf;
 
 use usdtrec_format::control_group::{container_id, unified_path, unit, version_1_paths};
 
-use crate::host::process::Process;
+use crate::host::process::{Process, live_directory};
 
 pub use self::group_name::GroupName;
 pub(crate) use self::group_name::LaterName;
 pub(crate) use self::hierarchy::{ControlGroup, Hierarchy};
+pub use self::owner::{GroupOwner, GroupRemark};
+use self::owner::{Meant, listed, meant};
 
 /// Which processes' hits are recorded: those that are in one of the control groups, if there are any, and execute one of the files, if there are any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,8 +42,8 @@ pub(crate) struct ChosenGroups {
     pub(crate) present: Vec<ControlGroup>,
     /// What those are known by that are made later.
     pub(crate) later: Vec<LaterName>,
-    /// Names of which there is no group yet.
-    missing: Vec<GroupName>,
+    /// What is to be said about names.
+    remarks: Vec<GroupRemark>,
 }
 
 /// A choice cannot be made.
@@ -65,6 +68,17 @@ pub enum ChoiceError {
         name: GroupName,
         /// Ids of the containers.
         containers: Vec<String>,
+    },
+    /// A name is that of several groups, none of which is of the system.
+    #[error(
+        "{name} may be each of {}: expected the path of one (--cgroup PATH)",
+        listed(.groups.iter().map(GroupOwner::to_string))
+    )]
+    OfSeveral {
+        /// The name.
+        name: GroupName,
+        /// The groups.
+        groups: Vec<GroupOwner>,
     },
     /// A container's id is not given.
     #[error(
@@ -142,7 +156,7 @@ impl ProcessChoice {
                 path.is_some_and(|path| groups.present.iter().any(|group| group.has(&path)))
             };
             let runs = || {
-                let file = fs::metadata(format!("/proc/{pid}/exe"));
+                let file = fs::metadata(live_directory(pid).join("exe"));
                 file.is_ok_and(|file| executables.contains(&(file.dev(), file.ino())))
             };
             (self.groups.is_empty() || in_group()) && (executables.is_empty() || runs())
@@ -154,12 +168,12 @@ impl ProcessChoice {
             .collect())
     }
 
-    /// The names of which there is no control group yet.
+    /// What a user does not expect of the control groups of these names: those that are missing yet, and those that are not of the system.
     ///
     /// # Errors
     /// [`ChoiceError`]: one that was named cannot be waited for.
-    pub fn missing_groups(&self) -> Result<Vec<GroupName>, ChoiceError> {
-        Ok(self.groups()?.missing)
+    pub fn group_remarks(&self) -> Result<Vec<GroupRemark>, ChoiceError> {
+        Ok(self.groups()?.remarks)
     }
 
     /// The chosen control groups.
@@ -180,9 +194,14 @@ impl ProcessChoice {
             if found.is_empty() {
                 let may_come = self.may_wait && !hierarchy.is_path_outside(given.text());
                 chosen.later.extend(expected(&name, may_come)?);
-                chosen.missing.push(name);
+                chosen.remarks.push(GroupRemark::Missing(name));
                 continue;
             }
+            let Meant {
+                groups: found,
+                remark,
+            } = meant(&hierarchy, &name, found)?;
+            chosen.remarks.extend(remark);
             check_found(&name, &found)?;
             let later = found.iter().filter_map(|group| name.of_later(group));
             chosen.later.extend(later);
@@ -252,7 +271,7 @@ fn missing(name: &GroupName) -> ChoiceError {
     const MAX_LISTED: usize = 12;
     let (mut paths, mut old) = (BTreeSet::new(), BTreeSet::new());
     for process in Process::all().into_iter().flatten() {
-        let lines = fs::read(format!("/proc/{}/cgroup", process.pid)).unwrap_or_default();
+        let lines = fs::read(live_directory(process.pid).join("cgroup")).unwrap_or_default();
         let text = |path| String::from_utf8_lossy(path).into_owned();
         paths.extend(unified_path(&lines).map(text));
         old.extend(version_1_paths(&lines).map(text));

@@ -47,8 +47,8 @@ pub(in crate::cmd) fn select(
         read: None,
         complete: completion(buildid_dir),
     };
-    let missing_groups = process_choice(args).missing_groups();
-    let missing_groups = missing_groups.map_err(RecordError::from)?;
+    let remarks = process_choice(args).group_remarks();
+    let remarks = remarks.map_err(RecordError::from)?;
     let selection = choose(args, &mut following, buildid_dir)?;
     for refusal in &selection.refusals {
         say(format_args!("usdtrec: {}", advice::refusal(refusal)));
@@ -62,8 +62,8 @@ pub(in crate::cmd) fn select(
             say(format_args!("usdtrec: {disagreement}"));
         }
     }
-    for group in missing_groups.iter().filter(|_| !args.quiet) {
-        say(format_args!("usdtrec: {} now: waiting", group.absence()));
+    for remark in remarks.iter().filter(|_| !args.quiet) {
+        say(format_args!("usdtrec: {remark}"));
     }
     for missing in selection.waiting.iter().filter(|_| !args.quiet) {
         say(format_args!("usdtrec: {}", missing.waiting()));

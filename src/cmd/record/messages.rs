@@ -10,7 +10,7 @@ use usdtrec_format::scaled::size;
 use usdtrec_format::trace::{Shortfall, ShortfallKind};
 use usdtrec_format::{CapturePlan, counted};
 use usdtrec_record::{
-    CallGraph, CutCause, CutStacks, End, EndedProcess, FollowedFiles, Notice, Outcome,
+    CallGraph, CutCause, CutStacks, End, EndedProcess, FollowedFiles, GroupRemark, Notice, Outcome,
     PlannedProbe, PlannedSite, Progress, Session,
 };
 
@@ -195,8 +195,10 @@ pub(in crate::cmd) fn print_missing_groups(args: &CaptureArgs, outcome: &Outcome
     if outcome.totals.samples > 0 {
         return;
     }
-    for group in process_choice(args).missing_groups().unwrap_or_default() {
-        say(format_args!("usdtrec: {} at the end", group.absence()));
+    for remark in process_choice(args).group_remarks().unwrap_or_default() {
+        if let GroupRemark::Missing(group) = remark {
+            say(format_args!("usdtrec: {} at the end", group.absence()));
+        }
     }
 }
 

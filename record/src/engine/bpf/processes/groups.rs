@@ -130,7 +130,7 @@ fn link(btf: Option<&Btf>, ids: BorrowedFd<'_>, names: BorrowedFd<'_>) -> io::Re
     programs.into_iter().map(link).collect()
 }
 
-/// `cgroup_mkdir(cgroup, path)`: adds a group whose name or path is in the map.
+/// `cgroup_mkdir(cgroup, path)`: adds a group whose path is in the map, or whose name is and that root makes.
 fn made(members: Members) -> Option<Code> {
     let mut asm = Assembler::default();
     let (out, add) = (asm.label(), asm.label());
@@ -138,8 +138,13 @@ fn made(members: Members) -> Option<Code> {
     asm.load(Width::Double, Reg::R7, Reg::R1, 8);
     asm.follow(Reg::R3, members.node, out);
     asm.follow(Reg::R3, members.name, out);
-    is_named(&mut asm, Reg::R3, add);
+    asm.copy(Reg::R9, Reg::R3);
     is_named(&mut asm, Reg::R7, add);
+    // Any user may make a group of any name where a subtree was delegated to it.
+    asm.call(Helper::UidGid);
+    asm.cut_to_32(Reg::R0);
+    asm.jump_if(If::NotEqual, Reg::R0, 0, out);
+    is_named(&mut asm, Reg::R9, add);
     asm.jump(out);
     asm.place(add);
     asm.store_value(Width::Word, Reg::R10, VALUE, 1);
