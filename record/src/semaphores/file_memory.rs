@@ -1,6 +1,7 @@
 //! A file in the memory of a process.
 
 use std::io;
+use std::time::Duration;
 
 use usdtrec_buildid_cache::FileMapping;
 
@@ -101,10 +102,11 @@ impl FileMemory {
     /// # Errors
     /// Those of pread(2) and pwrite(2).
     pub(super) fn add(&self, address: u64, change: i32) -> io::Result<()> {
+        const MAX_LOCK_TIME: Duration = Duration::from_millis(20);
         /// The kernel refuses to exceed it (`__update_ref_ctr`, a signed 16-bit number).
         const LARGEST: i32 = i16::MAX as i32;
-        // Other recorders change it in the same way.
-        let _lock = run_directory::lock();
+        // Other recorders change it in the same way. One that is stopped meanwhile keeps nobody from it.
+        let _lock = run_directory::lock(MAX_LOCK_TIME);
         let value = i32::from(self.semaphore(address)?).saturating_add(change);
         match u16::try_from(value) {
             Ok(value) if i32::from(value) <= LARGEST => {

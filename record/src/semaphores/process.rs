@@ -189,8 +189,20 @@ impl Process {
         let _ = context.kept().add(&notes);
         let addresses = file.semaphores.iter();
         let addresses = addresses.map(|semaphore| semaphore.at(image.bias));
+        let mut done = Vec::new();
         for (address, change) in addresses.zip(changes) {
-            memory.add(address, change)?;
+            if let Err(error) = memory.add(address, change) {
+                // All or none: nobody would decrement them. What cannot be taken back stays noted, for a repair.
+                done.retain(|(address, change): &(u64, i32)| {
+                    memory.add(*address, -change).is_err()
+                });
+                let is_back =
+                    |note: &&Note| done.iter().all(|(address, _)| note.address != *address);
+                let back: Vec<Note> = notes.iter().filter(is_back).copied().collect();
+                context.kept().remove(&back);
+                return Err(error);
+            }
+            done.push((address, change));
         }
         self.images.push(image);
         Ok(())
