@@ -17,6 +17,21 @@ pub(super) struct FileMemory {
     mappings: Vec<FileMapping>,
 }
 
+/// A change of a semaphore.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    pub(super) address: u64,
+    pub(super) by: i32,
+}
+
+/// A semaphore could not be changed.
+#[derive(Debug)]
+pub(super) struct PartlyChanged {
+    pub(super) error: io::Error,
+    /// The addresses of those whose change could not be taken back.
+    pub(super) left: Vec<u64>,
+}
+
 impl FileMemory {
     /// Reads what a process has mapped of a file.
     ///
@@ -95,6 +110,24 @@ impl FileMemory {
         let bytes = self.memory.bytes::<2>(address)?;
         let bytes = bytes.first_chunk().ok_or(io::ErrorKind::UnexpectedEof)?;
         Ok(u16::from_ne_bytes(*bytes))
+    }
+
+    /// Makes all changes, or, if one fails, none.
+    ///
+    /// # Errors
+    /// [`PartlyChanged`].
+    pub(super) fn change_all(&self, changes: &[Change]) -> Result<(), PartlyChanged> {
+        for (done, change) in changes.iter().enumerate() {
+            if let Err(error) = self.add(change.address, change.by) {
+                let done = changes.iter().take(done);
+                let left = done.filter(|done| self.add(done.address, -done.by).is_err());
+                return Err(PartlyChanged {
+                    left: left.map(|done| done.address).collect(),
+                    error,
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Adds to the semaphore at an address, unless it would leave the range that the kernel allows. [`has`](Self::has) is true of it.

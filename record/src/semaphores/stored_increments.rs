@@ -278,6 +278,7 @@ mod tests {
 
     use usdtrec_buildid_cache::FileMapping;
 
+    use super::super::file_memory::Change;
     use super::*;
 
     /// What a killed recorder left is decremented once, and only where the note is right.
@@ -328,7 +329,8 @@ mod tests {
         assert!(!is_raised(right, true).unwrap_or(false));
     }
 
-    /// A change waits for no repair, which searches all processes, and not long for another recorder, which may be stopped.
+    /// A change waits for no repair, which searches all processes, and not long for another recorder, which may be stopped. Of several changes all
+    /// are made, or none.
     #[test]
     fn a_change_waits_for_nobody() {
         if !rustix::process::geteuid().is_root() || run_directory::create().is_err() {
@@ -348,6 +350,11 @@ mod tests {
         memory.add(address, 1).unwrap();
         assert_eq!(memory.semaphore(address).unwrap(), 1);
         drop((recorder, repair));
+        // Of several that are changed together, one that is not mapped: none is.
+        let both = [address, 8].map(|address| Change { address, by: 1 });
+        let failed = memory.change_all(&both).unwrap_err();
+        assert!(failed.left.is_empty(), "{failed:?}");
+        assert_eq!(memory.semaphore(address).unwrap(), 1);
         assert!(!Path::new(run_directory::PATH).join("repair.lock").exists());
     }
 
