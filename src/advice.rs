@@ -94,7 +94,7 @@ pub(crate) fn refusal(refusal: &usdtrec_record::Refusal) -> String {
 }
 
 #[cfg(feature = "record")]
-pub(crate) use self::recording::{caution, guard_death, notice};
+pub(crate) use self::recording::{NO_PROFILER, caution, guard_death, notice};
 
 /// Advice about recording.
 #[cfg(feature = "record")]
@@ -109,6 +109,9 @@ mod recording {
     };
 
     use crate::shell;
+
+    /// Advice for kernels that panic if threads that hit probes are profiled, too.
+    pub(crate) const NO_PROFILER: &str = "use Linux 6.1.131, 6.6.83, 6.12.19, 6.13 or later, or do not profile (perf record -g, profilers by eBPF) while probes are attached";
 
     /// Advice where no capability but `CAP_SYS_ADMIN` is enough.
     const AS_ROOT: &str = "record as root, or with CAP_SYS_ADMIN";
@@ -293,6 +296,12 @@ mod recording {
             }
             Caution::HeldInKernel | Caution::StoppedAtMappings { .. } => {
                 format!("--no-gap: {caution}")
+            }
+            Caution::ProfilerPanic(_) => format!("{caution}; {NO_PROFILER}"),
+            Caution::NotNoted(_) => {
+                format!(
+                    "/run/usdtrec: {caution}; then doctor --heal does not remove breakpoints that stay"
+                )
             }
             Caution::Continued { .. } => caution.to_string(),
         }

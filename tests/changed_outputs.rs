@@ -1,6 +1,7 @@
 //! What others do to a trace while it is written: it is said, and where events are gone the status is not 0.
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::common::{Finished, Lab, Recorder, Ticker, test, wait_until};
@@ -55,6 +56,27 @@ fn an_overwritten_trace_is_a_failure() {
         fs::write(trace, "x".repeat(written as usize)).expect("room");
     });
     ended.exits(1).complains("was overwritten");
+}
+
+/// A trace whose middle is overwritten. Who has it open for writing without changing it, or only reads it, is no failure.
+#[test]
+fn a_trace_that_is_overwritten_in_its_middle_is_a_failure() {
+    let lab = Lab::privileged();
+    let ended = recorded(&lab, |trace| {
+        let middle = fs::metadata(trace).expect("the trace").len() / 2;
+        let file = fs::File::options().write(true).open(trace);
+        let file = file.expect("the trace");
+        file.write_all_at(&[0x55; 600], middle).expect("room");
+    });
+    ended.exits(1).complains("was overwritten");
+    let lab = Lab::privileged();
+    let ended = recorded(&lab, |trace| {
+        drop(fs::File::options().write(true).open(trace));
+        drop(fs::read(trace));
+    });
+    let ended = ended.success();
+    assert!(!ended.stderr.contains("writing"), "{}", ended.stderr);
+    assert_eq!(lab.events("trace").len(), 520);
 }
 
 #[test]

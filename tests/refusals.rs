@@ -203,6 +203,31 @@ fn without_privileges() {
     assert!(list.stdout.contains("sdt_shapes:first"), "{}", list.stdout);
 }
 
+/// Without room for what must be undone after a kill, or on a file system that is read-only: that is said, and nothing is left of it.
+#[test]
+fn notes_that_cannot_be_written_are_said() {
+    let lab = Lab::privileged();
+    let target = Ticker::start(&lab);
+    let event = target.event("tick");
+    for (end, error) in [
+        ("head -c 4096 /dev/zero >/run/full", "No space left"),
+        ("mount -o remount,ro /run", "Read-only file system"),
+    ] {
+        let script = format!(
+            "mount -t tmpfs -o size=4k,mode=755 none /run && mkdir -m 700 /run/usdtrec && {end} && {{ \"$@\"; \
+             status=$?; ls -A /run/usdtrec; exit $status; }}"
+        );
+        let shell = ["--mount", "sh", "-c", &script, "sh"];
+        let mut record = lab.at_home(Path::new("unshare"), shell);
+        record.arg(env!("CARGO_BIN_EXE_usdtrec"));
+        record.args(["record", "-a", "-o", "t.data", "--duration", "200ms", "-e"]);
+        record.arg(&event);
+        let ended = run(record).success().complains(error);
+        let ended = ended.complains("doctor --heal does not remove");
+        assert_eq!(ended.stdout, "", "nothing is left: {}", ended.stdout);
+    }
+}
+
 /// A full disk ends the recording with a message; what was written before is a whole trace.
 #[test]
 fn full_disk() {

@@ -138,7 +138,7 @@ pub enum BpfRefusal {
     WaitingEvents,
     /// The stack of a program may be that of another one on the same CPU.
     #[error(
-        "from Linux 6.13 on programs need bpf_preempt_disable, which this kernel does not describe (/sys/kernel/btf/vmlinux)"
+        "this kernel keeps stacks of programs for each CPU, so programs need bpf_preempt_disable, which it does not describe (/sys/kernel/btf/vmlinux) or does not let them call"
     )]
     Preemption,
     /// Programs cannot ask for the control groups above that of a hit.

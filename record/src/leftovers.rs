@@ -1,11 +1,13 @@
 //! What recorders left behind that were killed together with their guard processes.
 
 use std::io;
+use std::path::PathBuf;
 
 use crate::engine::{AbandonedGroup, Repair, StoppedProcess, abandoned_groups, stopped_processes};
 use crate::error::RecordError;
 use crate::left_breakpoints::{LeftBehind, left_breakpoints};
 use crate::semaphores::{RaisedProcess, raised_processes};
+use crate::triggers::dead_sockets;
 
 /// Tracefs events, semaphores and stopped processes that an ended recorder left.
 #[derive(Debug, Default)]
@@ -16,6 +18,8 @@ pub struct Leftovers {
     pub raised: Vec<RaisedProcess>,
     /// Groups of tracefs events.
     pub groups: Vec<AbandonedGroup>,
+    /// Sockets of recorders with a window.
+    pub sockets: Vec<PathBuf>,
     /// Breakpoints in programs that no live recording has.
     pub breakpoints: LeftBehind,
     /// What could not be read.
@@ -63,6 +67,7 @@ pub fn leftovers(heal: bool) -> Leftovers {
         Ok(groups) => left.groups = groups,
         Err(error) => left.unreadable.push(error.into()),
     }
+    left.sockets = dead_sockets(heal);
     match left_breakpoints(heal) {
         Ok(breakpoints) => left.breakpoints = breakpoints,
         Err(error) => left.unreadable.push(LeftoversError::Sites(error)),

@@ -56,6 +56,7 @@ pub use host::cpus::parse as parse_cpus;
 pub use host::descendants::descendants;
 pub use host::limits::raise_open_files;
 pub use host::privilege::{check as check_privilege, has_admin};
+pub use host::profiler_panic::{KernelVersion, profiler_panic};
 pub use kernel_error::{BpfObject, BpfRefusal, ErrorMeaning, KernelOperation};
 pub use left_breakpoints::{BreakpointOwner, LeftBehind, LeftBreakpoint};
 pub use leftovers::{Leftovers, LeftoversError, leftovers};
@@ -90,7 +91,7 @@ pub use slow_spans::SlowSpans;
 pub use stacks::{CutCause, CutStacks, FileElsewhere};
 pub use stop_reason::StopReason;
 pub use triggers::{
-    CommandFault, Dumped, RunningRecorder, RunningRecorders, Trigger, TriggerCommand,
+    CommandFault, DumpError, Dumped, RunningRecorder, RunningRecorders, Trigger, TriggerCommand,
     TriggerOptions, TriggerSubject,
 };
 pub use usage_error::{HelperInput, NoNumber, ProgramFeature, SpanFault, UsageError};

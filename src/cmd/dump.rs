@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use usdtrec_format::escape::{escape, shown};
-use usdtrec_record::{Dumped, RunningRecorder, RunningRecorders};
+use usdtrec_record::{DumpError, Dumped, RunningRecorder, RunningRecorders};
 
 use crate::cli::DumpArgs;
 use crate::terminal::say;
@@ -30,7 +30,8 @@ pub(crate) fn run(args: &DumpArgs) -> anyhow::Result<ExitCode> {
                 all = false;
             }
             Ok(Err(error)) => {
-                say(format_args!("usdtrec: recorder {pid}: {error}"));
+                let advice = advice(&error, pid);
+                say(format_args!("usdtrec: recorder {pid}: {error}{advice}"));
                 all = false;
             }
             Err(_) => all = false,
@@ -41,6 +42,23 @@ pub(crate) fn run(args: &DumpArgs) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// What to do about a recorder that does not answer.
+fn advice(error: &DumpError, pid: u32) -> String {
+    match error {
+        DumpError::Silent { state: 'T' | 't' } => {
+            format!(": it is stopped; continue it with kill -CONT {pid}, and ask again")
+        }
+        DumpError::Silent { state: 'D' } => format!(
+            ": it waits in the kernel, as for a file system that does not answer; /proc/{pid}/stack says where"
+        ),
+        DumpError::Silent { .. } => format!(
+            ": is its control group frozen (/proc/{pid}/cgroup, cgroup.freeze), or the host overloaded?"
+        ),
+        DumpError::TooLong => ": does the disk of its files answer?".to_owned(),
+        _ => String::new(),
+    }
 }
 
 /// The recorders that are meant.

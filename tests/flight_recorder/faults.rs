@@ -1,12 +1,15 @@
 //! What goes wrong, and what is refused.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use usdtrec_format::trace::Trace;
 
 use super::{dump, events, files, samples};
-use crate::common::{Build, Lab, Process, Recorder, Ticker, copy_program, need_tool, run, test};
+use crate::common::{
+    Build, Lab, Process, Recorder, Ticker, copy_program, need_tool, run, test, wait_until,
+};
 
 /// A file that cannot be written is said, and recording goes on.
 #[test]
@@ -41,6 +44,53 @@ fn a_full_disk_is_said_and_recording_goes_on() {
         .stop()
         .complains("no file was written, recording goes on")
         .complains("wrote 1 file");
+}
+
+/// A recorder without a free descriptor does not spin while a client waits, and answers when it has one.
+#[test]
+fn a_recorder_without_descriptors_waits() {
+    need_tool("prlimit");
+    let lab = Lab::privileged();
+    let mut ticker = Ticker::start(&lab);
+    let tick = ticker.event("tick");
+    let recorder = Recorder::start(&lab, ["-a", "-e", &tick, "-o", "t.data", "--ring", "1h"]);
+    ticker.hit("fire 10");
+    let pid = recorder.pid().to_string();
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).expect("its limits");
+    let usual = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))
+        .and_then(|line| line.split_whitespace().next())
+        .expect("a limit")
+        .to_owned();
+    let limit = |files: &str| {
+        let mut command = Command::new("prlimit");
+        command.args(["--pid", &pid, &format!("--nofile={files}:")]);
+        run(command).success();
+    };
+    // How often the thread that accepts has waited for something.
+    let waits = || -> u64 {
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("its threads");
+        let statuses = threads
+            .flatten()
+            .filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok());
+        let is_it = |status: &String| status.starts_with("Name:\trequests\n");
+        let status = statuses.into_iter().find(is_it).expect("a thread");
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:\t"));
+        line.and_then(|number| number.parse().ok())
+            .expect("a number")
+    };
+    limit("3");
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| lab.usdtrec(["dump", "-p", &pid]));
+        let before = waits();
+        wait_until("pauses", || waits() > before + 5);
+        limit(&usual);
+        asked.join().expect("it ends").success();
+    });
+    recorder.stop().complains("wrote 1 file");
 }
 
 /// Killed while it writes, it leaves complete files only.
@@ -82,6 +132,59 @@ fn a_killed_recorder_leaves_no_part_of_a_file() {
 /// Hits of a program.
 const HITS: usize = 20_000;
 
+/// The socket of a recorder.
+fn socket(pid: &str) -> Option<PathBuf> {
+    let mut entries = fs::read_dir("/run/usdtrec").expect("notes").flatten();
+    let prefix = format!("usdtrec_{pid}_");
+    let is_it = |name: &str| name.starts_with(&prefix) && name.ends_with(".sock");
+    let found = entries.find(|entry| entry.file_name().to_str().is_some_and(is_it));
+    found.map(|entry| entry.path())
+}
+
+/// A recorder that is stopped: `dump` says so, and what to do, and ends. Continued, it answers.
+#[test]
+fn a_stopped_recorder_is_named() {
+    let lab = Lab::privileged();
+    let mut ticker = Ticker::start(&lab);
+    let tick = ticker.event("tick");
+    let recorder = Recorder::start(&lab, ["-a", "-e", &tick, "--ring", "1h", "-o", "t.data"]);
+    ticker.hit("fire 10");
+    let pid = recorder.pid().to_string();
+    recorder.signal("STOP");
+    let asked = lab.usdtrec(["dump", "-p", &pid]);
+    recorder.signal("CONT");
+    asked
+        .exits(1)
+        .complains("has not run for 10 s")
+        .complains(&format!("kill -CONT {pid}"));
+    let file = dump(&lab, &recorder);
+    assert_eq!(events(&lab, &file).len(), 10);
+    recorder.stop();
+}
+
+/// What a killed recorder leaves at its socket goes with the next recorder, and `doctor` names it.
+#[test]
+fn a_killed_recorder_leaves_no_socket() {
+    let lab = Lab::privileged();
+    let ticker = Ticker::start(&lab);
+    let tick = ticker.event("tick");
+    let start = || Recorder::start(&lab, ["-a", "-e", &tick, "--ring", "1h", "-o", "t.data"]);
+    let recorder = start();
+    let pid = recorder.pid().to_string();
+    recorder.signal("KILL");
+    recorder.finish();
+    let left = socket(&pid).expect("a socket").display().to_string();
+    // Other tests may start recorders or heal meanwhile.
+    let doctor = lab.usdtrec(["doctor"]);
+    assert!(
+        doctor.stdout().contains(&left) || socket(&pid).is_none(),
+        "{}",
+        doctor.stdout()
+    );
+    start().stop();
+    assert_eq!(socket(&pid), None);
+}
+
 /// Another user finds no recorder of root's.
 #[test]
 fn other_users_cannot_ask() {
@@ -91,8 +194,7 @@ fn other_users_cannot_ask() {
     let tick = ticker.event("tick");
     let recorder = Recorder::start(&lab, ["-a", "-e", &tick, "--ring", "1s"]);
     let pid = recorder.pid().to_string();
-    let socket = format!("/run/usdtrec/record-{pid}.sock");
-    assert!(fs::metadata(&socket).is_ok());
+    let socket = socket(&pid).expect("a socket");
     // A copy that this user can execute.
     let program = std::env::temp_dir().join(format!("usdtrec-of-nobody-{pid}"));
     copy_program(env!("CARGO_BIN_EXE_usdtrec"), &program);

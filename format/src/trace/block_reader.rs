@@ -49,6 +49,18 @@ impl BlockReader {
         Ok(&self.records)
     }
 
+    /// Compares a block of `trace` with its checksum, if it has one, without decompressing it.
+    ///
+    /// # Errors
+    /// [`Damage`] if it is not as it was written.
+    pub fn check(&mut self, trace: &Trace, block: &Block) -> Result<(), Damage> {
+        match block.kind {
+            BlockKind::Chunk => self.read_frame(trace, block).map(|_| ()),
+            BlockKind::Plain => self.read_plain(trace, block),
+            BlockKind::Stream => Ok(()),
+        }
+    }
+
     /// Reads the records of a digest of `trace`; `None` if the digest is damaged: read its blocks instead.
     pub fn read_digest<'a>(&'a mut self, trace: &Trace, digest: &Digest) -> Option<&'a [u8]> {
         self.cut = None;
@@ -83,17 +95,27 @@ impl BlockReader {
     }
 
     fn read_chunk(&mut self, trace: &Trace, block: &Block) -> Result<(), Damage> {
+        let header = self.read_frame(trace, block)?;
         let damage = |reason| Damage::new(block.offset, DamageKind::Chunk(reason));
-        trace.read_exact(block, &mut self.packed)?;
-        let header = ChunkHeader::parse(&self.packed)
-            .filter(|header| header.raw_len == block.raw_len)
-            .ok_or_else(|| damage(ChunkDamage::Header))?;
         let frame = header
             .frame(&self.packed)
             .ok_or_else(|| damage(ChunkDamage::Checksum))?;
         self.frames
             .decompress(frame, header.raw_len as usize, &mut self.records)
             .map_err(|error| damage(error.into()))
+    }
+
+    /// Reads a chunk, whose checksum is right.
+    fn read_frame(&mut self, trace: &Trace, block: &Block) -> Result<ChunkHeader, Damage> {
+        let damage = |reason| Damage::new(block.offset, DamageKind::Chunk(reason));
+        trace.read_exact(block, &mut self.packed)?;
+        let header = ChunkHeader::parse(&self.packed)
+            .filter(|header| header.raw_len == block.raw_len)
+            .ok_or_else(|| damage(ChunkDamage::Header))?;
+        match header.frame(&self.packed) {
+            Some(_) => Ok(header),
+            None => Err(damage(ChunkDamage::Checksum)),
+        }
     }
 
     fn read_stream(&mut self, trace: &Trace, block: &Block) -> Result<(), Damage> {

@@ -13,6 +13,7 @@ pub(super) mod pagemap;
 pub(super) mod private_directory;
 pub(super) mod privilege;
 pub(super) mod process;
+pub(super) mod profiler_panic;
 pub(super) mod run_directory;
 
 use std::fs;

@@ -63,6 +63,8 @@ pub(crate) struct Status {
     pub(crate) pending: u64,
     /// Ignored signals.
     pub(crate) ignored: u64,
+    /// How often the first thread has stopped running, by itself or not.
+    pub(crate) switches: u64,
 }
 
 /// Whether an error of reading `/proc` says that a process or thread has ended.
@@ -184,6 +186,9 @@ impl Status {
                     status.pids = pids.collect::<Result<_, _>>().ok()?;
                 }
                 "SigIgn" => status.ignored = u64::from_str_radix(values, 16).ok()?,
+                "voluntary_ctxt_switches" | "nonvoluntary_ctxt_switches" => {
+                    status.switches += values.parse::<u64>().ok()?;
+                }
                 "SigPnd" | "ShdPnd" => status.pending |= u64::from_str_radix(values, 16).ok()?,
                 _ => {}
             }
@@ -247,12 +252,13 @@ mod tests {
 
     #[test]
     fn a_status_has_the_process_and_its_ids() {
-        let text = b"Name:\t\xff\nTgid:\t12\nNSpid:\t12\t3\nSigPnd:\t0000000000000100\nShdPnd:\t0000000000000001\nSigIgn:\t0000000000000002\n";
+        let text = b"Name:\t\xff\nTgid:\t12\nNSpid:\t12\t3\nSigPnd:\t0000000000000100\nShdPnd:\t0000000000000001\nSigIgn:\t0000000000000002\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t2\n";
         let status = Status {
             tgid: 12,
             pids: vec![12, 3],
             pending: 0x101,
             ignored: 0x2,
+            switches: 7,
         };
         assert_eq!(Status::parse(text), Some(status));
         for other in [&b""[..], b"Tgid:\t\n", b"Tgid:\t1\nSigPnd:\tx\n"] {

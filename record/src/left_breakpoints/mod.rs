@@ -32,10 +32,12 @@ pub(crate) use self::others::OtherTracers;
 pub(crate) use self::own::OwnSites;
 pub use self::own::{LeftBehind, LeftBreakpoint};
 use self::restore::restore;
-use crate::host::run_directory;
+use crate::host::run_directory::RepairLock;
 
 /// Maximum time of the search.
 const MAX_SCAN_TIME: Duration = Duration::from_secs(20);
+/// How long another repair is waited for, which may have to search as long.
+const MAX_REPAIR_TIME: Duration = Duration::from_secs(30);
 
 /// Searches all processes for breakpoints. With `heal`, restores the instructions at sites of recordings that have ended, and removes the
 /// notes of these. Breakpoints of recordings that run are left out.
@@ -44,7 +46,7 @@ const MAX_SCAN_TIME: Duration = Duration::from_secs(20);
 /// The error of reading the notes in `/run/usdtrec`.
 pub(crate) fn left_breakpoints(heal: bool) -> io::Result<LeftBehind> {
     // One that restores at the same time would be taken for another tracer.
-    let _lock = heal.then(run_directory::lock).and_then(Result::ok);
+    let _lock = heal.then(|| RepairLock::take(MAX_REPAIR_TIME));
     let notes = FoundNotes::all()?;
     let mut left = LeftBehind {
         logged: KernelLog::whole().map(KernelLog::leaks).unwrap_or_default(),

@@ -19,6 +19,7 @@ use usdtrec_format::Arch;
 use super::file_site::FileSite;
 use super::scan::{FoundBreakpoint, scan};
 use crate::engine::Owner;
+use crate::host::run_directory::RepairLock;
 use crate::host::{privilege, run_directory};
 use crate::verify::ExpectedFiles;
 
@@ -30,6 +31,8 @@ const MAX_BYTES: u64 = 64 << 20;
 const MAX_ENDED: usize = 64;
 /// Maximum time of the look at all processes after a recording if there are such notes.
 const MAX_SCAN_TIME: Duration = Duration::from_millis(200);
+/// How long a recorder waits for the lock of its notes.
+const MAX_LOCK_TIME: Duration = Duration::from_secs(1);
 
 /// The notes of this recording.
 #[derive(Debug)]
@@ -77,14 +80,17 @@ impl SiteNotes {
         let path = directory.join(format!("{}{ENDING}", Owner::of_this_process()?));
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
-        let mut file = options.custom_flags(libc::O_NOFOLLOW).open(&path)?;
-        file.lock()?;
-        file.write_all(text(files, others).as_bytes())?;
-        Ok(Self {
+        let file = options.custom_flags(libc::O_NOFOLLOW).open(&path)?;
+        // Removed again if it cannot be written.
+        let notes = Self {
             path,
             file,
             is_kept: false,
-        })
+        };
+        // Who reads notes has them locked for a moment. Without the lock the process, which runs, shows that they count.
+        let _ = run_directory::lock_within(&notes.file, MAX_LOCK_TIME);
+        (&notes.file).write_all(text(files, others).as_bytes())?;
+        Ok(notes)
     }
 
     /// Another handle, by which notes are added.
@@ -144,14 +150,26 @@ impl FoundNotes {
         Ok(all)
     }
 
-    /// Reads a file. One that its recorder has just created is not locked yet; one of a recorder that has ended is, as long as a child of it runs.
+    /// Those of recordings that have ended; none if they cannot be read.
+    fn ended() -> Vec<Self> {
+        let mut ended = Self::all().unwrap_or_default();
+        ended.retain(|notes| !notes.is_live);
+        ended
+    }
+
+    /// Reads a file. One of a recorder that has ended is locked as long as a child of it runs. One that its recorder has just created is not locked
+    /// yet: the recorder does not wait for whoever reads it.
     fn read(path: &Path, has_ended: bool) -> io::Result<Self> {
         use std::io::Read;
         let mut options = OpenOptions::new();
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let file = options.read(true).custom_flags(flags).open(path)?;
         let is_live = match file.try_lock_shared() {
-            Ok(()) => !has_ended,
+            Ok(()) if has_ended => false,
+            Ok(()) => {
+                file.unlock()?;
+                true
+            }
             Err(TryLockError::WouldBlock) => true,
             Err(TryLockError::Error(error)) => return Err(error),
         };
@@ -188,15 +206,14 @@ pub(super) fn forget_settled(arch: Arch) {
     if !privilege::may_read_processes() {
         return;
     }
-    // One that restores at the same time needs them.
-    let Ok(_lock) = run_directory::try_lock() else {
-        return;
-    };
-    let mut ended = FoundNotes::all().unwrap_or_default();
-    ended.retain(|notes| !notes.is_live);
-    if ended.is_empty() {
+    if FoundNotes::ended().is_empty() {
         return;
     }
+    // One that restores at the same time needs them.
+    let Ok(_lock) = RepairLock::take(Duration::ZERO) else {
+        return;
+    };
+    let mut ended = FoundNotes::ended();
     let scan = scan(arch, MAX_SCAN_TIME);
     if scan.is_late {
         return;
@@ -207,8 +224,7 @@ pub(super) fn forget_settled(arch: Arch) {
 
 /// Removes the oldest notes of recordings that have ended if there are many.
 fn forget_oldest() {
-    let mut ended = FoundNotes::all().unwrap_or_default();
-    ended.retain(|notes| !notes.is_live);
+    let mut ended = FoundNotes::ended();
     if ended.len() <= MAX_ENDED {
         return;
     }

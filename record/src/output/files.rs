@@ -350,7 +350,7 @@ impl Files {
         for done in self.syncs.extract_if(.., |sync| sync.is_done()) {
             done.wait()?;
         }
-        if let Some(file) = file {
+        if let Some(mut file) = file {
             let change = file.look_at_all(totals.file_bytes, &<TraceWriter>::MAGIC);
             // That it has no name now may be on purpose.
             let change = change.ok().flatten();
@@ -383,7 +383,7 @@ impl Files {
         }
         self.writer.set_recorded(self.began, trace_clock::now());
         let totals = self.writer.finish(losses)?;
-        if let Some(file) = file {
+        if let Some(mut file) = file {
             // Once more, with the end that was written now.
             let change = file.look_at_all(totals.file_bytes, &<TraceWriter>::MAGIC);
             note(

@@ -3,6 +3,7 @@
 pub(super) mod added_events;
 pub(super) mod event_names;
 pub(super) mod files;
+mod foreign_writes;
 pub(super) mod outlet;
 pub(super) mod sync;
 pub(super) mod threads;

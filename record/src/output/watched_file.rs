@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::SeekFrom;
 use usdtrec_format::escape::shown;
 
+use super::foreign_writes::{self, Check, ForeignOpens};
+
 /// What another process did to a file while it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileChange {
@@ -24,10 +26,19 @@ pub enum FileChange {
         /// The size that had been written, bytes.
         written: u64,
     },
-    /// Its first bytes are others.
+    /// Other bytes are in it than were written.
     Overwritten {
         /// The file.
         path: PathBuf,
+    },
+    /// Another process had it open for writing, and only a part of it could be compared with what was written.
+    Unchecked {
+        /// The file.
+        path: PathBuf,
+        /// So much is as it was written, bytes.
+        checked: u64,
+        /// The size that had been written, bytes.
+        written: u64,
     },
     /// It has no name any more.
     Deleted {
@@ -47,13 +58,17 @@ impl FileChange {
     /// Whether what was written is gone, or nobody knows where it is.
     #[must_use]
     pub const fn is_failure(&self) -> bool {
-        !matches!(self, Self::Renamed { to: Some(_), .. })
+        !matches!(
+            self,
+            Self::Renamed { to: Some(_), .. } | Self::Unchecked { .. }
+        )
     }
 
     /// The name that the file had.
     pub(crate) fn path(&self) -> &Path {
         let (Self::Truncated { path, .. }
         | Self::Overwritten { path }
+        | Self::Unchecked { path, .. }
         | Self::Deleted { path }
         | Self::Renamed { path, .. }) = self;
         path
@@ -92,6 +107,15 @@ impl fmt::Display for FileChange {
                 "{} was overwritten {WHEN}: events that were recorded before may not be in it",
                 shown(path)
             ),
+            Self::Unchecked {
+                path,
+                checked,
+                written,
+            } => write!(
+                f,
+                "another process had {} open for writing {WHEN}: {checked} of {written} bytes were compared, and are as they were written",
+                shown(path)
+            ),
             Self::Deleted { path } => write!(
                 f,
                 "{} was deleted or replaced {WHEN}: the recording is lost",
@@ -118,6 +142,8 @@ pub struct WatchedFile {
     handle: File,
     /// The absolute path, where the file is seen at its path.
     path: Option<PathBuf>,
+    /// `None` if it cannot be watched.
+    opens: Option<ForeignOpens>,
 }
 
 impl WatchedFile {
@@ -127,14 +153,21 @@ impl WatchedFile {
         let handle = file.try_clone().ok()?;
         let found = handle.metadata().ok().filter(Metadata::is_file)?;
         let path = path_of(&handle).filter(|path| is_at(path, &found));
-        Some(Self { handle, path })
+        Some(Self {
+            opens: ForeignOpens::watch(&handle),
+            handle,
+            path,
+        })
     }
 
     /// Whether what was written is gone: the size is less than `written`, the first bytes are not `first`, or the file has no name.
     ///
     /// # Errors
     /// The error of `fstat(2)` or `pread(2)`.
-    pub fn look(&self, written: u64, first: &[u8]) -> io::Result<Option<FileChange>> {
+    pub fn look(&mut self, written: u64, first: &[u8]) -> io::Result<Option<FileChange>> {
+        if let Some(opens) = &mut self.opens {
+            opens.take();
+        }
         let found = self.handle.metadata()?;
         if found.len() < written {
             return Ok(Some(FileChange::Truncated {
@@ -152,12 +185,12 @@ impl WatchedFile {
         Ok(is_deleted.then(|| FileChange::Deleted { path: self.name() }))
     }
 
-    /// As [`look`](Self::look) of a file that is complete, which has no hole: one that was truncated during a write has as many bytes as were
-    /// written.
+    /// As [`look`](Self::look) of a trace that is complete, which has no hole: one that was truncated during a write has as many bytes as were
+    /// written. If another process may have written to it, it is read again.
     ///
     /// # Errors
     /// As [`look`](Self::look).
-    pub fn look_at_all(&self, written: u64, first: &[u8]) -> io::Result<Option<FileChange>> {
+    pub fn look_at_all(&mut self, written: u64, first: &[u8]) -> io::Result<Option<FileChange>> {
         // Where the file system knows no holes, the end is found.
         match rustix::fs::seek(&self.handle, SeekFrom::Hole(0)) {
             Ok(left) if left < written => Ok(Some(FileChange::Truncated {
@@ -165,8 +198,33 @@ impl WatchedFile {
                 left,
                 written,
             })),
-            _ => self.look(written, first),
+            _ => match self.look(written, first)? {
+                None => self.compare(written),
+                found => Ok(found),
+            },
         }
+    }
+
+    /// Whether another process has changed what was written.
+    fn compare(&mut self, written: u64) -> io::Result<Option<FileChange>> {
+        let Some(opens) = &mut self.opens else {
+            return Ok(None);
+        };
+        if !opens.may_have_written() {
+            return Ok(None);
+        }
+        let was_writable = opens.was_writable();
+        Ok(match foreign_writes::check(&self.handle)? {
+            Check::Same => None,
+            Check::Changed => Some(FileChange::Overwritten { path: self.name() }),
+            // Most that open it only read it.
+            Check::Partly(_) if !was_writable => None,
+            Check::Partly(checked) => Some(FileChange::Unchecked {
+                path: self.name(),
+                checked,
+                written,
+            }),
+        })
     }
 
     /// Whether it has lost its name, or has another one.
@@ -230,9 +288,9 @@ mod tests {
             file.write_all(b"head and data").unwrap();
             WatchedFile::new(&file).unwrap()
         };
-        let look = |watched: &WatchedFile| watched.look(13, b"head").unwrap();
-        let watched = make();
-        assert_eq!((look(&watched), watched.fate()), (None, None));
+        let look = |watched: &mut WatchedFile| watched.look(13, b"head").unwrap();
+        let mut watched = make();
+        assert_eq!((look(&mut watched), watched.fate()), (None, None));
         // Another name besides is no change.
         fs::hard_link(&path, &other).unwrap();
         assert_eq!(watched.fate(), None);
@@ -242,7 +300,7 @@ mod tests {
             left: 4,
             written: 13,
         };
-        assert_eq!(look(&watched), Some(truncated));
+        assert_eq!(look(&mut watched), Some(truncated));
         watched.handle.write_all_at(b"d data", 16384).unwrap();
         let whole = watched.look_at_all(16390, b"tail").unwrap();
         assert!(
@@ -251,17 +309,17 @@ mod tests {
         );
         fs::write(&path, "tail and more of it").unwrap();
         let overwritten = FileChange::Overwritten { path: path.clone() };
-        assert_eq!(look(&watched), Some(overwritten));
+        assert_eq!(look(&mut watched), Some(overwritten));
         fs::remove_file(&path).unwrap();
         let unknown = watched.fate().unwrap();
         assert!(unknown.is_failure(), "{unknown}");
         fs::remove_file(&other).unwrap();
         let deleted = FileChange::Deleted { path: path.clone() };
         assert_eq!(watched.fate(), Some(deleted));
-        let watched = make();
+        let mut watched = make();
         fs::rename(&path, &other).unwrap();
         fs::write(&path, "of another program").unwrap();
-        assert_eq!(look(&watched), None);
+        assert_eq!(look(&mut watched), None);
         let renamed = watched.fate().unwrap();
         assert!(!renamed.is_failure(), "{renamed}");
         let changes = [renamed];

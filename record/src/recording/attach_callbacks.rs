@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use crate::host::profiler_panic::KernelVersion;
 use crate::recording::signals::Signals;
 use crate::stop_reason::StopReason;
 
@@ -44,6 +45,10 @@ pub enum Caution {
         /// The error of keeping the map of stopped processes.
         error: io::Error,
     },
+    /// This kernel may panic if threads that hit probes are profiled, too.
+    ProfilerPanic(KernelVersion),
+    /// What must be undone if the recorder is killed cannot be noted.
+    NotNoted(io::Error),
     /// Threads that map new files are held in the kernel until the probes are planted.
     HeldInKernel,
     /// Processes that map new files are stopped until the probes are planted.
@@ -73,6 +78,14 @@ impl fmt::Display for Caution {
             Self::NotKept { error, .. } => write!(
                 f,
                 "if this recorder and its guard process are both killed, processes stay stopped, and cannot be found again: {error}"
+            ),
+            Self::ProfilerPanic(version) => write!(
+                f,
+                "Linux {version} may panic when a thread that has hit a probe ends while a sampling profiler takes its user stack (is_uprobe_at_func_entry)"
+            ),
+            Self::NotNoted(error) => write!(
+                f,
+                "what must be undone if this recorder is killed cannot be noted: {error}"
             ),
             Self::HeldInKernel => f.write_str(
                 "threads that map new files are held in the kernel until the probes are planted, which no other process notices",

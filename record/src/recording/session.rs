@@ -19,6 +19,7 @@ use crate::host;
 use crate::host::boot;
 use crate::host::cpus;
 use crate::host::named_process::NamedProcess;
+use crate::host::profiler_panic::profiler_panic;
 use crate::kernel_error::KernelOperation;
 use crate::left_breakpoints::SiteNotes;
 use crate::output::added_events::AddedEvents;
@@ -26,7 +27,7 @@ use crate::output::event_names;
 use crate::output::files::{Packing, Switch};
 use crate::output::threads::Threads;
 use crate::plan::call_graph::CallGraph;
-use crate::recording::attach_callbacks::Planting;
+use crate::recording::attach_callbacks::{Caution, Planting};
 use crate::recording::following::settings::Following;
 use crate::recording::late_planter::{LatePlanter, SemaphoreStart};
 use crate::recording::metadata::{KnownFiles, Wanted};
@@ -131,13 +132,22 @@ impl Session {
             end_signal: &end_signal,
             say: planting.say,
         };
+        if let Some(version) = profiler_panic() {
+            (planting.say)(&Caution::ProfilerPanic(version));
+        }
         let waits = probes.is_empty();
-        // Without root's rights there is nowhere to write them.
         let notes = SiteNotes::write(
             &ExpectedFiles::of_probes(&probes),
             &semaphores::places(&probes),
-        )
-        .ok();
+        );
+        let notes = notes
+            .map_err(|error| {
+                // Others than root have nowhere to write them.
+                if rustix::process::geteuid().is_root() {
+                    (planting.say)(&Caution::NotNoted(error));
+                }
+            })
+            .ok();
         let mut attached = Attached::open(probes, &request)?;
         let sought = SoughtFiles::new(&options.following, &attached.probes);
         attached.processes.seek(sought);

@@ -1,6 +1,7 @@
 //! A file in the memory of a process.
 
 use std::io;
+use std::time::Duration;
 
 use usdtrec_buildid_cache::FileMapping;
 
@@ -14,6 +15,21 @@ use crate::verify::{MapIdentity, ProcessMemory, address_of};
 pub(super) struct FileMemory {
     memory: ProcessMemory,
     mappings: Vec<FileMapping>,
+}
+
+/// A change of a semaphore.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    pub(super) address: u64,
+    pub(super) by: i32,
+}
+
+/// A semaphore could not be changed.
+#[derive(Debug)]
+pub(super) struct PartlyChanged {
+    pub(super) error: io::Error,
+    /// The addresses of those whose change could not be taken back.
+    pub(super) left: Vec<u64>,
 }
 
 impl FileMemory {
@@ -96,15 +112,34 @@ impl FileMemory {
         Ok(u16::from_ne_bytes(*bytes))
     }
 
+    /// Makes all changes, or, if one fails, none.
+    ///
+    /// # Errors
+    /// [`PartlyChanged`].
+    pub(super) fn change_all(&self, changes: &[Change]) -> Result<(), PartlyChanged> {
+        for (done, change) in changes.iter().enumerate() {
+            if let Err(error) = self.add(change.address, change.by) {
+                let done = changes.iter().take(done);
+                let left = done.filter(|done| self.add(done.address, -done.by).is_err());
+                return Err(PartlyChanged {
+                    left: left.map(|done| done.address).collect(),
+                    error,
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Adds to the semaphore at an address, unless it would leave the range that the kernel allows. [`has`](Self::has) is true of it.
     ///
     /// # Errors
     /// Those of pread(2) and pwrite(2).
     pub(super) fn add(&self, address: u64, change: i32) -> io::Result<()> {
+        const MAX_LOCK_TIME: Duration = Duration::from_millis(20);
         /// The kernel refuses to exceed it (`__update_ref_ctr`, a signed 16-bit number).
         const LARGEST: i32 = i16::MAX as i32;
-        // Other recorders change it in the same way.
-        let _lock = run_directory::lock();
+        // Other recorders change it in the same way. One that is stopped meanwhile keeps nobody from it.
+        let _lock = run_directory::lock(MAX_LOCK_TIME);
         let value = i32::from(self.semaphore(address)?).saturating_add(change);
         match u16::try_from(value) {
             Ok(value) if i32::from(value) <= LARGEST => {

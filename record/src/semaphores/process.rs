@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::counted_files::CountedFiles;
 use super::file::{CountedFile, Semaphore};
-use super::file_memory::FileMemory;
+use super::file_memory::{Change, FileMemory, PartlyChanged};
 use super::stored_increments::{Note, StoredIncrements};
 use crate::engine::Counting;
 
@@ -176,21 +176,26 @@ impl Process {
         for (semaphore, count) in file.semaphores.iter().zip(&mut image.counts) {
             let is_counted = is_owned && semaphore.place.is_some();
             count.by_hand = !is_counted;
-            let change = if is_counted {
+            let by = if is_counted {
                 let breakpoints = memory.breakpoints(semaphore) as i32;
                 breakpoints - i32::from(!semaphore.is_misplaced && breakpoints > 0)
             } else {
                 1
             };
-            changes.push(change);
+            changes.push(Change {
+                address: semaphore.at(image.bias),
+                by,
+            });
         }
         let notes = self.notes(context, &image, |count| count.by_hand);
         // Without a note it is incremented all the same: only a SIGKILL of the recorder would leave it so.
         let _ = context.kept().add(&notes);
-        let addresses = file.semaphores.iter();
-        let addresses = addresses.map(|semaphore| semaphore.at(image.bias));
-        for (address, change) in addresses.zip(changes) {
-            memory.add(address, change)?;
+        if let Err(PartlyChanged { error, left }) = memory.change_all(&changes) {
+            // Nobody would decrement them at the end. What cannot be taken back stays noted, for a repair.
+            let mut taken_back = notes;
+            taken_back.retain(|note| !left.contains(&note.address));
+            context.kept().remove(&taken_back);
+            return Err(error);
         }
         self.images.push(image);
         Ok(())

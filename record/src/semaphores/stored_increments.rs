@@ -20,6 +20,9 @@ use crate::verify::MapIdentity;
 
 /// Ending of the names of these files.
 const ENDING: &str = ".semaphores";
+/// The same of a file that is being written anew.
+const NEW_ENDING: &str = ".semaphores.new";
+const NEW: &str = ".new";
 /// Size from which on a file is written anew, bytes.
 const MAX_BYTES: u64 = 1 << 20;
 /// Maximum time for which a repair waits for a killed recorder that is ending.
@@ -120,7 +123,8 @@ impl StoredIncrements {
             self.file = Some((path.clone(), create(&path)?));
         }
         if let Some((_, file)) = &mut self.file {
-            file.write_all(lines.as_bytes())?;
+            // The last line may have been cut by a full disk.
+            file.write_all(format!("\n{lines}").as_bytes())?;
             self.bytes += lines.len() as u64;
         }
         Ok(())
@@ -132,11 +136,18 @@ impl StoredIncrements {
             return Ok(());
         };
         let path = path.clone();
-        let new = path.with_extension("new");
+        let mut new = path.clone().into_os_string();
+        new.push(NEW);
+        let new = PathBuf::from(new);
         let lines: String = self.notes.iter().map(|note| format!("+{note}\n")).collect();
+        // Of an attempt that failed: its notes may be of what was decremented since.
+        let _ = fs::remove_file(&new);
         let mut file = create(&new)?;
-        file.write_all(lines.as_bytes())?;
-        fs::rename(&new, &path)?;
+        let written = file.write_all(lines.as_bytes());
+        if let Err(error) = written.and_then(|()| fs::rename(&new, &path)) {
+            let _ = fs::remove_file(&new);
+            return Err(error);
+        }
         // Notes that are as long as this stay so: the next time is after as many more.
         self.bytes = 0;
         self.file = Some((path, file));
@@ -181,7 +192,9 @@ pub(crate) fn raised_processes(repair: Repair) -> io::Result<Vec<RaisedProcess>>
     let mut found: BTreeMap<u32, usize> = BTreeMap::new();
     for entry in fs::read_dir(run_directory::PATH)?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(owner) = name.strip_suffix(ENDING).and_then(Owner::parse) else {
+        let is_unfinished = name.ends_with(NEW_ENDING);
+        let ending = if is_unfinished { NEW_ENDING } else { ENDING };
+        let Some(owner) = name.strip_suffix(ending).and_then(Owner::parse) else {
             continue;
         };
         let begun = Instant::now();
@@ -196,14 +209,21 @@ pub(crate) fn raised_processes(repair: Repair) -> io::Result<Vec<RaisedProcess>>
             continue;
         }
         let repairs = repair != Repair::ReportOnly;
+        if is_unfinished {
+            // The file that it was to replace has all of its notes.
+            if repairs {
+                let _ = fs::remove_file(entry.path());
+            }
+            continue;
+        }
         let file = match File::open(entry.path()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             file => file?,
         };
         if repairs {
-            // Two repairs at once would decrement twice.
-            file.lock()?;
-            if file.metadata()?.nlink() == 0 {
+            // Two repairs at once would decrement twice. The other one may wait for a process.
+            let locked = run_directory::lock_within(&file, MAX_ENDING_TIME);
+            if locked.is_err() || file.metadata()?.nlink() == 0 {
                 continue;
             }
         }
@@ -258,6 +278,7 @@ mod tests {
 
     use usdtrec_buildid_cache::FileMapping;
 
+    use super::super::file_memory::Change;
     use super::*;
 
     /// What a killed recorder left is decremented once, and only where the note is right.
@@ -306,6 +327,64 @@ mod tests {
         drop(child.stdin.take());
         child.wait().unwrap();
         assert!(!is_raised(right, true).unwrap_or(false));
+    }
+
+    /// A change waits for no repair, which searches all processes, and not long for another recorder, which may be stopped. Of several changes all
+    /// are made, or none.
+    #[test]
+    fn a_change_waits_for_nobody() {
+        if !rustix::process::geteuid().is_root() || run_directory::create().is_err() {
+            return;
+        }
+        let own = std::process::id();
+        let maps = fs::read("/proc/self/maps").unwrap();
+        let data = FileMapping::parse_all(&maps)
+            .find(|map| map.permissions[2])
+            .unwrap();
+        let (device, inode) = (data.device, data.inode);
+        let memory = FileMemory::open(own, MapIdentity { device, inode }).unwrap();
+        let semaphore = Box::new(0_u16);
+        let address = std::ptr::from_ref(&*semaphore) as u64;
+        let repair = run_directory::RepairLock::take(Duration::from_secs(60)).unwrap();
+        let recorder = run_directory::lock(Duration::from_secs(60)).unwrap();
+        memory.add(address, 1).unwrap();
+        assert_eq!(memory.semaphore(address).unwrap(), 1);
+        drop((recorder, repair));
+        // Of several that are changed together, one that is not mapped: none is.
+        let both = [address, 8].map(|address| Change { address, by: 1 });
+        let failed = memory.change_all(&both).unwrap_err();
+        assert!(failed.left.is_empty(), "{failed:?}");
+        assert_eq!(memory.semaphore(address).unwrap(), 1);
+        assert!(!Path::new(run_directory::PATH).join("repair.lock").exists());
+    }
+
+    /// What an attempt to write the notes anew has left counts for nothing, and neither does a line that a full disk has cut.
+    #[test]
+    fn notes_are_written_anew_without_what_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(format!("notes{ENDING}"));
+        let new = folder.path().join(format!("notes{NEW_ENDING}"));
+        let note = |pid| Note {
+            pid,
+            start: 7,
+            file: MapIdentity {
+                device: DeviceNumber { major: 5, minor: 6 },
+                inode: 8,
+            },
+            offset: 9,
+            address: 10,
+        };
+        let mut stored = StoredIncrements::default();
+        stored.file = Some((path.clone(), create(&path).unwrap()));
+        let notes = || current(&fs::read_to_string(&path).unwrap());
+        fs::write(&path, "+1 7 5 6").unwrap();
+        stored.add(&[note(2)]).unwrap();
+        assert_eq!(notes(), HashSet::from([note(2)]));
+        fs::write(&new, format!("+{}\n", note(1))).unwrap();
+        stored.bytes = MAX_BYTES + 1;
+        stored.add(&[note(3)]).unwrap();
+        assert_eq!(notes(), HashSet::from([note(2), note(3)]));
+        assert!(!new.exists());
     }
 
     #[test]

@@ -1,9 +1,18 @@
 //! A command that runs when a file is complete.
+//!
+//! A thread for each starts it and waits for it: both may take arbitrarily long where a file system does not answer, and then neither the
+//! recording nor its end waits.
 
-use std::ffi::OsString;
-use std::io;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -12,7 +21,9 @@ use rustix::process::{Pid, Signal, kill_process_group};
 const MAX_RUNNING: usize = 4;
 /// How long a command may run.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Interval at which the end of commands is looked for at the end of the recording.
+/// How long the end of the recording waits for commands that it kills: one in an uninterruptible sleep ends later.
+const MAX_KILL_TIME: Duration = Duration::from_millis(500);
+/// Interval at which the end of commands is looked for.
 const STEP: Duration = Duration::from_millis(20);
 
 /// A command that runs when a file is complete: without a shell, with values in its environment.
@@ -31,8 +42,8 @@ pub enum CommandFault {
     /// It ended with a failure.
     #[error("{0}")]
     Status(ExitStatus),
-    /// It ran too long, and was killed.
-    #[error("it was killed: it ran longer than {} s", LIMIT.as_secs())]
+    /// It ran too long, and is killed.
+    #[error("it did not end within {} s, and is killed", LIMIT.as_secs())]
     TooLong,
     /// Too many run already.
     #[error("it was not started: {MAX_RUNNING} of them run already")]
@@ -41,12 +52,15 @@ pub enum CommandFault {
 
 /// Commands that run.
 #[derive(Debug, Default)]
-pub(crate) struct RunningCommands(Vec<RunningChild>);
+pub(crate) struct RunningCommands(Vec<RunningCommand>);
 
 #[derive(Debug)]
-struct RunningChild {
-    child: Child,
+struct RunningCommand {
     begun: Instant,
+    /// Disconnected when its thread has ended.
+    faults: Receiver<CommandFault>,
+    /// Whether it is to be killed.
+    stop: Arc<AtomicBool>,
 }
 
 impl TriggerCommand {
@@ -91,7 +105,7 @@ impl RunningCommands {
     /// Starts one.
     ///
     /// # Errors
-    /// [`CommandFault::Start`], [`CommandFault::TooMany`].
+    /// [`CommandFault::Start`] if it has no thread, [`CommandFault::TooMany`].
     pub(crate) fn start(
         &mut self,
         command: &TriggerCommand,
@@ -100,13 +114,18 @@ impl RunningCommands {
         if self.0.len() >= MAX_RUNNING {
             return Err(CommandFault::TooMany);
         }
-        let child = command
-            .prepare(environment)
-            .and_then(|mut command| command.spawn())
+        let command = command.prepare(environment).map_err(CommandFault::Start)?;
+        let (sender, faults) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        std::thread::Builder::new()
+            .name("command".to_owned())
+            .spawn(move || run(command, &sender, &stopped))
             .map_err(CommandFault::Start)?;
-        self.0.push(RunningChild {
-            child,
+        self.0.push(RunningCommand {
             begun: Instant::now(),
+            faults,
+            stop,
         });
         Ok(())
     }
@@ -114,22 +133,18 @@ impl RunningCommands {
     /// Looks which have ended. Returns what is wrong with those, and kills what runs too long.
     pub(crate) fn look(&mut self) -> Vec<CommandFault> {
         let mut faults = Vec::new();
-        self.0.retain_mut(|running| match running.child.try_wait() {
-            Ok(None) if running.begun.elapsed() < LIMIT => true,
-            Ok(None) => {
-                running.kill();
+        self.0.retain(|running| {
+            let ended = loop {
+                match running.faults.try_recv() {
+                    Ok(fault) => faults.push(fault),
+                    Err(error) => break error == TryRecvError::Disconnected,
+                }
+            };
+            let is_late = !ended && running.begun.elapsed() >= LIMIT;
+            if is_late && !running.stop.swap(true, Ordering::Relaxed) {
                 faults.push(CommandFault::TooLong);
-                false
             }
-            Ok(Some(status)) if status.success() => false,
-            Ok(Some(status)) => {
-                faults.push(CommandFault::Status(status));
-                false
-            }
-            Err(error) => {
-                faults.push(CommandFault::Start(error));
-                false
-            }
+            !ended
         });
         faults
     }
@@ -137,22 +152,76 @@ impl RunningCommands {
     /// Waits for their ends, or until `stops`; then they are killed.
     pub(crate) fn finish(mut self, stops: impl Fn() -> bool) -> Vec<CommandFault> {
         let mut faults = self.look();
-        while !self.0.is_empty() && !stops() {
+        while self.0.iter().any(|running| !running.is_stopped()) && !stops() {
             std::thread::sleep(STEP);
             faults.extend(self.look());
         }
-        self.0.iter_mut().for_each(RunningChild::kill);
+        for running in &self.0 {
+            running.stop.store(true, Ordering::Relaxed);
+        }
+        let begun = Instant::now();
+        while !self.0.is_empty() && begun.elapsed() < MAX_KILL_TIME {
+            std::thread::sleep(STEP);
+            self.look();
+        }
         faults
     }
 }
 
-impl RunningChild {
-    /// Kills it, and what it has started in its process group.
-    fn kill(&mut self) {
-        // Until it is waited for, the id is its own, ended or not.
-        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
-        let _ = self.child.wait();
+impl RunningCommand {
+    /// Whether it is being killed.
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
+}
+
+/// Starts a command, and waits until it ends, or is to be killed.
+fn run(mut command: Command, faults: &Sender<CommandFault>, stop: &AtomicBool) {
+    read_program(command.get_program());
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            let _ = faults.send(CommandFault::Start(error));
+            return;
+        }
+    };
+    let status = loop {
+        match child.try_wait() {
+            Ok(None) if stop.load(Ordering::Relaxed) => return kill(&mut child),
+            Ok(None) => std::thread::sleep(STEP),
+            Ok(Some(status)) => break Ok(status),
+            Err(error) => break Err(error),
+        }
+    };
+    let _ = match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => faults.send(CommandFault::Status(status)),
+        Err(error) => faults.send(CommandFault::Start(error)),
+    };
+}
+
+/// Reads the beginning of a program. If its file system does not answer, this thread waits, and not a child that has the descriptors of this
+/// process until it executes the program, probes among them.
+fn read_program(program: &OsStr) {
+    let paths = std::env::var_os("PATH").filter(|_| !program.as_bytes().contains(&b'/'));
+    let folders: Vec<PathBuf> = paths.map_or_else(
+        || vec![PathBuf::new()],
+        |paths| std::env::split_paths(&paths).collect(),
+    );
+    for folder in folders {
+        if let Ok(mut file) = File::open(folder.join(program)) {
+            // Whether it can be executed is found by executing it.
+            let _ = file.read(&mut [0; 256]);
+            return;
+        }
+    }
+}
+
+/// Kills a command and what it has started in its process group, and waits for its end.
+fn kill(child: &mut Child) {
+    // Until it is waited for, the id is its own, ended or not.
+    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+    let _ = child.wait();
 }
 
 #[cfg(test)]
@@ -216,10 +285,43 @@ mod tests {
         }
         let refused = running.start(&command(&["true"]), Vec::new());
         assert!(matches!(refused, Err(CommandFault::TooMany)));
-        let pids: Vec<u32> = running.0.iter().map(|running| running.child.id()).collect();
         assert!(running.finish(|| true).is_empty());
-        for pid in pids {
-            assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
-        }
+        assert_eq!(sleeping(), 0, "they are killed");
+    }
+
+    /// The children of this process that run the command of the test.
+    fn sleeping() -> usize {
+        let of_threads = std::fs::read_dir("/proc/self/task").expect("threads");
+        let children = of_threads
+            .flatten()
+            .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+        let children: Vec<String> = children
+            .flat_map(|pids| pids.split(' ').map(str::to_owned).collect::<Vec<_>>())
+            .collect();
+        let is_it = |pid: &&String| {
+            std::fs::read(format!("/proc/{pid}/cmdline"))
+                .is_ok_and(|line| line == b"sleep\x001000\0")
+        };
+        children.iter().filter(is_it).count()
+    }
+
+    /// A program on a file system that does not answer: here a FIFO that nobody writes.
+    #[test]
+    fn a_program_that_cannot_be_read_holds_up_nobody() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let fifo = folder.path().join("fifo");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::XUSR;
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, kind, mode, 0).expect("a FIFO");
+        let mut running = RunningCommands::default();
+        let words = [fifo.to_str().expect("a path")];
+        running
+            .start(&command(&words), Vec::new())
+            .expect("a thread");
+        assert!(running.look().is_empty());
+        assert_eq!(running.0.len(), 1, "it waits in its thread");
+        assert!(running.finish(|| true).is_empty());
+        // Its thread goes on.
+        drop(File::options().write(true).open(&fifo));
     }
 }

@@ -16,6 +16,6 @@ pub(crate) use self::command::RunningCommands;
 pub use self::command::{CommandFault, TriggerCommand};
 pub use self::options::{Trigger, TriggerOptions, TriggerSubject};
 pub(crate) use self::pace::{DueTrigger, TriggerPace};
-pub(crate) use self::requests::{DumpRequest, DumpRequests};
-pub use self::requests::{Dumped, RunningRecorder, RunningRecorders};
+pub use self::requests::{DumpError, Dumped, RunningRecorder, RunningRecorders};
+pub(crate) use self::requests::{DumpRequest, DumpRequests, dead_sockets};
 pub(crate) use self::watch::TriggerWatch;

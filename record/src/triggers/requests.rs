@@ -10,12 +10,15 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::net::sockopt::socket_peercred;
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 
 use super::socket_folder;
+use crate::engine::Owner;
+use crate::host::process::Process;
 
 /// What a client writes.
 const REQUEST: &[u8] = b"dump\n";
@@ -23,9 +26,17 @@ const REQUEST: &[u8] = b"dump\n";
 const FILE: &[u8] = b"file ";
 const ERROR: &[u8] = b"error ";
 /// Maximum length of an answer, bytes.
-const MAX_ANSWER: u64 = 8192;
+const MAX_ANSWER: usize = 8192;
 /// How long a client may take to write its request, or to read the answer.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a recorder may not run while it is asked.
+const MAX_SILENCE: Duration = Duration::from_secs(10);
+/// How long a recorder that runs may take to complete a file, whose disk may not answer.
+const MAX_DUMP_TIME: Duration = Duration::from_secs(3600);
+/// Interval at which it is looked whether it runs.
+const STEP: Duration = Duration::from_millis(500);
+/// Pause when a connection cannot be accepted.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Requests that arrive at this recorder.
 #[derive(Debug)]
@@ -73,9 +84,9 @@ impl DumpRequests {
     }
 
     fn listen_in(folder: &Path, mut wake: UnixStream) -> io::Result<Self> {
-        let socket = socket_folder::socket(folder, std::process::id());
-        // Of an earlier process with this number.
-        let _ = fs::remove_file(&socket);
+        // Those of killed recorders go.
+        let _: Vec<RunningRecorder> = find_in(folder);
+        let socket = socket_folder::socket(folder, &Owner::of_this_process()?);
         let listener = UnixListener::bind(&socket)?;
         // Nobody else can enter the folder meanwhile.
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))?;
@@ -120,10 +131,12 @@ fn accept(listener: &UnixListener, stopped: &UnixStream) -> Option<UnixStream> {
         if !polled[1].revents().is_empty() {
             return None;
         }
-        if polled[0].revents().contains(PollFlags::IN)
-            && let Ok((client, _)) = listener.accept()
-        {
-            return Some(client);
+        if polled[0].revents().contains(PollFlags::IN) {
+            match listener.accept() {
+                Ok((client, _)) => return Some(client),
+                // For lack of descriptors or memory: the connection waits, and poll(2) would report it at once.
+                Err(_) => std::thread::sleep(PAUSE),
+            }
         }
     }
 }
@@ -179,6 +192,27 @@ pub struct RunningRecorder {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunningRecorders(Vec<RunningRecorder>);
 
+/// Why a recorder gave no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DumpError {
+    /// It cannot be reached, or is another user's; it ended without an answer.
+    #[error(transparent)]
+    Unreached(#[from] io::Error),
+    /// Nobody listens at its socket, which was removed.
+    #[error("no process listens at its socket, which was removed: it was killed")]
+    Killed,
+    /// Its process does not run.
+    #[error("expected an answer, but the process has not run for {} s (its state is {state})", MAX_SILENCE.as_secs())]
+    Silent {
+        /// The letter of its state (proc_pid_stat(5)).
+        state: char,
+    },
+    /// The process runs, and the file is not complete.
+    #[error("expected a file within {} s, but it is not complete yet", MAX_DUMP_TIME.as_secs())]
+    TooLong,
+}
+
 impl RunningRecorders {
     /// Finds them: all of this user, or one. Sockets of recorders that were killed are removed.
     #[must_use]
@@ -199,57 +233,164 @@ impl RunningRecorders {
     }
 }
 
-fn find_in(folder: &Path) -> Vec<RunningRecorder> {
+/// The sockets of recorders that have ended, which a repair removes.
+pub(crate) fn dead_sockets(repair: bool) -> Vec<PathBuf> {
+    let folders = socket_folder::existing(true);
+    let dead = folders.iter().flat_map(|folder| sockets(folder));
+    let dead = dead
+        .filter(|socket| socket.has_ended)
+        .map(|socket| socket.path);
+    dead.inspect(|path| {
+        if repair {
+            let _ = fs::remove_file(path);
+        }
+    })
+    .collect()
+}
+
+/// A socket of a recorder.
+struct RecorderSocket {
+    pid: u32,
+    path: PathBuf,
+    has_ended: bool,
+}
+
+fn sockets(folder: &Path) -> Vec<RecorderSocket> {
+    let Ok(us) = Owner::of_this_process() else {
+        return Vec::new();
+    };
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let sockets = entries.filter_map(|entry| {
-        let pid = socket_folder::recorder(entry.file_name().to_str()?)?;
+        let owner = socket_folder::recorder(entry.file_name().to_str()?)?;
         // Of the link itself, if it is one.
         let is_socket = entry.file_type().is_ok_and(|kind| kind.is_socket());
-        let socket = entry.path();
-        is_socket.then_some(RunningRecorder { pid, socket })
+        is_socket.then(|| RecorderSocket {
+            pid: owner.pid(),
+            path: entry.path(),
+            has_ended: owner.has_ended(&us),
+        })
     });
-    sockets.filter(RunningRecorder::is_running).collect()
+    sockets.collect()
+}
+
+/// The recorders that run. The sockets of others are removed.
+fn find_in(folder: &Path) -> Vec<RunningRecorder> {
+    let (ended, running): (Vec<_>, Vec<_>) = sockets(folder)
+        .into_iter()
+        .partition(|socket| socket.has_ended);
+    for socket in ended {
+        // Another one may have removed it.
+        let _ = fs::remove_file(socket.path);
+    }
+    let running = running.into_iter();
+    running
+        .map(|RecorderSocket { pid, path, .. }| RunningRecorder { pid, socket: path })
+        .collect()
 }
 
 impl RunningRecorder {
-    /// Whether the process exists. Removes the socket if not.
-    fn is_running(&self) -> bool {
-        let is_running = Path::new("/proc").join(self.pid.to_string()).exists();
-        if !is_running {
-            // Another one may have removed it.
-            let _ = fs::remove_file(&self.socket);
-        }
-        is_running
-    }
-
-    /// Asks for a file, and waits until it is complete.
+    /// Asks for a file, and waits until it is complete, as long as the recorder runs.
     ///
     /// # Errors
-    /// The recorder cannot be reached, or is not that of this user or of root; it ended without an answer.
-    pub fn dump(&self) -> io::Result<Dumped> {
-        let mut stream = UnixStream::connect(&self.socket)?;
-        let peer = socket_peercred(&stream)?;
+    /// [`DumpError`].
+    pub fn dump(&self) -> Result<Dumped, DumpError> {
+        let mut stream = match connect(&self.socket) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                // Nobody will listen at it again.
+                let _ = fs::remove_file(&self.socket);
+                return Err(DumpError::Killed);
+            }
+            // More clients wait than the kernel lets wait.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let state = Liveness::of(self.pid.cast_signed()).state;
+                return Err(DumpError::Silent { state });
+            }
+            stream => stream?,
+        };
+        let peer = socket_peercred(&stream).map_err(io::Error::from)?;
         let own = rustix::process::geteuid();
         if !own.is_root() && !peer.uid.is_root() && peer.uid != own {
-            return Err(io::Error::new(
+            return Err(DumpError::Unreached(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 "the recorder is another user's",
-            ));
+            )));
         }
         stream.write_all(REQUEST)?;
-        let mut answer = Vec::new();
-        stream.take(MAX_ANSWER).read_to_end(&mut answer)?;
+        let answer = read_answer(stream, peer.pid.as_raw_nonzero().get())?;
         if let Some(path) = answer.strip_prefix(FILE) {
             let path = std::ffi::OsString::from_vec(path.to_vec());
             return Ok(Dumped::File(path.into()));
         }
         match answer.strip_prefix(ERROR) {
             Some(error) => Ok(Dumped::Failed(String::from_utf8_lossy(error).into_owned())),
-            None => Err(io::Error::new(
+            None => Err(DumpError::Unreached(io::Error::new(
                 io::ErrorKind::UnexpectedEof,
                 "it ended without an answer",
-            )),
+            ))),
         }
+    }
+}
+
+/// Connects to a socket, or gives up after [`MAX_SILENCE`]: connect(2) waits if many clients wait already.
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(MAX_SILENCE))?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket.into())
+}
+
+/// Reads an answer to its end, as long as the recorder's process runs: its main thread looks for requests several times a second.
+fn read_answer(mut stream: UnixStream, pid: i32) -> Result<Vec<u8>, DumpError> {
+    stream.set_read_timeout(Some(STEP))?;
+    let begun = Instant::now();
+    let mut alive = (Instant::now(), Liveness::of(pid));
+    let mut answer = Vec::new();
+    let mut bytes = [0; 1024];
+    loop {
+        match stream.read(&mut bytes) {
+            Ok(0) => return Ok(answer),
+            Ok(read) if answer.len() + read > MAX_ANSWER => return Ok(answer),
+            Ok(read) => answer.extend_from_slice(&bytes[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error.into()),
+        }
+        let (since, before) = alive;
+        let now = Liveness::of(pid);
+        if now.switches != before.switches {
+            alive = (Instant::now(), now);
+        } else if since.elapsed() >= MAX_SILENCE {
+            return Err(DumpError::Silent { state: now.state });
+        }
+        if begun.elapsed() >= MAX_DUMP_TIME {
+            return Err(DumpError::TooLong);
+        }
+    }
+}
+
+/// Whether a process runs.
+#[derive(Clone, Copy)]
+struct Liveness {
+    /// How often its first thread has stopped running.
+    switches: u64,
+    state: char,
+}
+
+impl Liveness {
+    fn of(pid: i32) -> Self {
+        let process = Process::open(pid);
+        let process = process.and_then(|process| Ok((process.status()?, process.stat()?)));
+        process.map_or(
+            Self {
+                switches: 0,
+                state: '?',
+            },
+            |(status, stat)| Self {
+                switches: status.switches,
+                state: stat.state.into(),
+            },
+        )
     }
 }
 
@@ -293,16 +434,37 @@ mod tests {
         assert!(!socket.exists());
     }
 
+    /// A process id alone names no recorder: another process may have it by now.
     #[test]
     fn sockets_of_killed_recorders_are_removed() {
         let folder = tempfile::tempdir().expect("a folder");
-        // No process has it: the maximum is less.
-        let socket = socket_folder::socket(folder.path(), 1 << 30);
-        drop(UnixListener::bind(&socket).expect("a socket"));
-        fs::write(folder.path().join("record-5.sock"), "a file").expect("a file");
+        let own = Owner::of_this_process().expect("this process");
+        let words: Vec<u64> = own.to_string()["usdtrec_".len()..]
+            .split('_')
+            .map(|word| word.parse().expect("a number"))
+            .collect();
+        let (pid, start, namespace) = (words[0], words[1], words[2]);
+        let socket = |pid, start| {
+            let owner = Owner::parse(&format!("usdtrec_{pid}_{start}_{namespace}"));
+            let path = socket_folder::socket(folder.path(), &owner.expect("an owner"));
+            drop(UnixListener::bind(&path).expect("a socket"));
+            path
+        };
+        // No process has the first id: the maximum is less.
+        let dead = [socket(1 << 30, 5), socket(pid, start - 1)];
+        let file = folder.path().join("usdtrec_5_5_5.sock");
+        fs::write(&file, "a file").expect("a file");
         assert!(find_in(folder.path()).is_empty());
-        assert!(!socket.exists());
-        assert!(folder.path().join("record-5.sock").exists());
+        assert!(dead.iter().all(|socket| !socket.exists()));
+        assert!(file.exists());
+        // At which nobody listens, though the process runs.
+        let refused = socket(pid, start);
+        let [recorder] = &find_in(folder.path())[..] else {
+            panic!("one recorder is found");
+        };
+        let dumped = recorder.dump();
+        assert!(matches!(dumped, Err(DumpError::Killed)), "{dumped:?}");
+        assert!(!refused.exists());
     }
 
     #[test]

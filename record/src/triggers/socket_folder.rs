@@ -4,11 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::engine::Owner;
 use crate::host::private_directory::{self, check};
 use crate::host::run_directory;
 
-/// What names of sockets begin and end with; between them is the process.
-const PREFIX: &str = "record-";
+/// Ending of the names of sockets, after the recorder.
 const SUFFIX: &str = ".sock";
 /// Folders of users.
 const USERS: &str = "/run/user";
@@ -53,14 +53,13 @@ pub(super) fn existing(is_of_one: bool) -> Vec<PathBuf> {
 }
 
 /// The socket of a recorder.
-pub(super) fn socket(folder: &Path, pid: u32) -> PathBuf {
-    folder.join(format!("{PREFIX}{pid}{SUFFIX}"))
+pub(super) fn socket(folder: &Path, recorder: &Owner) -> PathBuf {
+    folder.join(format!("{recorder}{SUFFIX}"))
 }
 
 /// The recorder whose socket has this name.
-pub(super) fn recorder(name: &str) -> Option<u32> {
-    let pid = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
-    pid.parse().ok().filter(|pid| *pid > 0)
+pub(super) fn recorder(name: &str) -> Option<Owner> {
+    Owner::parse(name.strip_suffix(SUFFIX)?)
 }
 
 #[cfg(test)]
@@ -68,16 +67,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_sockets_have_the_process() {
-        let path = socket(Path::new("/run/usdtrec"), 77);
-        assert_eq!(path, Path::new("/run/usdtrec/record-77.sock"));
-        assert_eq!(recorder("record-77.sock"), Some(77));
+    fn names_of_sockets_have_the_recorder() {
+        let own = Owner::of_this_process().expect("this process");
+        let path = socket(Path::new("/run/usdtrec"), &own);
+        let name = path.file_name().and_then(|name| name.to_str());
+        assert_eq!(name.and_then(recorder), Some(own));
         for other in [
-            "sites-77",
-            "record-.sock",
-            "record-0.sock",
-            "record-1.sock.old",
-            "record--3.sock",
+            "usdtrec_1_2_3.sites",
+            "usdtrec_1_2.sock",
+            "record-1.sock",
+            ".sock",
         ] {
             assert_eq!(recorder(other), None, "{other}");
         }

@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 use usdtrec_format::trace::FiredTrigger;
@@ -23,7 +24,8 @@ const STEP: Duration = Duration::from_millis(100);
 pub(crate) struct FileMaker {
     jobs: Sender<WindowJob>,
     made: Receiver<MadeFile>,
-    is_busy: bool,
+    /// For what a file is being made.
+    busy: Option<FiredTrigger>,
 }
 
 /// A file to be made.
@@ -55,7 +57,7 @@ impl FileMaker {
             .spawn(move || {
                 for WindowJob { content, due } in asked {
                     let fired = due.fired.clone();
-                    let file = make(&mut files, content, due);
+                    let file = make_caught(&mut files, content, due);
                     let (made, sync) = match file {
                         Ok((written, sync)) => (Ok(written), Some(sync)),
                         Err(error) => (Err(error), None),
@@ -70,38 +72,72 @@ impl FileMaker {
         Ok(Self {
             jobs,
             made,
-            is_busy: false,
+            busy: None,
         })
     }
 
     /// Whether a file is being made.
     pub(crate) const fn is_busy(&self) -> bool {
-        self.is_busy
+        self.busy.is_some()
     }
 
     /// Begins to make a file.
     pub(crate) fn make(&mut self, content: WindowContent, due: DueTrigger) {
-        // The thread ends only when this does.
-        self.is_busy = self.jobs.send(WindowJob { content, due }).is_ok();
+        self.busy = Some(due.fired.clone());
+        // If the thread has ended, that is what came of it.
+        let _ = self.jobs.send(WindowJob { content, due });
     }
 
     /// The next file that was made.
     pub(crate) fn next(&mut self) -> Option<MadeFile> {
-        let made = self.made.try_recv().ok()?;
-        self.is_busy = false;
-        Some(made)
+        self.received(self.made.try_recv().map_err(|error| match error {
+            TryRecvError::Empty => RecvTimeoutError::Timeout,
+            TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
+        }))
     }
 
     /// Waits for the file that is being made, if one is, or until `stops`.
     pub(crate) fn wait(&mut self, stops: impl Fn() -> bool) -> Option<MadeFile> {
-        while self.is_busy && !stops() {
-            if let Ok(made) = self.made.recv_timeout(STEP) {
-                self.is_busy = false;
+        while self.is_busy() && !stops() {
+            let received = self.made.recv_timeout(STEP);
+            if let Some(made) = self.received(received) {
                 return Some(made);
             }
         }
         None
     }
+
+    /// A file that was made, or, once, that the thread has ended.
+    fn received(&mut self, made: Result<MadeFile, RecvTimeoutError>) -> Option<MadeFile> {
+        match made {
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(MadeFile {
+                fired: self.busy.take()?,
+                made: Err(RecordError::Output(io::Error::other(
+                    "the thread that writes files has ended",
+                ))),
+                sync: None,
+            }),
+            Ok(made) => {
+                self.busy = None;
+                Some(made)
+            }
+        }
+    }
+}
+
+/// Makes a file. If that panics, as a new file's own code may, the next one is made all the same.
+fn make_caught(
+    files: &mut WindowFiles,
+    content: WindowContent,
+    due: DueTrigger,
+) -> Result<(WrittenWindow, DiskSync), RecordError> {
+    let made = catch_unwind(AssertUnwindSafe(|| make(files, content, due)));
+    made.unwrap_or_else(|_| {
+        Err(RecordError::Output(io::Error::other(
+            "the code that writes files panicked",
+        )))
+    })
 }
 
 /// Makes a file.
@@ -133,4 +169,69 @@ fn make(
 fn named(mut new: Box<dyn NewWindowFile>) -> io::Result<(PathBuf, File)> {
     let handle = new.handle()?;
     Ok((new.finish()?, handle))
+}
+
+#[cfg(test)]
+mod tests {
+    use usdtrec_format::trace::{ClockReading, Compression, TraceInfo};
+
+    use super::*;
+    use crate::window::{WindowLimits, WindowWriter};
+
+    /// Code that panics while it makes a file: that is what came of the trigger, and the next one is served.
+    #[test]
+    fn a_panic_is_an_error_of_its_file() {
+        let mut times = 0;
+        let files = WindowFiles::new(
+            move |_| {
+                times += 1;
+                assert!(times > 1, "the first one panics");
+                Err(io::Error::other("no space"))
+            },
+            None,
+        );
+        let (_woken, wake) = UnixStream::pair().expect("a pair");
+        let mut maker = FileMaker::start(files, wake).expect("a thread");
+        for expected in ["the code that writes files panicked", "no space"] {
+            let limits = WindowLimits::new(Duration::from_secs(1), 1 << 20);
+            let writer = WindowWriter::new(limits, &TraceInfo::default(), Compression::None);
+            let now = ClockReading {
+                clock_ns: 1,
+                wall_ns: 1,
+                error_ns: 0,
+                wall_quality: None,
+            };
+            let due = DueTrigger {
+                fired: FiredTrigger::default(),
+                ends: false,
+                due: 0,
+            };
+            maker.make(writer.expect("a window").content(now), due);
+            assert!(maker.is_busy());
+            let made = maker.wait(|| false).expect("an outcome");
+            let error = made.made.expect_err("no file");
+            let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| {
+                error.source()
+            });
+            let text: Vec<String> = causes.map(ToString::to_string).collect();
+            assert!(text.join(": ").contains(expected), "{text:?}");
+            assert!(!maker.is_busy());
+        }
+        assert!(maker.next().is_none());
+    }
+
+    /// A thread that has ended is told once for each trigger, and nobody waits for it.
+    #[test]
+    fn a_maker_that_has_ended_is_told() {
+        let (jobs, asked) = channel();
+        let (done, made) = channel();
+        drop((asked, done));
+        let mut maker = FileMaker {
+            jobs,
+            made,
+            busy: Some(FiredTrigger::default()),
+        };
+        assert!(maker.wait(|| false).is_some_and(|made| made.made.is_err()));
+        assert!(maker.wait(|| false).is_none() && maker.next().is_none());
+    }
 }

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
-use usdtrec_record::check_privilege;
+use usdtrec_record::{Caution, KernelVersion, check_privilege, profiler_panic};
 
 use super::finding::Finding;
-use crate::advice::message;
+use crate::advice::{NO_PROFILER, message};
 
 /// Versions of Linux from which on something works.
 const PERF: (u32, u32) = (4, 20);
@@ -30,6 +30,7 @@ pub(super) fn findings() -> Vec<Finding> {
         types(),
     ];
     findings.extend(locked_memory(version));
+    findings.extend(profiler_panic().map(beside_profilers));
     findings
 }
 
@@ -67,6 +68,12 @@ fn kernel(release: &str, version: Option<(u32, u32)>) -> Finding {
         ),
         Some(_) => Finding::works(CHECK, found),
     }
+}
+
+/// A kernel that panics if threads that hit probes are profiled, too.
+fn beside_profilers(version: KernelVersion) -> Finding {
+    let caution = Caution::ProfilerPanic(version);
+    Finding::limited("beside profilers", caution.to_string(), NO_PROFILER)
 }
 
 fn privileges() -> Finding {

@@ -1,7 +1,7 @@
 //! What killed recorders left.
 
 use usdtrec_format::counted;
-use usdtrec_format::escape::escape;
+use usdtrec_format::escape::{escape, shown};
 use usdtrec_record::{BreakpointOwner, LeftBehind, LeftBreakpoint, Leftovers, leftovers};
 
 use crate::terminal::say;
@@ -15,6 +15,7 @@ pub(super) fn print(heal: bool) -> bool {
         processes,
         raised,
         groups,
+        sockets,
         breakpoints,
         unreadable,
     } = leftovers(heal);
@@ -56,6 +57,14 @@ pub(super) fn print(heal: bool) -> bool {
         let name = &group.name;
         println!("tracefs events {name}: left by a killed recorder; {done}");
     }
+    for socket in &sockets {
+        let done = if heal {
+            "removed"
+        } else {
+            "would be removed with --heal"
+        };
+        println!("{}: left by a killed recorder; {done}", shown(socket));
+    }
     let breakpoints = print_breakpoints(&breakpoints, heal);
     let stopped = processes
         .iter()
@@ -64,9 +73,11 @@ pub(super) fn print(heal: bool) -> bool {
     let left = if heal {
         groups.iter().filter(|group| !group.is_removed).count() + breakpoints.left
     } else {
-        stopped + raised.len() + groups.len() + breakpoints.found
+        stopped + raised.len() + groups.len() + sockets.len() + breakpoints.found
     };
-    if stopped + raised.len() + groups.len() + breakpoints.found == 0 && unreadable.is_empty() {
+    if stopped + raised.len() + groups.len() + sockets.len() + breakpoints.found == 0
+        && unreadable.is_empty()
+    {
         println!("nothing is left of killed recorders");
     }
     left + unreadable.len() == 0

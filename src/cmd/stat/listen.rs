@@ -1,7 +1,7 @@
 //! A server of metrics on a loopback address (HTTP/1.1, one request a connection).
 //!
 //! Any local user can connect. One thread serves all connections without waiting for any: a connection has its time, its request has a maximum
-//! size, and if there are too many, the oldest ends. Only requests whose `Host` is a loopback address are answered: a page of the web whose name
+//! size, and if there are too many, those are answered whose requests have arrived, and then the oldest one ends. Only requests whose `Host` is a loopback address are answered: a page of the web whose name
 //! is made to resolve to this host has another one.
 
 mod answer;
@@ -71,12 +71,18 @@ fn serve(listener: &TcpListener, metrics: &Mutex<Arc<str>>) {
     let mut connections: Vec<Connection> = Vec::new();
     loop {
         wait(listener, &connections);
-        accept(listener, &mut connections);
-        let now = Instant::now();
-        connections.retain_mut(|connection| {
-            connection.end() > now && connection.go_on(|| Arc::clone(&locked(metrics)))
-        });
+        go_on(&mut connections, metrics);
+        accept(listener, &mut connections, metrics);
+        go_on(&mut connections, metrics);
     }
+}
+
+/// Reads and answers the requests that have arrived. Connections that are done, or whose time is over, end.
+fn go_on(connections: &mut Vec<Connection>, metrics: &Mutex<Arc<str>>) {
+    let now = Instant::now();
+    connections.retain_mut(|connection| {
+        connection.go_on(|| Arc::clone(&locked(metrics))) && connection.end() > now
+    });
 }
 
 /// Waits until there is anything to do.
@@ -94,13 +100,17 @@ fn wait(listener: &TcpListener, connections: &[Connection]) {
     }
 }
 
-/// Accepts all connections that wait. Of more than so many, the oldest end.
-fn accept(listener: &TcpListener, connections: &mut Vec<Connection>) {
+/// Accepts all connections that wait. Of more than so many, the oldest ends: none whose request has arrived, unless it does not take the answer.
+fn accept(listener: &TcpListener, connections: &mut Vec<Connection>, metrics: &Mutex<Arc<str>>) {
     loop {
         match listener.accept() {
             Ok((stream, _)) => {
                 if connections.len() >= MAX_CONNECTIONS {
-                    connections.remove(0);
+                    go_on(connections, metrics);
+                }
+                if connections.len() >= MAX_CONNECTIONS {
+                    let silent = connections.iter().position(Connection::is_silent);
+                    connections.remove(silent.unwrap_or(0));
                 }
                 connections.extend(Connection::new(stream).ok());
             }

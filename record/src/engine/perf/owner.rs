@@ -52,6 +52,11 @@ impl Owner {
         words.next().is_none().then_some(owner)
     }
 
+    /// Process id in its pid namespace.
+    pub(crate) const fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// Whether the process has ended, as far as `us`, the calling process, can see. A process that cannot be seen, in a pid namespace that
     /// is not below our own, is assumed to run.
     pub(crate) fn has_ended(&self, us: &Self) -> bool {

@@ -54,6 +54,11 @@ impl Connection {
         self.end
     }
 
+    /// Whether its request has not arrived, or its answer is sent.
+    pub(super) const fn is_silent(&self) -> bool {
+        !matches!(self.state, State::Writing(_))
+    }
+
     /// What it waits for.
     pub(super) fn polled(&self) -> PollFd<'_> {
         let flags = match self.state {

@@ -48,6 +48,25 @@ fn metrics_are_whole() {
     assert!(rest.ends_with(&large) && !rest.contains("new"));
 }
 
+/// As many clients as connect at once are answered, if their requests have arrived.
+#[test]
+fn requests_that_have_arrived_are_answered() {
+    let server = server();
+    // A lock that a thread of this test has keeps the server from its turn, until all requests are there.
+    let metrics = std::sync::Arc::clone(&server.metrics);
+    let held = crate::mutex::locked(&metrics);
+    let mut clients: Vec<TcpStream> = (0..100).map(|_| connect(&server)).collect();
+    for client in &mut clients {
+        client.write_all(GET.as_bytes()).expect("a connection");
+    }
+    drop(held);
+    for client in &mut clients {
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    }
+}
+
 /// Clients that send nothing, or never end their request, or send too much: others are served meanwhile, and these are disconnected.
 #[test]
 fn hostile_clients_are_disconnected() {

@@ -7,6 +7,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use memmap2::{MmapOptions, MmapRaw};
 
@@ -111,10 +112,15 @@ impl Ring {
                 self.consumer().store(position, Ordering::Release);
                 return Left::More;
             }
-            let length = self.length(start).load(Ordering::Acquire);
+            let mut length = self.length(start).load(Ordering::Acquire);
             if length & BUSY != 0 {
-                self.consumer().store(position, Ordering::Release);
-                return Left::Busy;
+                // Who completes it wakes the reader only if our position is that of the record.
+                self.consumer().store(position, Ordering::SeqCst);
+                given = position;
+                length = self.length(start).load(Ordering::SeqCst);
+                if length & BUSY != 0 {
+                    return Left::Busy;
+                }
             }
             let bytes = ((length & !DISCARDED) as usize).min(self.repeated - HEADER);
             if length & DISCARDED == 0 {
@@ -125,6 +131,20 @@ impl Ring {
                 self.consumer().store(position, Ordering::Release);
                 given = position;
             }
+        }
+    }
+
+    /// As [`drain`](Self::drain), of all records that have arrived. If the first of them is still being written, waits for a moment: poll(2) reports it
+    /// as readable, and its writer may need the CPU of this thread, whose priority may be higher.
+    pub(in crate::engine::bpf) fn drain_arrived(&mut self, mut take: impl FnMut(&[u8])) {
+        const MOMENT: Duration = Duration::from_micros(50);
+        let mut is_first = true;
+        let left = self.drain(self.written(), |record| {
+            is_first = false;
+            take(record);
+        });
+        if left == Left::Busy && is_first {
+            std::thread::sleep(MOMENT);
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::held::HeldProcesses;
-use crate::engine::bpf::rings::ringbuf::{Left, Ring};
+use crate::engine::bpf::rings::ringbuf::Ring;
 use crate::engine::bpf::sys;
 
 /// Size of the ring of calls, bytes: more than 2,000 calls.
@@ -57,9 +57,7 @@ impl Calls {
     /// Takes the calls that have arrived.
     pub(in crate::engine::bpf) fn take(&mut self) -> Vec<Call> {
         let mut calls = Vec::new();
-        // A call that is still being written wakes this thread when it is complete.
-        let end = self.ring.written();
-        let _: Left = self.ring.drain(end, |record| {
+        self.ring.drain_arrived(|record| {
             calls.extend(parse(record));
         });
         calls

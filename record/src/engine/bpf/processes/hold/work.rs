@@ -32,8 +32,9 @@ pub(in crate::engine::bpf::processes) const MAX_RT_PRIO: i32 = 100;
 
 /// Maximum time for which a task is held.
 pub(crate) const MAX_HOLD: Duration = Duration::from_secs(2);
-/// The same as an operand, ns.
+/// The same as an operand, ns: the kernel extends its sign.
 pub(in crate::engine::bpf::processes) const MAX_HOLD_NS: i32 = MAX_HOLD.as_nanos() as i32;
+const _: () = assert!(MAX_HOLD.as_nanos() <= i32::MAX as u128);
 
 /// The function of the kernel that queues work; `None` if there is none.
 pub(in crate::engine::bpf::processes) fn schedule_function(btf: &Btf) -> Option<u32> {

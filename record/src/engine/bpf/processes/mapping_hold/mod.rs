@@ -36,7 +36,7 @@ use super::follow::missing;
 pub(crate) use super::hold::work::MAX_HOLD;
 use crate::engine::bpf::control::Control;
 use crate::engine::bpf::kernel::RunningKernel;
-use crate::engine::bpf::rings::ringbuf::{Left, Ring};
+use crate::engine::bpf::rings::ringbuf::Ring;
 use crate::engine::bpf::sys::{self, MapKind, MapShape};
 use crate::engine::gap_hold::GapHold;
 use crate::engine::guard_process::GuardDeath;
@@ -109,9 +109,7 @@ impl MappingHold {
     /// Takes the mappings that have arrived.
     pub(in crate::engine::bpf) fn take(&mut self) -> Vec<NewMapping> {
         let mut mappings = Vec::new();
-        // One that is still being written wakes this thread when it is complete.
-        let end = self.mappings.written();
-        let _: Left = self.mappings.drain(end, |record| {
+        self.mappings.drain_arrived(|record| {
             mappings.extend(NewMapping::parse(record));
         });
         if let HoldMethod::Stop(stop) = &mut self.way {
