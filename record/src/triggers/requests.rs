@@ -233,9 +233,9 @@ impl RunningRecorders {
     }
 }
 
-/// The sockets of recorders that have ended, which a repair removes.
+/// The sockets of this user's recorders that have ended, which a repair removes.
 pub(crate) fn dead_sockets(repair: bool) -> Vec<PathBuf> {
-    let folders = socket_folder::existing(true);
+    let folders = socket_folder::existing(false);
     let dead = folders.iter().flat_map(|folder| sockets(folder));
     let dead = dead
         .filter(|socket| socket.has_ended)
