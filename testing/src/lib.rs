@@ -19,6 +19,7 @@
 
 mod durations;
 mod generated;
+mod leftovers;
 mod limit;
 mod repetitions;
 mod split_mix;
@@ -36,6 +37,7 @@ use std::time::Instant;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 pub use generated::{compare_document, compare_section};
+pub use leftovers::note_directory;
 pub use limit::waiting;
 pub use repetitions::{is_deep, number, repetitions};
 pub use split_mix::SplitMix64;
