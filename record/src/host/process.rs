@@ -56,8 +56,6 @@ pub(crate) struct Status {
     pub(crate) pids: Vec<i32>,
     /// Pending signals, of the first thread and of the process.
     pub(crate) pending: u64,
-    /// Ignored signals.
-    pub(crate) ignored: u64,
 }
 
 /// Whether an error of reading `/proc` says that a process or thread has ended.
@@ -173,7 +171,6 @@ impl Status {
                     let pids = values.split_ascii_whitespace().map(str::parse);
                     status.pids = pids.collect::<Result<_, _>>().ok()?;
                 }
-                "SigIgn" => status.ignored = u64::from_str_radix(values, 16).ok()?,
                 "SigPnd" | "ShdPnd" => status.pending |= u64::from_str_radix(values, 16).ok()?,
                 _ => {}
             }
@@ -242,7 +239,6 @@ mod tests {
             tgid: 12,
             pids: vec![12, 3],
             pending: 0x101,
-            ignored: 0x2,
         };
         assert_eq!(Status::parse(text), Some(status));
         for other in [&b""[..], b"Tgid:\t\n", b"Tgid:\t1\nSigPnd:\tx\n"] {
