@@ -43,6 +43,8 @@ use crate::cli::{Cli, Command};
 
 fn main() -> ExitCode {
     #[cfg(feature = "record")]
+    usdtrec_record::settle_signals();
+    #[cfg(feature = "record")]
     if let Some(helper) = helper::Helper::of_process() {
         return helper.run().unwrap_or_else(|error| terminal::fail(&error));
     }

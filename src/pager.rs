@@ -124,6 +124,8 @@ impl Running {
             shell.env("LESS", LESS);
         }
         let mut child = shell.spawn()?;
+        #[cfg(feature = "record")]
+        usdtrec_record::handle_signals();
         // From now on they are for the pager. It was started before: it does not inherit that.
         for signal in [SIGINT, SIGQUIT] {
             signal_hook::flag::register(signal, Arc::default())?;

@@ -54,6 +54,7 @@ mod functions;
 mod handmade;
 mod held_children;
 mod import;
+mod inherited;
 mod java;
 mod jit_dumps;
 mod kill;

@@ -218,6 +218,13 @@ fn no_signal_ends_a_recording_without_a_word() {
         ("PROF", false),
         ("XCPU", false),
         ("HUP", false),
+        ("QUIT", false),
+        ("IO", false),
+        ("PWR", false),
+        ("STKFLT", false),
+        // The first and the last one of real time that programs may use.
+        ("35", false),
+        ("64", false),
     ] {
         let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &event]);
         recorder.signal(name);

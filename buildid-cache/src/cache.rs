@@ -9,9 +9,9 @@
 //! perf takes no lock. usdtrec locks the cache against other usdtrec processes, and perf can read it after each step of a change: files
 //! are created by rename, and the link, without which an entry does not exist, is created last and removed first.
 
-use std::fs::{self, Metadata};
+use std::fs::{self, DirBuilder, Metadata};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -242,9 +242,20 @@ impl Cache {
             .collect())
     }
 
+    /// Creates its directory if necessary. As perf's, it is not for others to write, whatever the umask: root would not use it.
+    ///
+    /// # Errors
+    /// The error of `mkdir(2)`.
+    pub fn make_dir(&self) -> io::Result<()> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(&self.dir)
+    }
+
     /// Takes the lock for changes. Creates the cache directory if necessary.
     pub(crate) fn lock(&self) -> Result<Locked, CacheError> {
-        fs::create_dir_all(&self.dir).map_err(CacheError::io(&self.dir))?;
+        self.make_dir().map_err(CacheError::io(&self.dir))?;
         let root = Directory::open(&self.dir).map_err(CacheError::io(&self.dir))?;
         let metadata = root.metadata().map_err(CacheError::io(&self.dir))?;
         check_trust(&self.dir, &metadata)?;

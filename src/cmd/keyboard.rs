@@ -20,7 +20,7 @@ pub(super) enum Key {
 }
 
 /// The terminal on standard input.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Keyboard {
     /// Its modes before.
     modes: Termios,

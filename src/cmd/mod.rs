@@ -36,6 +36,8 @@ pub(crate) mod report;
 pub(crate) mod schema;
 #[cfg(feature = "record")]
 mod screen;
+#[cfg(feature = "record")]
+mod screen_signals;
 pub(crate) mod script;
 mod selection;
 #[cfg(feature = "record")]

@@ -8,12 +8,12 @@ use std::thread;
 
 use rustix::process::getpgrp;
 use rustix::termios::{tcgetpgrp, tcgetwinsize};
-use signal_hook::consts::{SIGTSTP, SIGWINCH};
+use signal_hook::consts::{SIGCONT, SIGTSTP, SIGWINCH};
 use signal_hook::iterator::Signals;
-use signal_hook::low_level::emulate_default_handler;
 use usdtrec_report::stat::TableRoom;
 
 use super::keyboard::Keyboard;
+use super::screen_signals;
 use crate::mutex::locked;
 
 /// Switches to the alternate screen, hides the cursor, turns line wrap off.
@@ -55,11 +55,12 @@ struct State {
 }
 
 impl Screen {
-    /// Catches SIGTSTP and SIGWINCH. The terminal is not changed before the first [`draw`](Self::draw).
+    /// Catches SIGTSTP, SIGCONT and SIGWINCH, and has faults leave the screen. A SIGTSTP that the caller ignores stays ignored. The terminal is not changed before the first [`draw`](Self::draw).
     ///
     /// # Errors
     /// The error of `sigaction` or `pipe`, if the signals cannot be caught.
     pub(super) fn new(out: File, keyboard: Option<Keyboard>, text: ScreenText) -> io::Result<Self> {
+        screen_signals::restore_after_faults(&out, keyboard.as_ref(), LEAVE)?;
         let state = Arc::new(Mutex::new(State {
             out,
             text,
@@ -67,7 +68,10 @@ impl Screen {
             entered: false,
         }));
         *locked(&CURRENT) = Arc::downgrade(&state);
-        let mut signals = Signals::new([SIGTSTP, SIGWINCH])?;
+        let mut signals = Signals::new([SIGCONT, SIGWINCH])?;
+        if !usdtrec_record::is_ignored(SIGTSTP) {
+            signals.add_signal(SIGTSTP)?;
+        }
         let handle = signals.handle();
         let shared = Arc::downgrade(&state);
         thread::spawn(move || {
@@ -80,8 +84,11 @@ impl Screen {
                 let entered = state.entered;
                 if signal == SIGTSTP {
                     state.leave();
-                    // Returns when the process is continued.
-                    let _ = emulate_default_handler(signal);
+                    screen_signals::stop();
+                }
+                // After SIGSTOP the shell has set the modes of the terminal, and may have shown the main screen.
+                if signal == SIGCONT && state.is_in_foreground() {
+                    state.entered = false;
                 }
                 if entered {
                     let _ = state.draw();
@@ -125,9 +132,10 @@ impl Drawer {
     }
 }
 
-/// Shows the main screen, before the process exits without an end of the recording. A screen that is just being drawn stays: its terminal may have
-/// stalled.
+/// Shows the main screen, before the process exits without an end of the recording. A screen that is just being drawn stays, without the modes of its
+/// keyboard: its terminal may have stalled.
 pub(super) fn leave_screen() {
+    screen_signals::give_keyboard_back();
     if let Some(state) = locked(&CURRENT).upgrade()
         && let Ok(mut state) = state.try_lock()
     {
@@ -143,6 +151,7 @@ impl State {
         let mut shown = String::new();
         if !self.entered {
             shown.push_str(ENTER);
+            screen_signals::set_changed(true);
             if let Some(keyboard) = &self.keyboard {
                 keyboard.take();
             }
@@ -184,6 +193,7 @@ impl State {
             let last = (self.text)(TextDestination::Terminal(self.room()));
             // The terminal may be gone.
             let _ = self.out.write_all(format!("{LEAVE}{last}").as_bytes());
+            screen_signals::set_changed(false);
         }
     }
 }

@@ -13,13 +13,17 @@
 //!
 //! Tests that repeat something with random input ask [`repetitions`] how often. [`compare_document`] and [`compare_section`] compare documents with what they
 //! are generated from.
-
-#![forbid(unsafe_code)]
+//!
+//! Tests have the same surroundings whoever starts them (`surroundings.rs`). A test that does not end within `USDTREC_TEST_LIMIT` seconds (300; 1800 with
+//! `USDTREC_TEST_DEEP=1`) fails with the stacks of its processes, which are ended; what waits for other tests, in [`waiting`], does not count.
 
 mod durations;
 mod generated;
+mod leftovers;
+mod limit;
 mod repetitions;
 mod split_mix;
+mod surroundings;
 
 use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -33,6 +37,8 @@ use std::time::Instant;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 pub use generated::{compare_document, compare_section};
+pub use leftovers::note_directory;
+pub use limit::waiting;
 pub use repetitions::{is_deep, number, repetitions};
 pub use split_mix::SplitMix64;
 
@@ -49,6 +55,8 @@ pub struct Test {
     pub name: &'static str,
     /// The file that it is in, as the compiler was given it.
     pub file: &'static str,
+    /// The folder of its package, in which it runs.
+    pub package: &'static str,
     /// The function.
     pub function: fn(),
 }
@@ -65,6 +73,7 @@ macro_rules! register {
                 module: ::core::module_path!(),
                 name: ::core::stringify!($name),
                 file: ::core::file!(),
+                package: ::core::env!("CARGO_MANIFEST_DIR"),
                 function: $name,
             }
         }
@@ -82,6 +91,12 @@ const THREADS_FOR_A_CPU: usize = 3;
 /// Runs the tests that the command line asks for. `RUST_TEST_THREADS` is the number that runs at once.
 #[must_use]
 pub fn main() -> ExitCode {
+    if let Some(test) = tests().next()
+        && let Err(error) = std::env::set_current_dir(test.package)
+    {
+        eprintln!("{}: {error}", test.package);
+        return ExitCode::FAILURE;
+    }
     let (options, filters) = split(std::env::args().collect());
     let mut arguments = Arguments::from_iter(options);
     let threads = std::env::var("RUST_TEST_THREADS").ok();
@@ -172,10 +187,17 @@ impl Test {
     }
 
     fn run(self) -> Result<Completion, Failed> {
-        MESSAGE.set(Some(String::new()));
         let begin = Instant::now();
-        let result = panic::catch_unwind(self.function);
+        let outcome = limit::run(self.name, move || self.outcome());
         durations::add(self.path(), begin.elapsed());
+        outcome
+    }
+
+    /// Calls the function, in the thread of the test. Backtraces are shown up to here.
+    #[inline(never)]
+    fn outcome(self) -> Result<Completion, Failed> {
+        MESSAGE.set(Some(String::new()));
+        let result = panic::catch_unwind(self.function);
         let message = MESSAGE.take().unwrap_or_default();
         match result {
             Ok(()) => Ok(Completion::Completed),
@@ -219,7 +241,7 @@ fn words_of(panic: &PanicHookInfo<'_>) -> String {
     let frames = backtrace.to_string();
     // As the usual runner shows it: from the panic to the test.
     let frames = frames.split("__rust_end_short_backtrace").last();
-    let frames = frames.and_then(|frames| frames.split("usdtrec_testing::Test::run").next());
+    let frames = frames.and_then(|frames| frames.split("usdtrec_testing::Test::outcome").next());
     format!("{panic}\n{}", frames.unwrap_or_default())
 }
 

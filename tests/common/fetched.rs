@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
+use usdtrec_testing::waiting;
+
 use super::{run, skip};
 
 /// Folders that this process has checked.
@@ -27,7 +29,7 @@ pub(crate) fn fetched(
     fs::create_dir_all(cache()).expect("a folder");
     // One test of all programs fills it.
     let lock = File::create(cache().join(format!("{name}-{hash:08x}.lock"))).expect("a file");
-    lock.lock().expect("a lock");
+    waiting(|| lock.lock()).expect("a lock");
     let checked = || CHECKED.lock().unwrap_or_else(PoisonError::into_inner);
     if checked().contains(&folder) {
         return folder;

@@ -8,6 +8,7 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
 use tempfile::TempDir;
+use usdtrec_testing::{note_directory, waiting};
 
 use super::own_provider::OwnProvider;
 use super::{Event, Finished, run, skip};
@@ -29,6 +30,7 @@ impl Lab {
             .prefix("usdtrec-test-")
             .tempdir()
             .expect("a temporary directory");
+        note_directory(directory.path());
         Self {
             directory,
             has_own_notes: false,
@@ -178,6 +180,6 @@ pub(crate) fn find_tool(name: &str) -> Option<PathBuf> {
 pub(crate) fn alone_with(tool: &str) -> File {
     let program = find_tool(tool).unwrap_or_else(|| panic!("{tool} is not installed"));
     let file = File::open(program).expect("a program that we may read");
-    file.lock().expect("a lock");
+    waiting(|| file.lock()).expect("a lock");
     file
 }

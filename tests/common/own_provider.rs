@@ -7,6 +7,8 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use std::thread::sleep;
 use std::time::Duration;
 
+use usdtrec_testing::waiting;
+
 /// Interval at which a provider is asked for that another run has.
 const INTERVAL: Duration = Duration::from_millis(100);
 
@@ -20,12 +22,15 @@ pub(super) struct OwnProvider {
 impl OwnProvider {
     /// Waits for as long as another run has it.
     pub(super) fn wait_for(name: &str) -> Self {
-        loop {
-            if let Some(socket) = try_take(name) {
-                return Self { _socket: socket };
+        let _socket = waiting(|| {
+            loop {
+                if let Some(socket) = try_take(name) {
+                    return socket;
+                }
+                sleep(INTERVAL);
             }
-            sleep(INTERVAL);
-        }
+        });
+        Self { _socket }
     }
 }
 

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+use usdtrec_testing::note_directory;
 
 use super::{Finished, Process, alone_with, need_tool, run};
 
@@ -32,6 +33,7 @@ impl Postgres {
             .prefix("usdtrec-postgres-")
             .tempdir()
             .expect("a temporary directory");
+        note_directory(directory.path());
         let mut chown = Command::new("chown");
         chown.arg("postgres").arg(directory.path());
         run(chown).success();

@@ -10,7 +10,7 @@ use std::process::Command;
 use unicode_width::UnicodeWidthStr;
 
 use self::terminal::Terminal;
-use crate::common::{Build, Lab, Process, Ticker, need_tool, test};
+use crate::common::{Build, Lab, Process, Ticker, need_tool, run, signal, test};
 
 /// A program that hits with the strings and numbers that it is told (testdata/targets/keys.c).
 struct Keys {
@@ -174,6 +174,42 @@ fn keys_change_the_table_of_top() {
         words.contains(&"icanon") && words.contains(&"echo"),
         "{modes}"
     );
+}
+
+/// Whatever signal ends it, the main screen is shown and the keyboard is as before. Ctrl-Z has no effect where no shell could continue it, as the kernel decides;
+/// and after SIGSTOP, when a shell has shown its screen and set its modes, all is set again.
+#[test]
+fn signals_leave_the_terminal_as_it_was() {
+    let lab = Lab::privileged();
+    let mut keys = Keys::start(&lab);
+    for name in ["HUP", "QUIT", "TERM", "ABRT", "SEGV", "64"] {
+        // In a session without a shell with job control.
+        let command = format!(
+            "stty -g >before; sh -c 'echo $$ >pid; exec \"$usdtrec\" top -d 100ms --by t -p {} -e \"{}\"'; stty -g >after",
+            keys.pid(),
+            keys.event("text(t=str(arg1))")
+        );
+        let mut terminal = Terminal::start(&lab, 80, &command);
+        terminal.table_with("# ");
+        keys.obey("hit 3 ab");
+        terminal.table_with("ab ");
+        let pid = fs::read_to_string(lab.file("pid")).expect("its id");
+        let pid = pid.trim().parse().expect("an id");
+        signal(pid, "TSTP");
+        terminal.table_with("ab ");
+        signal(pid, "STOP");
+        let mut stty = Command::new("stty");
+        let tty = fs::read_to_string(lab.file("tty")).expect("its name");
+        stty.args(["-F", tty.trim(), "sane"]);
+        run(stty).success();
+        signal(pid, "CONT");
+        terminal.press("s");
+        terminal.table_with("s: sort by total");
+        signal(pid, name);
+        terminal.finish_again().1.success();
+        let modes = |file| fs::read_to_string(lab.file(file)).expect("modes");
+        assert_eq!(modes("before"), modes("after"), "SIG{name}");
+    }
 }
 
 /// Into a pipe, each hit is in one table, with its key, and totals add up.

@@ -77,9 +77,17 @@ impl<'l> Terminal<'l> {
     /// Waits for the end; what is on the main screen after it, and all that was shown.
     #[track_caller]
     pub(super) fn finish(self) -> (String, Finished) {
-        let ended = self.process.finish();
+        let (after, ended) = self.finish_again();
         let shown = &ended.stdout;
         assert_eq!(shown.matches("\x1b[?1049h").count(), 1, "{shown:?}");
+        (after, ended)
+    }
+
+    /// The same, if the screen was left and shown again meanwhile.
+    #[track_caller]
+    pub(super) fn finish_again(self) -> (String, Finished) {
+        let ended = self.process.finish();
+        let shown = &ended.stdout;
         let (_, after) = shown.rsplit_once(LEAVE).expect("the screen is left");
         (after.replace('\r', ""), ended)
     }

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::command::exec_stop::ExecStop;
 use crate::error::RecordError;
-use crate::host::limits;
+use crate::host::{inherited, limits};
 use crate::usage_error::UsageError;
 
 /// A forked process that waits before its `execve(2)`. If it is dropped, or we are killed, the process ends
@@ -169,9 +169,10 @@ fn hold(command: &mut Command, mut held: PipeReader, mut child_pid: PipeWriter, 
             // SAFETY: ends this process only, without running anything of the parent's.
             unsafe { libc::_exit(127) };
         }
+        inherited::restore();
         Ok(())
     };
-    // SAFETY: between fork and exec only close(2), setrlimit(2), write(2), read(2), getpid(2) and _exit(2)
-    // are called, on the child's own descriptors; nothing is allocated and no lock is taken.
+    // SAFETY: between fork and exec only close(2), setrlimit(2), write(2), read(2), getpid(2), sigaction(2),
+    // sigprocmask(2) and _exit(2) are called, on the child's own descriptors; nothing is allocated and no lock is taken.
     unsafe { command.pre_exec(wait) };
 }

@@ -27,6 +27,11 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// Interval of asking those again that have not.
 const STEP: Duration = Duration::from_millis(1);
 
+/// The signal that threads get.
+pub(crate) fn signal() -> libc::c_int {
+    libc::SIGRTMAX() - 1
+}
+
 /// Drops the effective, permitted, inheritable and ambient capabilities of all threads, and the bounding set if that is allowed
 /// (`CAP_SETPCAP`), and sets `no_new_privs`, with which no executed program gets any.
 ///
@@ -35,7 +40,7 @@ const STEP: Duration = Duration::from_millis(1);
 pub(crate) fn drop_all() -> io::Result<()> {
     let drops_bounding =
         capabilities(None).is_ok_and(|has| has.effective.contains(CapabilitySet::SETPCAP));
-    let signal = libc::SIGRTMAX() - 1;
+    let signal = signal();
     // SAFETY: the action makes only system calls, and those of rustix do not change errno. It stays, because a thread may have the signal
     // pending when this returns.
     unsafe { signal_hook::low_level::register(signal, drop_own) }?;

@@ -61,8 +61,6 @@ pub(crate) struct Status {
     pub(crate) pids: Vec<i32>,
     /// Pending signals, of the first thread and of the process.
     pub(crate) pending: u64,
-    /// Ignored signals.
-    pub(crate) ignored: u64,
     /// How often the first thread has stopped running, by itself or not.
     pub(crate) switches: u64,
 }
@@ -185,7 +183,6 @@ impl Status {
                     let pids = values.split_ascii_whitespace().map(str::parse);
                     status.pids = pids.collect::<Result<_, _>>().ok()?;
                 }
-                "SigIgn" => status.ignored = u64::from_str_radix(values, 16).ok()?,
                 "voluntary_ctxt_switches" | "nonvoluntary_ctxt_switches" => {
                     status.switches += values.parse::<u64>().ok()?;
                 }
@@ -257,7 +254,6 @@ mod tests {
             tgid: 12,
             pids: vec![12, 3],
             pending: 0x101,
-            ignored: 0x2,
             switches: 7,
         };
         assert_eq!(Status::parse(text), Some(status));

@@ -48,6 +48,7 @@ use crate::engine::{GuardDeath, StringFinding};
 use crate::error::RecordError;
 use crate::host::cpus::Changes;
 use crate::host::high_priority::HighPriority;
+use crate::host::orphans::Orphans;
 use crate::left_breakpoints::KernelLog;
 use crate::output::files::Files;
 use crate::recording::budgeting::Budgeting;
@@ -108,6 +109,7 @@ pub struct Recording {
     /// `None` without a budget.
     budgeting: Option<Budgeting>,
     hot_probes: HotProbes,
+    orphans: Orphans,
 }
 
 impl Recording {
@@ -151,6 +153,7 @@ impl Recording {
             log: None,
             budgeting: None,
             hot_probes,
+            orphans: Orphans::new(),
         })
     }
 
@@ -186,6 +189,7 @@ impl Recording {
             self.guard_deaths.extend(death);
             let is_triggered = self.look_at_triggers(signals, read)?;
             self.files.flush_if_due()?;
+            self.orphans.reap();
             let counted = self.counted_if_due()?;
             progress(Progress {
                 counted,

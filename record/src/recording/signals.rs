@@ -1,5 +1,8 @@
-//! The signals of a recording. SIGINT, SIGTERM, SIGHUP and those of timers and limits end it, SIGUSR2 starts a new file. SIGUSR1 and SIGUSR2
-//! do nothing else, as in `perf record`.
+//! The signals of a recording. Each signal that would end the process without a word ends the recording in order, but those of faults. SIGUSR2 starts a
+//! new file; SIGUSR1 and SIGUSR2 do nothing else, as in `perf record`.
+//!
+//! A signal that the caller ignores (`nohup`: SIGHUP) stays ignored. SIGINT and SIGTERM end a recording all the same, as in perf: background jobs of scripts
+//! have SIGINT ignored, and `kill -INT` is how scripts end a recorder.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,17 +12,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use libc::{SIGPWR, SIGSTKFLT};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{
-    SIGALRM, SIGHUP, SIGINT, SIGPROF, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
+    SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM,
+    SIGXCPU, SIGXFSZ,
 };
 
 use crate::error::RecordError;
-use crate::host::process::Process;
+use crate::host::capabilities;
+use crate::host::inherited::{handle_signals, is_ignored, wake_at};
 
-/// Signals that end a recording in order. The default action of each would end the process without a word.
-const ENDING: [i32; 7] = [
-    SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU,
+/// Signals that end a recording in order, besides those of real time. The default action of each would end the process without a word.
+const ENDING: [i32; 11] = [
+    SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGIO, SIGPWR,
+    SIGSTKFLT,
 ];
 
 /// Whether a signal to end has arrived, for threads other than that of the loop.
@@ -55,7 +62,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Begins to catch them; SIGUSR2 starts a new file, or writes the last seconds to one, only if `switch` is set. A SIGHUP that is ignored stays ignored (`nohup`).
+    /// Begins to catch them; SIGUSR2 starts a new file, or writes the last seconds to one, only if `switch` is set.
     ///
     /// # Errors
     /// [`RecordError::Host`] if the handlers cannot be set.
@@ -66,12 +73,15 @@ impl Signals {
         };
         let (arrived, sent) = UnixStream::pair().map_err(failed)?;
         arrived.set_nonblocking(true).map_err(failed)?;
-        let ignores_hangup = is_ignored(SIGHUP);
-        let caught = ENDING.into_iter();
-        for signal in caught.filter(|&signal| signal != SIGHUP || !ignores_hangup) {
-            let sent = sent.try_clone().map_err(failed)?;
-            signal_hook::low_level::pipe::register(signal, sent).map_err(failed)?;
+        let sent = Arc::new(sent);
+        let of_real_time = libc::SIGRTMIN()..=libc::SIGRTMAX();
+        let of_real_time = of_real_time.filter(|&signal| signal != capabilities::signal());
+        for signal in ENDING.into_iter().chain(of_real_time) {
+            if matches!(signal, SIGINT | SIGTERM) || !is_ignored(signal) {
+                wake_at(signal, Arc::clone(&sent)).map_err(failed)?;
+            }
         }
+        handle_signals();
         // A file that may not grow any longer is an error of the write, not our end. Caught and not ignored: a command that we
         // run is to find the signals as they were.
         for signal in [SIGXFSZ, SIGUSR1] {
@@ -149,13 +159,6 @@ impl Signals {
     pub(crate) fn take_switch(&self) -> bool {
         self.switch.swap(false, Ordering::Relaxed)
     }
-}
-
-/// Whether this process was started with a signal ignored.
-fn is_ignored(signal: i32) -> bool {
-    let own = Process::open(std::process::id().cast_signed());
-    let status = own.and_then(|process| process.status());
-    status.is_ok_and(|status| status.ignored & (1 << (signal - 1)) != 0)
 }
 
 /// Whether a descriptor becomes readable within this time.

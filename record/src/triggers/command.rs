@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::host::inherited;
+
 /// Maximum number of commands that run at a time.
 const MAX_RUNNING: usize = 4;
 /// How long a command may run.
@@ -76,14 +78,15 @@ impl TriggerCommand {
             .envs(environment)
             .stdin(Stdio::null())
             .process_group(0);
-        close_others(&mut command);
+        prepare_child(&mut command);
         Ok(command)
     }
 }
 
-/// Has a command close the descriptors of this process that were not opened with `O_CLOEXEC`.
-fn close_others(command: &mut Command) {
-    let close = || {
+/// Has a command close the descriptors of this process that were not opened with `O_CLOEXEC`, and ignore the signals that our caller ignores.
+fn prepare_child(command: &mut Command) {
+    let prepare = || {
+        inherited::restore();
         const FIRST: libc::c_uint = 3;
         // SAFETY: the call changes flags of the child's own descriptors only.
         let closed = unsafe {
@@ -97,8 +100,8 @@ fn close_others(command: &mut Command) {
         let _ = closed;
         Ok(())
     };
-    // SAFETY: between fork and exec only close_range(2) is called; nothing is allocated and no lock is taken.
-    unsafe { command.pre_exec(close) };
+    // SAFETY: between fork and exec only close_range(2), sigaction(2) and sigprocmask(2) are called; nothing is allocated and no lock is taken.
+    unsafe { command.pre_exec(prepare) };
 }
 
 impl RunningCommands {

@@ -100,7 +100,7 @@ impl Unpacked {
 
 /// The cache's directory, which exists afterwards: from there files are linked into the cache.
 fn unpack_dir(cache: &Cache) -> io::Result<&Path> {
-    std::fs::create_dir_all(cache.dir())?;
+    cache.make_dir()?;
     Ok(cache.dir())
 }
 

@@ -32,6 +32,8 @@ impl Stage {
             signal_hook::flag::register(signal, Arc::clone(&interrupted))
                 .context("cannot catch signals")?;
         }
+        #[cfg(feature = "record")]
+        usdtrec_record::handle_signals();
         let program = std::env::current_exe().context("cannot find this program's file")?;
         let Ok(program) = program.into_os_string().into_string() else {
             bail!("the path of this program is not UTF-8");

@@ -13,7 +13,7 @@ use usdtrec_record::plan::Strings;
 use usdtrec_record::{
     CallGraph, Destination, EngineChoice, EngineOptions, EventSelector, Following, GapHold,
     GroupName, NonResident, Options, ProcessChoice, Signals, SlowSpans, Switch, Target, Threads,
-    TriggerOptions, parse_cpus,
+    TriggerOptions, parse_cpus, was_closed,
 };
 
 use super::numbered_files::NumberedFiles;
@@ -367,6 +367,7 @@ pub(super) fn is_pipe(args: &RecordArgs) -> bool {
 }
 
 fn check_pipe(args: &RecordArgs) -> Result<(), Usage> {
+    Usage::ensure(!was_closed(1), "-o -: standard output is closed")?;
     Usage::ensure(
         args.switch_output.is_none(),
         "--switch-output needs files: standard output (-o -) holds a single trace",
