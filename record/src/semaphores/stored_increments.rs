@@ -20,6 +20,8 @@ use crate::verify::MapIdentity;
 
 /// Ending of the names of these files.
 const ENDING: &str = ".semaphores";
+/// What is before it if they are of copies of a file: another part of the recorder writes these.
+const OF_COPIES: &str = ".copies";
 /// Size from which on a file is written anew, bytes.
 const MAX_BYTES: u64 = 1 << 20;
 /// Maximum time for which a repair waits for a killed recorder that is ending.
@@ -61,6 +63,16 @@ impl Note {
     }
 }
 
+impl Note {
+    /// Decrements the semaphore, unless it is 0 or the memory is another one now.
+    ///
+    /// # Errors
+    /// As [`FileMemory::open`].
+    pub(super) fn lower(self) -> io::Result<()> {
+        is_raised(self, true).map(|_| ())
+    }
+}
+
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -82,12 +94,21 @@ impl fmt::Display for Note {
 /// The notes of this recording. The file is created with the first one, and removed when this is dropped.
 #[derive(Debug, Default)]
 pub(super) struct StoredIncrements {
+    /// What the name has after the recorder's.
+    suffix: &'static str,
     file: Option<(PathBuf, File)>,
     notes: HashSet<Note>,
     bytes: u64,
 }
 
 impl StoredIncrements {
+    /// Those of files that processes map more than once.
+    pub(super) fn of_copies() -> Self {
+        let mut stored = Self::default();
+        stored.suffix = OF_COPIES;
+        stored
+    }
+
     /// Notes semaphores that are about to be incremented.
     ///
     /// # Errors
@@ -115,7 +136,7 @@ impl StoredIncrements {
             return self.write_anew();
         }
         if self.file.is_none() {
-            let name = format!("{}{ENDING}", Owner::of_this_process()?);
+            let name = format!("{}{}{ENDING}", Owner::of_this_process()?, self.suffix);
             let path = run_directory::create()?.join(name);
             self.file = Some((path.clone(), create(&path)?));
         }
@@ -181,7 +202,9 @@ pub(crate) fn raised_processes(repair: Repair) -> io::Result<Vec<RaisedProcess>>
     let mut found: BTreeMap<u32, usize> = BTreeMap::new();
     for entry in fs::read_dir(run_directory::PATH)?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(owner) = name.strip_suffix(ENDING).and_then(Owner::parse) else {
+        let owner = name.strip_suffix(ENDING);
+        let owner = owner.map(|owner| owner.strip_suffix(OF_COPIES).unwrap_or(owner));
+        let Some(owner) = owner.and_then(Owner::parse) else {
             continue;
         };
         let begun = Instant::now();

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
+use std::os::unix::process::ExitStatusExt as _;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -17,8 +18,10 @@ use super::expected::{ExpectedFiles, MappedExpected};
 use super::fault_words::{FaultWords, words};
 use super::look::{FaultKey, Look, Looking, SiteFault};
 use crate::engine::HeldProcesses;
+use crate::host::named_process::NamedProcess;
 use crate::host::process::is_gone;
 use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
+use crate::semaphores::copies::{CopiedSemaphore, Copies};
 
 /// Maximum number of processes that are watched, and of those that ended and may still have hits in the rings.
 const MAX_PROCESSES: usize = 1 << 16;
@@ -40,6 +43,12 @@ pub(super) const LAST_TIME: Duration = Duration::from_millis(100);
 const LAST_AGAIN: Duration = Duration::from_millis(5);
 /// Time within which two processes of one number are the same: records of its mappings may come in several passes.
 const REUSE: Duration = Duration::from_secs(5);
+/// Maximum number of processes whose ends are waited for.
+const MAX_OPEN: usize = 256;
+/// Maximum number of addresses of code that are known of a process. dlmopen(3) makes at most 16 copies.
+const MAX_BASES: usize = 64;
+/// What is found of a process that was killed by its copy of a breakpoint.
+pub const TRAPPED: &str = "killed by SIGTRAP";
 /// Time without a change of what is due.
 const IDLE: Duration = Duration::from_secs(3600);
 
@@ -56,6 +65,8 @@ pub(super) enum Change {
     Executed { pid: i32 },
     /// A process has ended.
     Ended { pid: i32 },
+    /// A process was killed by SIGTRAP; `None` if only its shell says so.
+    Trapped { pid: Option<i32> },
     /// A process has a hit.
     Hit { pid: i32 },
     /// The recorder loses its capabilities: all are to be looked at that were not. Answered when that is done.
@@ -95,6 +106,10 @@ pub(super) struct Checker {
     is_powerless: bool,
     /// Whether the last looks were made: the recorder takes back what new processes would need.
     is_over: bool,
+    /// Semaphores of files that processes map more than once; `None` if they are not raised.
+    pub(super) copies: Option<Copies>,
+    /// Processes that were killed by SIGTRAP.
+    trapped: HashSet<i32>,
 }
 
 /// A process that maps files with probes.
@@ -114,10 +129,23 @@ struct Watched {
     /// What the last look found and none before.
     suspected: Vec<SiteFault>,
     reported: HashSet<FaultKey>,
+    /// `None` if too many are open.
+    process: Option<NamedProcess>,
+    /// Where it maps code of files.
+    bases: BTreeSet<FileBase>,
+    /// Whether it was looked at since the last of them came.
+    is_settled: bool,
+}
+
+/// A file of which a process maps code, and where its begin would be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct FileBase {
+    file: usize,
+    base: u64,
 }
 
 impl Watched {
-    fn new() -> Self {
+    fn new(process: Option<NamedProcess>) -> Self {
         let now = Instant::now();
         Self {
             since: now,
@@ -130,7 +158,15 @@ impl Watched {
             has_hit: false,
             suspected: Vec::new(),
             reported: HashSet::new(),
+            process,
+            bases: BTreeSet::new(),
+            is_settled: false,
         }
+    }
+
+    /// The number of addresses at which a file was mapped.
+    fn copies(&self, file: usize) -> usize {
+        self.bases.iter().filter(|at| at.file == file).count()
     }
 }
 
@@ -152,6 +188,8 @@ impl Checker {
             denied: None,
             is_powerless: false,
             is_over: false,
+            copies: None,
+            trapped: HashSet::new(),
         }
     }
 
@@ -206,7 +244,30 @@ impl Checker {
                     false => self.end(pid),
                 }
             }
-            Change::Ended { pid } => self.end(pid),
+            Change::Ended { pid } => {
+                let ended = self.watched.get(&pid);
+                let status = ended.and_then(|ended| ended.process.as_ref()?.status_now());
+                if status.is_some_and(|status| status.signal() == Some(libc::SIGTRAP)) {
+                    self.report_trapped(pid);
+                }
+                self.end(pid);
+            }
+            Change::Trapped { pid: Some(pid) } => {
+                let has_file = self.watched.contains_key(&pid)
+                    || self.ended.contains_key(&pid)
+                    || self.hit.contains_key(&pid);
+                if has_file {
+                    self.report_trapped(pid);
+                }
+            }
+            Change::Trapped { pid: None } => {
+                let mut ended = self.ended.keys().copied();
+                match (self.trapped.is_empty(), ended.next(), ended.next()) {
+                    (true, Some(pid), None) => self.report_trapped(pid),
+                    (true, Some(_), Some(_)) => self.shortfalls.add(trapped(&self.files, None)),
+                    _ => {}
+                }
+            }
             Change::Hit { pid } => {
                 if let Some(watched) = self.watched.get_mut(&pid) {
                     watched.has_hit = true;
@@ -226,6 +287,31 @@ impl Checker {
             return;
         };
         watched.is_sure |= mapped.is_it;
+        let file = mapped.file;
+        let is_new = mapped.base.filter(|_| mapped.is_it).is_some_and(|base| {
+            watched.bases.len() < MAX_BASES && watched.bases.insert(FileBase { file, base })
+        });
+        if is_new {
+            watched.is_settled = false;
+        }
+        self.note_build(pid, mapped);
+        let is_copy = |watched: &Watched| is_new && watched.copies(file) > 1;
+        if self.has_semaphores(file) && self.watched.get(&pid).is_some_and(is_copy) {
+            // Its code may be hit at once.
+            self.due.retain(|(_, due)| *due != pid);
+            self.look_at(pid);
+        }
+    }
+
+    fn has_semaphores(&self, file: usize) -> bool {
+        let file = self.files.0.get(file);
+        file.is_some_and(|file| file.sites.iter().any(|site| site.ref_ctr != 0))
+    }
+
+    fn note_build(&mut self, pid: i32, mapped: MappedExpected) {
+        let Some(watched) = self.watched.get_mut(&pid) else {
+            return;
+        };
         let files = match mapped.has_build_id {
             Some(true) => &mut watched.same_build,
             Some(false) => &mut watched.other_build,
@@ -245,7 +331,11 @@ impl Checker {
             self.unchecked += 1;
             return None;
         }
-        let watched = self.watched.entry(pid).or_insert_with(Watched::new);
+        let has_room = self.watched.len() < MAX_OPEN;
+        let watched = self.watched.entry(pid).or_insert_with(|| {
+            let pid = u32::try_from(pid).ok().filter(|_| has_room);
+            Watched::new(pid.map(NamedProcess::open))
+        });
         self.due.remove(&(watched.next, pid));
         watched.next = watched.next.min(Instant::now());
         self.due.insert((watched.next, pid));
@@ -261,9 +351,19 @@ impl Checker {
 
     /// A process has ended, or maps nothing that it mapped before.
     fn end(&mut self, pid: i32) {
-        let Some(watched) = self.forget(pid) else {
+        let Some(mut watched) = self.forget(pid) else {
             return;
         };
+        watched.process = None;
+        if let Some(copies) = &mut self.copies {
+            copies.forget(pid);
+        }
+        if self.trapped.contains(&pid) {
+            return;
+        }
+        if !watched.is_settled {
+            self.report_copies(pid, &watched);
+        }
         let last_hit = self.hit.get(&pid);
         let has_hit = watched.has_hit || last_hit.is_some_and(|at| at.elapsed() < REUSE);
         let is_known = has_hit || self.is_right(&watched) || !watched.is_sure;
@@ -327,10 +427,17 @@ impl Checker {
         } else {
             looking.look()
         } {
-            Ok(Look { sites, mut faults }) => {
+            Ok(Look {
+                sites,
+                mut faults,
+                copied,
+            }) => {
                 watched.is_read = true;
                 watched.is_sure |= sites > 0;
+                watched.is_settled = true;
                 faults.retain(|fault| !self.is_paused(fault));
+                let is_raised = self.raise_copies(pid, &copied);
+                faults.retain(|fault| !is_raised || !fault.is_of_copy());
                 self.compare(pid, faults)
             }
             Err(error) if is_gone(&error) => return self.end(pid),
@@ -344,6 +451,79 @@ impl Checker {
         if let Some(watched) = self.watched.get_mut(&pid) {
             watched.next = Instant::now() + next;
             self.due.insert((watched.next, pid));
+        }
+    }
+
+    /// Raises the semaphores of files that a process maps more than once. Returns whether all are raised.
+    fn raise_copies(&mut self, pid: i32, copied: &[CopiedSemaphore]) -> bool {
+        let Some(copies) = &mut self.copies else {
+            return false;
+        };
+        let mut is_raised = true;
+        let is_raised_by_hand = copies.has(pid);
+        let concerned = |semaphore: &&CopiedSemaphore| is_raised_by_hand || semaphore.copies > 1;
+        for semaphore in copied.iter().filter(concerned) {
+            let Some(file) = self.files.0.get(semaphore.file) else {
+                continue;
+            };
+            let identity = file.identity;
+            let raised = identity.map(|identity| copies.raise(pid, identity, semaphore));
+            match raised {
+                Some(Ok(number @ 1..)) => {
+                    let events = file.sites.iter();
+                    let events = events.filter(|site| site.ref_ctr == semaphore.offset);
+                    self.shortfalls.add(FoundShortfall {
+                        kind: ShortfallKind::Gap,
+                        path: file.path.clone(),
+                        pid: Some(pid),
+                        processes: 1,
+                        events: events.map(|site| site.event.clone()).collect(),
+                        sites: number as u64,
+                        found: format!(
+                            "the process maps it {} times (dlmopen, LD_AUDIT): the kernel raises the semaphore of one copy only, and the recorder raised \
+                             those of the others when it found them",
+                            semaphore.copies
+                        ),
+                        effect: "hits of these copies before that are missing".to_owned(),
+                        ..FoundShortfall::default()
+                    });
+                }
+                Some(Ok(0)) => {}
+                Some(Err(_)) | None => is_raised = false,
+            }
+        }
+        is_raised
+    }
+
+    /// Reports that a process mapped files with semaphores at several addresses, and was not looked at since.
+    fn report_copies(&self, pid: i32, watched: &Watched) {
+        for (number, file) in self.files.0.iter().enumerate() {
+            let copies = watched.copies(number);
+            if copies < 2 || !self.has_semaphores(number) {
+                continue;
+            }
+            let events = file.sites.iter().filter(|site| site.ref_ctr != 0);
+            self.shortfalls.add(FoundShortfall {
+                kind: ShortfallKind::Semaphore,
+                path: file.path.clone(),
+                pid: Some(pid),
+                processes: 1,
+                events: events.map(|site| site.event.clone()).collect(),
+                found: format!(
+                    "the process mapped it at {copies} addresses (dlmopen, LD_AUDIT), and ended before it was looked at: the kernel raises the semaphore \
+                     of one copy only"
+                ),
+                effect: "hits of the other copies are missing".to_owned(),
+                ..FoundShortfall::default()
+            });
+        }
+    }
+
+    /// Reports that a process was killed by SIGTRAP.
+    fn report_trapped(&mut self, pid: i32) {
+        self.ended.remove(&pid);
+        if self.trapped.len() < MAX_PROCESSES && self.trapped.insert(pid) {
+            self.shortfalls.add(trapped(&self.files, Some(pid)));
         }
     }
 
@@ -406,7 +586,9 @@ impl Checker {
         // The least recently looked at are due next.
         pids.sort_by_key(|pid| {
             let watched = &self.watched[pid];
-            (watched.suspected.is_empty(), watched.is_read, watched.next)
+            let is_raised = self.copies.as_ref().is_some_and(|copies| copies.has(*pid));
+            let is_quiet = !is_raised && watched.suspected.is_empty();
+            (is_quiet, watched.is_read, watched.next)
         });
         self.due.clear();
         for pid in pids {
@@ -432,6 +614,8 @@ impl Checker {
 
     /// Reports what processes without hits were found to lack, and the number of those that were not checked.
     fn finish(&mut self) {
+        // What was raised by hand is lowered.
+        self.copies = None;
         for (pid, ended) in std::mem::take(&mut self.ended) {
             self.report_ended(pid, ended);
         }
@@ -481,6 +665,26 @@ impl Checker {
             &mut ended.reported,
             &suspected,
         );
+    }
+}
+
+/// What is said of a process that was killed by SIGTRAP while probes were attached in its code.
+fn trapped(files: &ExpectedFiles, pid: Option<i32>) -> FoundShortfall {
+    let sites = files.0.iter().flat_map(|file| &file.sites);
+    FoundShortfall {
+        kind: ShortfallKind::MovedCode,
+        pid,
+        processes: 1,
+        events: sites.map(|site| site.event.clone()).take(2).collect(),
+        found: format!(
+            "{TRAPPED}: most likely it copied its code, and executed a breakpoint of this recording in the copy, where the kernel takes it for the \
+             program's own (huge pages, as those of Node.js, iodlr and BOLT's hugify; Valgrind; a checkpoint that was restored)"
+        ),
+        effect: "without a recording it does not end so, unless it has breakpoints of its own".to_owned(),
+        remedy: "attach the probes when it has copied its code: then it lives, and hits in the copy are not recorded; or run it so that it does not \
+                 copy its code, and all are"
+            .to_owned(),
+        ..FoundShortfall::default()
     }
 }
 
@@ -542,6 +746,7 @@ mod tests {
                 file: 0,
                 has_build_id: None,
                 is_it: true,
+                base: None,
             },
         }
     }
