@@ -104,9 +104,12 @@ pub(super) struct StoredIncrements {
 impl StoredIncrements {
     /// Those of files that processes map more than once.
     pub(super) fn of_copies() -> Self {
-        let mut stored = Self::default();
-        stored.suffix = OF_COPIES;
-        stored
+        Self {
+            suffix: OF_COPIES,
+            file: None,
+            notes: HashSet::new(),
+            bytes: 0,
+        }
     }
 
     /// Notes semaphores that are about to be incremented.

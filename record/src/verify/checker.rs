@@ -14,14 +14,15 @@ use std::time::{Duration, Instant};
 
 use usdtrec_format::trace::ShortfallKind;
 
+use super::copied::{CopiedFiles, has_semaphores};
 use super::expected::{ExpectedFiles, MappedExpected};
 use super::fault_words::{FaultWords, words};
 use super::look::{FaultKey, Look, Looking, SiteFault};
+use super::trapped::TrappedProcesses;
 use crate::engine::HeldProcesses;
 use crate::host::named_process::NamedProcess;
 use crate::host::process::is_gone;
 use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
-use crate::semaphores::copies::{CopiedSemaphore, Copies};
 
 /// Maximum number of processes that are watched, and of those that ended and may still have hits in the rings.
 const MAX_PROCESSES: usize = 1 << 16;
@@ -47,8 +48,6 @@ const REUSE: Duration = Duration::from_secs(5);
 const MAX_OPEN: usize = 256;
 /// Maximum number of addresses of code that are known of a process. dlmopen(3) makes at most 16 copies.
 const MAX_BASES: usize = 64;
-/// What is found of a process that was killed by its copy of a breakpoint.
-pub const TRAPPED: &str = "killed by SIGTRAP";
 /// Time without a change of what is due.
 const IDLE: Duration = Duration::from_secs(3600);
 
@@ -106,10 +105,9 @@ pub(super) struct Checker {
     is_powerless: bool,
     /// Whether the last looks were made: the recorder takes back what new processes would need.
     is_over: bool,
-    /// Semaphores of files that processes map more than once; `None` if they are not raised.
-    pub(super) copies: Option<Copies>,
-    /// Processes that were killed by SIGTRAP.
-    trapped: HashSet<i32>,
+    /// Files that processes map more than once.
+    pub(super) copied: CopiedFiles,
+    trapped: TrappedProcesses,
 }
 
 /// A process that maps files with probes.
@@ -188,8 +186,8 @@ impl Checker {
             denied: None,
             is_powerless: false,
             is_over: false,
-            copies: None,
-            trapped: HashSet::new(),
+            copied: CopiedFiles::default(),
+            trapped: TrappedProcesses::default(),
         }
     }
 
@@ -248,26 +246,12 @@ impl Checker {
                 let ended = self.watched.get(&pid);
                 let status = ended.and_then(|ended| ended.process.as_ref()?.status_now());
                 if status.is_some_and(|status| status.signal() == Some(libc::SIGTRAP)) {
-                    self.report_trapped(pid);
+                    self.trapped
+                        .report(Some(pid), &self.files, &self.shortfalls);
                 }
                 self.end(pid);
             }
-            Change::Trapped { pid: Some(pid) } => {
-                let has_file = self.watched.contains_key(&pid)
-                    || self.ended.contains_key(&pid)
-                    || self.hit.contains_key(&pid);
-                if has_file {
-                    self.report_trapped(pid);
-                }
-            }
-            Change::Trapped { pid: None } => {
-                let mut ended = self.ended.keys().copied();
-                match (self.trapped.is_empty(), ended.next(), ended.next()) {
-                    (true, Some(pid), None) => self.report_trapped(pid),
-                    (true, Some(_), Some(_)) => self.shortfalls.add(trapped(&self.files, None)),
-                    _ => {}
-                }
-            }
+            Change::Trapped { pid } => self.note_trapped(pid),
             Change::Hit { pid } => {
                 if let Some(watched) = self.watched.get_mut(&pid) {
                     watched.has_hit = true;
@@ -296,16 +280,34 @@ impl Checker {
         }
         self.note_build(pid, mapped);
         let is_copy = |watched: &Watched| is_new && watched.copies(file) > 1;
-        if self.has_semaphores(file) && self.watched.get(&pid).is_some_and(is_copy) {
+        let is_counted = (self.files.0.get(file)).is_some_and(|file| has_semaphores(file));
+        if is_counted && self.watched.get(&pid).is_some_and(is_copy) {
             // Its code may be hit at once.
             self.due.retain(|(_, due)| *due != pid);
             self.look_at(pid);
         }
     }
 
-    fn has_semaphores(&self, file: usize) -> bool {
-        let file = self.files.0.get(file);
-        file.is_some_and(|file| file.sites.iter().any(|site| site.ref_ctr != 0))
+    /// A process was killed by SIGTRAP; `None` if only its shell says so.
+    fn note_trapped(&mut self, pid: Option<i32>) {
+        let has_file = |pid: &i32| {
+            self.watched.contains_key(pid)
+                || self.ended.contains_key(pid)
+                || self.hit.contains_key(pid)
+        };
+        let is_known = match pid {
+            Some(pid) => has_file(&pid),
+            None => self.trapped.is_empty() && !self.ended.is_empty(),
+        };
+        if is_known {
+            let mut ended = self.ended.keys().copied();
+            let only = ended.next().filter(|_| ended.next().is_none());
+            let pid = pid.or(only);
+            if let Some(pid) = pid {
+                self.ended.remove(&pid);
+            }
+            self.trapped.report(pid, &self.files, &self.shortfalls);
+        }
     }
 
     fn note_build(&mut self, pid: i32, mapped: MappedExpected) {
@@ -355,14 +357,14 @@ impl Checker {
             return;
         };
         watched.process = None;
-        if let Some(copies) = &mut self.copies {
-            copies.forget(pid);
-        }
-        if self.trapped.contains(&pid) {
+        self.copied.forget(pid);
+        if self.trapped.has(pid) {
             return;
         }
-        if !watched.is_settled {
-            self.report_copies(pid, &watched);
+        let files = self.files.0.iter().enumerate();
+        for (number, file) in files.filter(|_| !watched.is_settled) {
+            let copies = watched.copies(number);
+            CopiedFiles::report_unseen(pid, file, copies, &self.shortfalls);
         }
         let last_hit = self.hit.get(&pid);
         let has_hit = watched.has_hit || last_hit.is_some_and(|at| at.elapsed() < REUSE);
@@ -436,7 +438,8 @@ impl Checker {
                 watched.is_sure |= sites > 0;
                 watched.is_settled = true;
                 faults.retain(|fault| !self.is_paused(fault));
-                let is_raised = self.raise_copies(pid, &copied);
+                let (files, shortfalls) = (&self.files, &self.shortfalls);
+                let is_raised = self.copied.raise(pid, &copied, files, shortfalls);
                 faults.retain(|fault| !is_raised || !fault.is_of_copy());
                 self.compare(pid, faults)
             }
@@ -451,79 +454,6 @@ impl Checker {
         if let Some(watched) = self.watched.get_mut(&pid) {
             watched.next = Instant::now() + next;
             self.due.insert((watched.next, pid));
-        }
-    }
-
-    /// Raises the semaphores of files that a process maps more than once. Returns whether all are raised.
-    fn raise_copies(&mut self, pid: i32, copied: &[CopiedSemaphore]) -> bool {
-        let Some(copies) = &mut self.copies else {
-            return false;
-        };
-        let mut is_raised = true;
-        let is_raised_by_hand = copies.has(pid);
-        let concerned = |semaphore: &&CopiedSemaphore| is_raised_by_hand || semaphore.copies > 1;
-        for semaphore in copied.iter().filter(concerned) {
-            let Some(file) = self.files.0.get(semaphore.file) else {
-                continue;
-            };
-            let identity = file.identity;
-            let raised = identity.map(|identity| copies.raise(pid, identity, semaphore));
-            match raised {
-                Some(Ok(number @ 1..)) => {
-                    let events = file.sites.iter();
-                    let events = events.filter(|site| site.ref_ctr == semaphore.offset);
-                    self.shortfalls.add(FoundShortfall {
-                        kind: ShortfallKind::Gap,
-                        path: file.path.clone(),
-                        pid: Some(pid),
-                        processes: 1,
-                        events: events.map(|site| site.event.clone()).collect(),
-                        sites: number as u64,
-                        found: format!(
-                            "the process maps it {} times (dlmopen, LD_AUDIT): the kernel raises the semaphore of one copy only, and the recorder raised \
-                             those of the others when it found them",
-                            semaphore.copies
-                        ),
-                        effect: "hits of these copies before that are missing".to_owned(),
-                        ..FoundShortfall::default()
-                    });
-                }
-                Some(Ok(0)) => {}
-                Some(Err(_)) | None => is_raised = false,
-            }
-        }
-        is_raised
-    }
-
-    /// Reports that a process mapped files with semaphores at several addresses, and was not looked at since.
-    fn report_copies(&self, pid: i32, watched: &Watched) {
-        for (number, file) in self.files.0.iter().enumerate() {
-            let copies = watched.copies(number);
-            if copies < 2 || !self.has_semaphores(number) {
-                continue;
-            }
-            let events = file.sites.iter().filter(|site| site.ref_ctr != 0);
-            self.shortfalls.add(FoundShortfall {
-                kind: ShortfallKind::Semaphore,
-                path: file.path.clone(),
-                pid: Some(pid),
-                processes: 1,
-                events: events.map(|site| site.event.clone()).collect(),
-                found: format!(
-                    "the process mapped it at {copies} addresses (dlmopen, LD_AUDIT), and ended before it was looked at: the kernel raises the semaphore \
-                     of one copy only"
-                ),
-                effect: "hits of the other copies are missing".to_owned(),
-                ..FoundShortfall::default()
-            });
-        }
-    }
-
-    /// Reports that a process was killed by SIGTRAP.
-    fn report_trapped(&mut self, pid: i32) {
-        self.ended.remove(&pid);
-        if self.trapped.len() < MAX_PROCESSES && self.trapped.insert(pid) {
-            self.shortfalls.add(trapped(&self.files, Some(pid)));
         }
     }
 
@@ -586,8 +516,7 @@ impl Checker {
         // The least recently looked at are due next.
         pids.sort_by_key(|pid| {
             let watched = &self.watched[pid];
-            let is_raised = self.copies.as_ref().is_some_and(|copies| copies.has(*pid));
-            let is_quiet = !is_raised && watched.suspected.is_empty();
+            let is_quiet = !self.copied.has(*pid) && watched.suspected.is_empty();
             (is_quiet, watched.is_read, watched.next)
         });
         self.due.clear();
@@ -615,7 +544,7 @@ impl Checker {
     /// Reports what processes without hits were found to lack, and the number of those that were not checked.
     fn finish(&mut self) {
         // What was raised by hand is lowered.
-        self.copies = None;
+        self.copied.copies = None;
         for (pid, ended) in std::mem::take(&mut self.ended) {
             self.report_ended(pid, ended);
         }
@@ -665,26 +594,6 @@ impl Checker {
             &mut ended.reported,
             &suspected,
         );
-    }
-}
-
-/// What is said of a process that was killed by SIGTRAP while probes were attached in its code.
-fn trapped(files: &ExpectedFiles, pid: Option<i32>) -> FoundShortfall {
-    let sites = files.0.iter().flat_map(|file| &file.sites);
-    FoundShortfall {
-        kind: ShortfallKind::MovedCode,
-        pid,
-        processes: 1,
-        events: sites.map(|site| site.event.clone()).take(2).collect(),
-        found: format!(
-            "{TRAPPED}: most likely it copied its code, and executed a breakpoint of this recording in the copy, where the kernel takes it for the \
-             program's own (huge pages, as those of Node.js, iodlr and BOLT's hugify; Valgrind; a checkpoint that was restored)"
-        ),
-        effect: "without a recording it does not end so, unless it has breakpoints of its own".to_owned(),
-        remedy: "attach the probes when it has copied its code: then it lives, and hits in the copy are not recorded; or run it so that it does not \
-                 copy its code, and all are"
-            .to_owned(),
-        ..FoundShortfall::default()
     }
 }
 

@@ -13,6 +13,7 @@
 //! recorder go through one handle (`shortfalls.rs`) into the trace.
 
 mod checker;
+mod copied;
 mod expected;
 mod fault_words;
 mod identity;
@@ -20,6 +21,7 @@ mod look;
 mod planted;
 mod process;
 mod running;
+mod trapped;
 
 use std::collections::HashSet;
 use std::os::unix::process::ExitStatusExt as _;
@@ -31,7 +33,6 @@ use std::time::Duration;
 
 use usdtrec_format::perf::{Comm, Mmap, RecordType, SampleType, Task};
 
-pub use self::checker::TRAPPED;
 use self::checker::{Change, Checker, LAST_TIME};
 pub(crate) use self::expected::ExpectedFiles;
 use self::expected::MappedExpected;
@@ -39,6 +40,7 @@ pub(crate) use self::identity::MapIdentity;
 pub(crate) use self::look::address_of;
 pub(crate) use self::process::ProcessMemory;
 pub use self::running::{SiteNote, notes_of_sites};
+pub use self::trapped::TRAPPED;
 use crate::batch::{Batch, Record};
 use crate::engine::InexactCounts;
 use crate::recording::session::Session;
@@ -87,7 +89,8 @@ impl Verifier {
         checker.held = session.attached.engine.held().cloned();
         let follows = session.options.inherit && !matches!(target, Target::Threads(_));
         // Who has dropped its capabilities could not lower them again; nor those of children that it does not see.
-        checker.copies = (follows && !session.options.following.is_off).then(Copies::default);
+        checker.copied.copies =
+            (follows && !session.options.following.is_off).then(Copies::default);
         let (changes, taken) = channel();
         let thread = thread::Builder::new().name(NAME.to_owned());
         let thread = thread.spawn(move || checker.run(&taken));

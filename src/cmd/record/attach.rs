@@ -57,8 +57,8 @@ pub(in crate::cmd) fn select(
     };
     let missing_groups = process_choice(args).missing_groups();
     let missing_groups = missing_groups.map_err(RecordError::from)?;
-    let mut selection = choose(args, &mut following, buildid_dir)?;
-    node::refuse(args, &mut selection)?;
+    let selection = choose(args, &mut following, buildid_dir)?;
+    node::refuse(args, &selection)?;
     for refusal in &selection.refusals {
         say(format_args!("usdtrec: {}", advice::refusal(refusal)));
     }

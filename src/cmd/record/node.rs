@@ -5,10 +5,11 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::Path;
 
+use usdtrec_format::escape::{escape, shown};
 use usdtrec_record::{PlannedProbe, Selection};
 
 use crate::cli::CaptureArgs;
-use crate::terminal::{Usage, say};
+use crate::terminal::Usage;
 
 /// The option; Node takes `_` for `-`.
 const OPTION: &str = "--use-largepages";
@@ -17,30 +18,28 @@ const COPYING: [&str; 2] = ["on", "silent"];
 /// Options that it has from the environment, too.
 const VARIABLE: &str = "NODE_OPTIONS";
 
-/// Leaves out the probes in the program of Node.js if the command is one that will copy its code.
+/// Refuses probes in the program of Node.js if the command is one that will copy its code. Following would plant those that are left out.
 ///
 /// # Errors
-/// If no probe is left.
-pub(super) fn refuse(args: &CaptureArgs, selection: &mut Selection) -> Result<(), Usage> {
+/// What will happen, and what to do.
+pub(super) fn refuse(args: &CaptureArgs, selection: &Selection) -> Result<(), Usage> {
     let is_attached_later = args.delay.is_some() || !args.pid.is_empty() || !args.tid.is_empty();
     if args.force || is_attached_later || !copies(&args.command) {
         return Ok(());
     }
-    let is_node = |probe: &PlannedProbe| is_called_node(probe.path.as_os_str());
-    let Some(first) = selection.probes.iter().find(|probe| is_node(probe)) else {
-        return Ok(());
-    };
-    let reason = format!(
-        "not attaching probes in {}: with {OPTION}, Node.js copies its code to huge pages when it starts; with breakpoints in the copy it would end by SIGTRAP\n  \
-         run it without {OPTION}; with --delay MSECS the probes are attached after that: it lives, and hits in the copied code are not recorded; --force attaches all the same",
-        usdtrec_format::escape::shown(&first.path)
-    );
-    selection.probes.retain(|probe| !is_node(probe));
-    if selection.probes.is_empty() {
-        return Err(Usage(reason));
+    let mut probes = selection.probes.iter();
+    let is_node = |probe: &&PlannedProbe| is_called_node(probe.path.as_os_str());
+    match probes.find(is_node) {
+        None => Ok(()),
+        Some(probe) => Err(Usage(format!(
+            "not attaching {} in {}: with {OPTION}, Node.js copies its code to huge pages when it starts; with breakpoints in the copy it would end by \
+             SIGTRAP\n  \
+             run it without {OPTION}; with --delay MSECS the probes are attached after that: it lives, and hits in the copied code are not recorded; \
+             --force attaches all the same",
+            escape(&probe.event()),
+            shown(&probe.path)
+        ))),
     }
-    say(format_args!("usdtrec: {reason}"));
-    Ok(())
 }
 
 /// Whether a command is Node.js, which is asked to copy its code, on a host where it does.
