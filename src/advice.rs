@@ -84,6 +84,17 @@ fn of_build(error: &BuildError) -> Option<String> {
     error.is_ambiguous.then(|| advice.to_owned())
 }
 
+/// What a recording lacks, with the advice.
+#[cfg(feature = "record")]
+pub(crate) fn shortfall(shortfall: &usdtrec_format::trace::Shortfall) -> String {
+    match shortfall.found.starts_with(usdtrec_record::TRAPPED) {
+        true => format!(
+            "{shortfall}\n  with --delay MSECS, or with -p once it runs, the probes are attached later"
+        ),
+        false => shortfall.to_string(),
+    }
+}
+
 /// A refusal with its advice.
 #[cfg(feature = "record")]
 pub(crate) fn refusal(refusal: &usdtrec_record::Refusal) -> String {
@@ -176,6 +187,11 @@ mod recording {
             RefusalReason::SemaphoreOffset(_) => {
                 Some("record with: --engine bpf-multi or --engine perf-tracefs".to_owned())
             }
+            RefusalReason::CopiesCode { .. } => Some(
+                "with --delay MSECS, or with -p once it runs, the probes are attached after that: it lives, and hits in the copied code are not recorded; \
+                 --force attaches all the same"
+                    .to_owned(),
+            ),
             RefusalReason::Nop5 { .. } => Some("--force does not change that".to_owned()),
             RefusalReason::Check(error) => match &**error {
                 CheckError::Changed { path, .. } => Some(format!(

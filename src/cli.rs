@@ -10,6 +10,8 @@ mod capture;
 mod colour;
 mod completions;
 #[cfg(feature = "record")]
+mod delay;
+#[cfg(feature = "record")]
 mod demo;
 mod diff;
 #[cfg(feature = "record")]
@@ -203,6 +205,12 @@ impl Cli {
         let has_no_call_graph =
             matches!(&self.command, Command::Record(args) if !args.no_call_graph.is_empty());
         let is_record = matches!(&self.command, Command::Record(_));
+        let delay = match &self.command {
+            Command::Record(args) => args.delay.parsed(),
+            Command::Trace(args) => args.delay.parsed(),
+            Command::Stat(args) => args.delay.parsed(),
+            _ => Ok(None),
+        };
         let mut paired = Ok(());
         if let (Some(capture), Some((_, matches))) = (self.command.capture(), matches.subcommand())
         {
@@ -214,6 +222,12 @@ impl Cli {
                 paired = hidden_options::check_raw_samples(matches, capture.engine.is_perf());
             }
         }
+        let set = |delay| {
+            if let Some(capture) = self.command.capture() {
+                capture.delay = delay;
+            }
+        };
+        paired = paired.and(delay.map(set));
         if let Err(message) = paired {
             Self::whole()
                 .error(ErrorKind::ArgumentConflict, message)

@@ -31,6 +31,7 @@ mod clocks;
 mod common;
 mod contained;
 mod context;
+mod copied_code;
 mod cxx;
 mod debug_info;
 #[cfg(feature = "debuginfod")]
@@ -65,6 +66,7 @@ mod live;
 mod live_tables;
 mod losses;
 mod man_and_completions;
+mod mapped_twice;
 mod metrics;
 mod no_follow;
 mod no_gap;

@@ -43,7 +43,7 @@ pub use aggregation::{
 pub use budget::{Budget, HitCosts};
 pub use chosen::{ChoiceError, GroupName, GroupOwner, GroupRemark, ProcessChoice};
 pub use clocks::moment::{Moment, Waited};
-pub use command::{HeldCommand, RunningCommand};
+pub use command::{HeldCommand, RunningCommand, Workload};
 pub use engine::{
     AbandonedGroup, AttachMethod, EngineChoice, EngineOptions, EngineOutcome, EverywhereReason,
     GUARD_VERB, GapHold, GuardDeath, GuardTask, InKernel, InProgram, InexactCounts, NonResident,
@@ -96,5 +96,5 @@ pub use triggers::{
     TriggerOptions, TriggerSubject,
 };
 pub use usage_error::{HelperInput, NoNumber, ProgramFeature, SpanFault, UsageError};
-pub use verify::{SiteNote, notes_of_sites};
+pub use verify::{SiteNote, TRAPPED, notes_of_sites};
 pub use window::{NewWindowFile, WindowFileTime, WindowFiles, WindowLimits, WrittenWindow};

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use usdtrec_format::expr::TimedFilter;
@@ -99,6 +100,9 @@ pub(crate) struct CaptureArgs {
     /// Whether callers are left out, by the event's index; empty if they never are
     #[arg(skip)]
     pub(crate) without_callers: Vec<bool>,
+    /// Time after which the probes are attached
+    #[arg(skip)]
+    pub(crate) delay: Option<Duration>,
     /// Record all processes [default without -p, -t and CMD]
     #[arg(short, long)]
     pub(crate) all_cpus: bool,

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::callers::CallersArgs;
 use super::capture::CaptureArgs;
+use super::delay::DelayArgs;
 use super::ring::RingArgs;
 
 /// `usdtrec record`.
@@ -15,6 +16,9 @@ pub(crate) struct RecordArgs {
     /// What to capture
     #[command(flatten)]
     pub(crate) capture: CaptureArgs,
+    /// When probes are attached
+    #[command(flatten)]
+    pub(crate) delay: DelayArgs,
     /// Trace file; an existing file is renamed to FILE.old; - writes to standard output, which must be a pipe or a file
     #[arg(short, long, value_name = "FILE", default_value = super::DEFAULT_TRACE)]
     pub(crate) output: PathBuf,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::capture::CaptureArgs;
+use super::delay::DelayArgs;
 use super::format::OutputFormat;
 use super::span_stat::SpanStatArgs;
 
@@ -16,6 +17,9 @@ pub(crate) struct StatArgs {
     /// What to count
     #[command(flatten)]
     pub(crate) capture: CaptureArgs,
+    /// When probes are attached
+    #[command(flatten)]
+    pub(crate) delay: DelayArgs,
     /// Count the hits of each value of these keys: comm, pid, tid, uid, container, unit, stack, arguments by name or as arg1, arg2, …, or ARG:shape (comma list)
     ///
     /// The container and the unit are those of the control group (version 2) at the hit; of a control group that came and went between two intervals, they are

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::callers::CallersArgs;
 use super::capture::CaptureArgs;
+use super::delay::DelayArgs;
 use super::print::{PrintArgs, templates};
 use super::span_stat::SpanStatArgs;
 use super::spans::SpanArgs;
@@ -18,6 +19,9 @@ pub(crate) struct TraceArgs {
     /// What to capture
     #[command(flatten)]
     pub(crate) capture: CaptureArgs,
+    /// When probes are attached
+    #[command(flatten)]
+    pub(crate) delay: DelayArgs,
     /// Spans instead of events
     #[command(flatten)]
     pub(crate) spans: SpanArgs,

@@ -25,9 +25,9 @@ use usdtrec_record::{
 use usdtrec_report::{ReportError, Sentences, Sources, SpanTotals, StreamSummary};
 
 use super::record::{
-    Ready, RunningReports, attach, attached_line, capture, exit_code, print_attached,
-    print_end_reason, print_losses, print_missing_groups, print_notice, print_scope, print_spans,
-    select,
+    Beside, EndedBefore, Ready, RunningReports, attach_when_due, attached_line, capture, exit_code,
+    print_attached, print_end_reason, print_losses, print_missing_groups, print_notice,
+    print_scope, print_spans, select,
 };
 use super::screen::leave_screen;
 use super::selection;
@@ -112,6 +112,13 @@ pub(super) struct Live<'a> {
 impl Live<'_> {
     /// Records until the recording ends; `show` reads the trace from the pipe and prints it.
     pub(super) fn run(
+        self,
+        show: impl FnOnce(PipeReader, &Sources) -> Result<StreamSummary, ReportError> + Send,
+    ) -> anyhow::Result<ExitCode> {
+        EndedBefore::exit_code(self.run_to_end(show))
+    }
+
+    fn run_to_end(
         mut self,
         show: impl FnOnce(PipeReader, &Sources) -> Result<StreamSummary, ReportError> + Send,
     ) -> anyhow::Result<ExitCode> {
@@ -131,7 +138,12 @@ impl Live<'_> {
         let duration = options.duration;
         let selected = select(self.args, self.buildid_dir)?;
         let mut signals = Signals::catch(false)?;
-        let Ready { session, held } = attach(self.args, selected, options, self.muted, &signals)?;
+        let beside = Beside {
+            buildid_dir: self.buildid_dir,
+            signals: &signals,
+        };
+        let Ready { session, command } =
+            attach_when_due(self.args, selected, options, self.muted, beside)?;
         signals.watch_output(self.output.try_clone()?);
         let sources = Sources {
             buildid_dir: selection::cache_dir(self.buildid_dir),
@@ -144,7 +156,7 @@ impl Live<'_> {
         let attached = attached_line(self.verb, &session);
         let (shown, recorded) = std::thread::scope(|scope| {
             let reader = scope.spawn(|| show(pipe, &sources));
-            let started = session.start(destination, held);
+            let started = session.start(destination, command);
             let recorded = self.record(attached, started, &signals);
             self.wait_for_reader(&signals, || reader.is_finished());
             let shown = reader.join();

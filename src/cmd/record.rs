@@ -5,10 +5,12 @@ mod budget;
 mod call_graph;
 mod choose;
 mod cost_trials;
+mod delay;
 mod hot_probe;
 mod messages;
 mod names;
 mod no_follow;
+mod node;
 mod numbered_files;
 mod once;
 mod options;
@@ -25,8 +27,9 @@ use usdtrec_record::{EngineChoice, Signals};
 
 use crate::cli::RecordArgs;
 
-pub(super) use attach::{Ready, attach, select};
+pub(super) use attach::{Beside, Ready, attach_when_due, select};
 pub(super) use call_graph::of_trace as call_graph_of_trace;
+pub(super) use delay::EndedBefore;
 pub(super) use messages::{
     RunningReports, attached_line, print_attached, print_end_reason, print_losses,
     print_missing_groups, print_notice, print_scope, print_spans,
@@ -56,10 +59,10 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         Schedule::Now => {
             let selected = select(&args.capture, buildid_dir)?;
             let signals = Signals::catch(once.takes_switch())?;
-            let recorded = once.record(selected, &signals)?;
-            Ok(exit_code(recorded.status))
+            let recorded = once.record(selected, &signals);
+            EndedBefore::exit_code(recorded.map(|recorded| exit_code(recorded.status)))
         }
-        Schedule::At(moment) => periods::at(once, moment),
+        Schedule::At(moment) => EndedBefore::exit_code(periods::at(once, moment)),
         Schedule::Every(slots) => periods::every(&once, slots),
     }
 }

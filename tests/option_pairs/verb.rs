@@ -30,6 +30,7 @@ pub(super) fn documented(verb: &str) -> BTreeSet<String> {
     let others = [
         "-h, --help",
         "--at",
+        "-D, --delay",
         "--every",
         "--no-wait",
         "--no-follow",

@@ -28,6 +28,15 @@ pub struct HeldCommand {
     spawner: JoinHandle<io::Result<Child>>,
 }
 
+/// A command whose recording begins.
+#[derive(Debug)]
+pub enum Workload {
+    /// It begins with the recording.
+    Held(HeldCommand),
+    /// It runs.
+    Running(RunningCommand),
+}
+
 /// A command that runs.
 #[derive(Debug)]
 pub struct RunningCommand {
@@ -145,7 +154,7 @@ impl RunningCommand {
     }
 
     /// Sends SIGTERM, as perf does when it is interrupted, and continues the command if it was stopped.
-    pub(crate) fn terminate(&mut self) {
+    pub fn terminate(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             let pid = Pid::from_child(&self.child);
             // Until it is waited for, the id is its own, ended or not.

@@ -52,6 +52,14 @@ impl NamedProcess {
         status.or_else(waited_for).map(ExitStatus::from_raw)
     }
 
+    /// The same without waiting: a process whose end was reported a moment ago.
+    pub(crate) fn status_now(&self) -> Option<ExitStatus> {
+        let process = self.process.as_ref()?;
+        let status = process.status_of_waited();
+        let status = status.or_else(|| self.status_of_zombie(process.start));
+        status.map(ExitStatus::from_raw)
+    }
+
     fn status_of_zombie(&self, start: u64) -> Option<i32> {
         let stat = Process::open(self.pid.try_into().ok()?).ok()?.stat().ok()?;
         let is_it = stat.start == start && stat.has_ended() && stat.num_threads <= 1;

@@ -45,6 +45,10 @@ impl Recording {
             None => KernelLog::from_now(),
         };
         self.lower_semaphores();
+        let ended = match looped {
+            Ok(End::Gone) => ended(&self.session),
+            _ => Vec::new(),
+        };
         let attached = &mut self.session.attached;
         // Disabling open events cannot fail. If it did, only their last hits would come too late.
         let _ = attached.disable();
@@ -54,6 +58,16 @@ impl Recording {
         let engine = attached.end(release.as_mut(), |records| {
             pipeline.take(files, records);
         });
+        for EndedProcess { pid, status } in &ended {
+            if let Some(status) = status {
+                pipeline.verifier.note_end(*pid, *status);
+            }
+        }
+        if let Some(command) = &mut self.command
+            && let Ok(Some(status)) = command.try_wait()
+        {
+            pipeline.verifier.note_end(command.pid(), status);
+        }
         pipeline.finish(files);
         self.follower.take(attached.processes.take_new_files());
         let unread = attached.processes.unread_files();
@@ -128,10 +142,7 @@ impl Recording {
                     .as_mut()
                     .map_or_else(Vec::new, Budgeting::take_events),
                 end,
-                ended: match end {
-                    End::Gone => ended(&session),
-                    _ => Vec::new(),
-                },
+                ended,
             })
         });
         let outcome = outcome.map_err(|error| match (error, hits) {

@@ -1,7 +1,7 @@
 //! Processes that run already when recording begins: synthesized FORK, COMM and MMAP2 records, so that the trace has their names and
 //! mappings.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
@@ -154,6 +154,10 @@ impl Synthesis {
             self.build_ids.keep_files(!is_known);
             self.mapping(process.pid, &map);
         }
+        if !self.data {
+            let moved = moved_files(&maps);
+            moved.iter().for_each(|map| self.record(process.pid, map));
+        }
         for map in MemoryMapping::parse_all(&maps) {
             self.memory(process.pid, &map);
         }
@@ -179,9 +183,12 @@ impl Synthesis {
     /// Executable mappings of files, as the kernel reports them.
     fn mapping(&mut self, pid: i32, map: &FileMapping) {
         let [readable, _, executable] = map.permissions;
-        if !(executable || self.data && readable) {
-            return;
+        if executable || self.data && readable {
+            self.record(pid, map);
         }
+    }
+
+    fn record(&mut self, pid: i32, map: &FileMapping) {
         let path = map.display_path();
         let path = path.as_os_str().as_bytes();
         let (DeviceNumber { major, minor }, inode) = (map.device, map.inode);
@@ -220,6 +227,36 @@ impl Synthesis {
         };
         record.encode(self.sample_type, &mut self.out);
     }
+}
+
+/// The first mapping of each file of a process that has no executable mapping, although there is executable memory between its mappings: the
+/// program has moved its code.
+fn moved_files(maps: &[u8]) -> Vec<FileMapping> {
+    let all: Vec<FileMapping> = FileMapping::parse_all(maps).collect();
+    let of_files = all.iter().map(|map| (map.permissions, &map.range));
+    let memory: Vec<MemoryMapping> = MemoryMapping::parse_all(maps).collect();
+    let of_memory = memory.iter().map(|map| (map.permissions, &map.range));
+    let mut code: Vec<u64> = of_files
+        .chain(of_memory)
+        .filter(|(permissions, _)| permissions[2])
+        .map(|(_, range)| range.start)
+        .collect();
+    code.sort_unstable();
+    let mut files: HashMap<MappedInode, (&FileMapping, Range<u64>, bool)> = HashMap::new();
+    for map in &all {
+        let (_, range, has_code) = files
+            .entry(map.mapped_inode())
+            .or_insert_with(|| (map, map.range.clone(), false));
+        range.end = map.range.end;
+        *has_code |= map.permissions[2];
+    }
+    let has_moved = |range: &Range<u64>| {
+        let first = code.partition_point(|start| *start < range.start);
+        code.get(first).is_some_and(|start| *start < range.end)
+    };
+    let moved = files.into_values();
+    let moved = moved.filter(|(_, range, has_code)| !has_code && has_moved(range));
+    moved.map(|(map, ..)| map.clone()).collect()
 }
 
 /// A mapping of no file at addresses of a process, without a name.

@@ -3,13 +3,18 @@
 use std::io;
 use std::time::Instant;
 
-use crate::command::HeldCommand;
+use usdtrec_format::trace::ShortfallKind;
+
+use crate::command::Workload;
 use crate::error::RecordError;
+use crate::host::process::Process;
 use crate::kernel_error::KernelOperation;
 use crate::output::files::{Destination, Files};
 use crate::recording::budgeting::Budgeting;
 use crate::recording::metadata::{self, Synthesised};
 use crate::recording::session::Session;
+use crate::recording::shortfalls::FoundShortfall;
+use crate::recording::target::Target;
 use crate::recording::triggering::Triggering;
 use crate::recording::{Pipeline, Recording};
 
@@ -22,7 +27,7 @@ impl Session {
     pub fn start(
         self,
         mut destination: Destination,
-        held: Option<HeldCommand>,
+        command: Option<Workload>,
     ) -> Result<Recording, RecordError> {
         let mut pipeline = Pipeline::new(&self)?;
         let mut budgeting = Budgeting::new(&self)?;
@@ -44,12 +49,14 @@ impl Session {
             budgeting.begin();
         }
         files.note_start();
+        self.note_ended();
         if let Some(semaphores) = &self.semaphores {
             semaphores.begin(&pipeline.processes());
         }
-        let command = held.map(|held| match &self.semaphores {
-            None => held.release(),
-            Some(semaphores) => {
+        let command = command.map(|command| match (command, &self.semaphores) {
+            (Workload::Running(running), _) => Ok(running),
+            (Workload::Held(held), None) => held.release(),
+            (Workload::Held(held), Some(semaphores)) => {
                 let pid = held.pid();
                 semaphores.expect_stop(pid);
                 held.release_stopped(|| semaphores.raise_stopped(pid))
@@ -67,6 +74,29 @@ impl Session {
             recording.end_following(&running)?;
         }
         Ok(recording)
+    }
+}
+
+impl Session {
+    /// Says which of the processes that were named had ended before their probes worked: no record shows what they mapped.
+    fn note_ended(&self) {
+        let Target::Processes(pids) = &self.options.target else {
+            return;
+        };
+        for pid in pids.iter().filter_map(|pid| i32::try_from(*pid).ok()) {
+            let stat = Process::open(pid).and_then(|process| process.stat());
+            if stat.is_ok_and(|stat| !stat.has_ended() || stat.num_threads > 1) {
+                continue;
+            }
+            self.shortfalls.add(FoundShortfall {
+                kind: ShortfallKind::NotChecked,
+                pid: Some(pid),
+                processes: 1,
+                found: "had ended before the probes were attached".to_owned(),
+                effect: "none of its hits are recorded".to_owned(),
+                ..FoundShortfall::default()
+            });
+        }
     }
 }
 

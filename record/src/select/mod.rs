@@ -1,6 +1,7 @@
 //! From patterns to probes: which sites of which files, checked, with their operands.
 
 pub(super) mod argument_list;
+mod hugify;
 pub(super) mod no_probe;
 pub(super) mod planned_site;
 pub(super) mod probe;
@@ -59,6 +60,8 @@ pub struct Request<'a> {
     pub processes: &'a [u32],
     /// Attach even if a check of the file fails.
     pub force: bool,
+    /// Whether programs may start while the probes are attached: those that then copy their code are refused.
+    pub starts_programs: bool,
     /// Whether a pattern without a path may select no probe yet. An exact one of a provider that is known may not.
     pub may_wait: bool,
     /// Names and types of arguments.
@@ -96,6 +99,8 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
         is_host: request.is_host,
         may_wait: request.may_wait,
         force: request.force,
+        starts_programs: request.starts_programs,
+        copying: HashMap::new(),
         schemas: request.schemas,
         event: None,
         seen: HashSet::new(),
@@ -149,6 +154,8 @@ pub(crate) fn select_in_file(
         is_host: false,
         may_wait: false,
         force,
+        starts_programs: true,
+        copying: HashMap::new(),
         schemas,
         event: None,
         seen: HashSet::new(),
@@ -270,6 +277,9 @@ struct Selector<'a> {
     is_host: bool,
     may_wait: bool,
     force: bool,
+    starts_programs: bool,
+    /// The symbols by which files are known to copy their code.
+    copying: HashMap<FileId, Option<String>>,
     schemas: &'a Schemas,
     /// The event that is being selected.
     event: Option<&'a EventSelector>,
@@ -351,6 +361,15 @@ impl Selector<'_> {
                 return false;
             }
         };
+        if let Some(symbol) = self.copying_symbol(&opened) {
+            for probe in candidate.matching(pattern) {
+                let reason = RefusalReason::CopiesCode {
+                    symbol: symbol.clone(),
+                };
+                self.refuse(probe, &candidate.binary.path, reason);
+            }
+            return false;
+        }
         let mut forged = HashSet::new();
         for probe in candidate.matching(pattern) {
             if let Err(reason) = opened.has_sites(probe)
@@ -367,6 +386,18 @@ impl Selector<'_> {
             }
         }
         planned
+    }
+
+    /// The symbol by which a program is known to copy its code when it starts, unless that does not matter.
+    fn copying_symbol(&mut self, opened: &Opened) -> Option<String> {
+        if self.force || !self.starts_programs {
+            return None;
+        }
+        let file = opened.program.file();
+        let known = self.copying.entry(file.id());
+        known
+            .or_insert_with(|| hugify::copying_symbol(file))
+            .clone()
     }
 
     /// The file of a candidate, opened and checked once.

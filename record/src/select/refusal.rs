@@ -46,6 +46,15 @@ pub enum RefusalReason {
         /// Prefix: a segment other than `fs` and `gs`, or `lock`.
         prefix: u8,
     },
+    /// The program copies its code when it starts.
+    #[error(
+        "the program copies its code to huge pages when it starts (BOLT's hugify, by the symbol {}); with breakpoints in the copy it would end by SIGTRAP",
+        escape(.symbol)
+    )]
+    CopiesCode {
+        /// The symbol that says so.
+        symbol: String,
+    },
     /// The site has no file offset.
     #[error("no segment of the file has the site")]
     NoSegment,

@@ -23,6 +23,8 @@ const ENDING: &str = ".semaphores";
 /// The same of a file that is being written anew.
 const NEW_ENDING: &str = ".semaphores.new";
 const NEW: &str = ".new";
+/// What is before it if they are of copies of a file: another part of the recorder writes these.
+const OF_COPIES: &str = ".copies";
 /// Size from which on a file is written anew, bytes.
 const MAX_BYTES: u64 = 1 << 20;
 /// Maximum time for which a repair waits for a killed recorder that is ending.
@@ -64,6 +66,16 @@ impl Note {
     }
 }
 
+impl Note {
+    /// Decrements the semaphore, unless it is 0 or the memory is another one now.
+    ///
+    /// # Errors
+    /// As [`FileMemory::open`].
+    pub(super) fn lower(self) -> io::Result<()> {
+        is_raised(self, true).map(|_| ())
+    }
+}
+
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -85,12 +97,24 @@ impl fmt::Display for Note {
 /// The notes of this recording. The file is created with the first one, and removed when this is dropped.
 #[derive(Debug, Default)]
 pub(super) struct StoredIncrements {
+    /// What the name has after the recorder's.
+    suffix: &'static str,
     file: Option<(PathBuf, File)>,
     notes: HashSet<Note>,
     bytes: u64,
 }
 
 impl StoredIncrements {
+    /// Those of files that processes map more than once.
+    pub(super) fn of_copies() -> Self {
+        Self {
+            suffix: OF_COPIES,
+            file: None,
+            notes: HashSet::new(),
+            bytes: 0,
+        }
+    }
+
     /// Notes semaphores that are about to be incremented.
     ///
     /// # Errors
@@ -118,7 +142,7 @@ impl StoredIncrements {
             return self.write_anew();
         }
         if self.file.is_none() {
-            let name = format!("{}{ENDING}", Owner::of_this_process()?);
+            let name = format!("{}{}{ENDING}", Owner::of_this_process()?, self.suffix);
             let path = run_directory::create()?.join(name);
             self.file = Some((path.clone(), create(&path)?));
         }
@@ -194,7 +218,9 @@ pub(crate) fn raised_processes(repair: Repair) -> io::Result<Vec<RaisedProcess>>
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_unfinished = name.ends_with(NEW_ENDING);
         let ending = if is_unfinished { NEW_ENDING } else { ENDING };
-        let Some(owner) = name.strip_suffix(ending).and_then(Owner::parse) else {
+        let owner = name.strip_suffix(ending);
+        let owner = owner.map(|owner| owner.strip_suffix(OF_COPIES).unwrap_or(owner));
+        let Some(owner) = owner.and_then(Owner::parse) else {
             continue;
         };
         let begun = Instant::now();

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
+use std::os::unix::process::ExitStatusExt as _;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -13,10 +14,13 @@ use std::time::{Duration, Instant};
 
 use usdtrec_format::trace::ShortfallKind;
 
+use super::copied::{CopiedFiles, has_semaphores};
 use super::expected::{ExpectedFiles, MappedExpected};
 use super::fault_words::{FaultWords, words};
 use super::look::{FaultKey, Look, Looking, SiteFault};
+use super::trapped::TrappedProcesses;
 use crate::engine::HeldProcesses;
+use crate::host::named_process::NamedProcess;
 use crate::host::process::is_gone;
 use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
 
@@ -40,6 +44,10 @@ pub(super) const LAST_TIME: Duration = Duration::from_millis(100);
 const LAST_AGAIN: Duration = Duration::from_millis(5);
 /// Time within which two processes of one number are the same: records of its mappings may come in several passes.
 const REUSE: Duration = Duration::from_secs(5);
+/// Maximum number of processes whose ends are waited for.
+const MAX_OPEN: usize = 256;
+/// Maximum number of addresses of code that are known of a process. dlmopen(3) makes at most 16 copies.
+const MAX_BASES: usize = 64;
 /// Time without a change of what is due.
 const IDLE: Duration = Duration::from_secs(3600);
 
@@ -56,6 +64,8 @@ pub(super) enum Change {
     Executed { pid: i32 },
     /// A process has ended.
     Ended { pid: i32 },
+    /// A process was killed by SIGTRAP; `None` if only its shell says so.
+    Trapped { pid: Option<i32> },
     /// A process has a hit.
     Hit { pid: i32 },
     /// The recorder loses its capabilities: all are to be looked at that were not. Answered when that is done.
@@ -95,6 +105,9 @@ pub(super) struct Checker {
     is_powerless: bool,
     /// Whether the last looks were made: the recorder takes back what new processes would need.
     is_over: bool,
+    /// Files that processes map more than once.
+    pub(super) copied: CopiedFiles,
+    trapped: TrappedProcesses,
 }
 
 /// A process that maps files with probes.
@@ -114,10 +127,23 @@ struct Watched {
     /// What the last look found and none before.
     suspected: Vec<SiteFault>,
     reported: HashSet<FaultKey>,
+    /// `None` if too many are open.
+    process: Option<NamedProcess>,
+    /// Where it maps code of files.
+    bases: BTreeSet<FileBase>,
+    /// Whether it was looked at since the last of them came.
+    is_settled: bool,
+}
+
+/// A file of which a process maps code, and where its begin would be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct FileBase {
+    file: usize,
+    base: u64,
 }
 
 impl Watched {
-    fn new() -> Self {
+    fn new(process: Option<NamedProcess>) -> Self {
         let now = Instant::now();
         Self {
             since: now,
@@ -130,7 +156,15 @@ impl Watched {
             has_hit: false,
             suspected: Vec::new(),
             reported: HashSet::new(),
+            process,
+            bases: BTreeSet::new(),
+            is_settled: false,
         }
+    }
+
+    /// The number of addresses at which a file was mapped.
+    fn copies(&self, file: usize) -> usize {
+        self.bases.iter().filter(|at| at.file == file).count()
     }
 }
 
@@ -152,6 +186,8 @@ impl Checker {
             denied: None,
             is_powerless: false,
             is_over: false,
+            copied: CopiedFiles::default(),
+            trapped: TrappedProcesses::default(),
         }
     }
 
@@ -206,7 +242,16 @@ impl Checker {
                     false => self.end(pid),
                 }
             }
-            Change::Ended { pid } => self.end(pid),
+            Change::Ended { pid } => {
+                let ended = self.watched.get(&pid);
+                let status = ended.and_then(|ended| ended.process.as_ref()?.status_now());
+                if status.is_some_and(|status| status.signal() == Some(libc::SIGTRAP)) {
+                    self.trapped
+                        .report(Some(pid), &self.files, &self.shortfalls);
+                }
+                self.end(pid);
+            }
+            Change::Trapped { pid } => self.note_trapped(pid),
             Change::Hit { pid } => {
                 if let Some(watched) = self.watched.get_mut(&pid) {
                     watched.has_hit = true;
@@ -226,6 +271,49 @@ impl Checker {
             return;
         };
         watched.is_sure |= mapped.is_it;
+        let file = mapped.file;
+        let is_new = mapped.base.filter(|_| mapped.is_it).is_some_and(|base| {
+            watched.bases.len() < MAX_BASES && watched.bases.insert(FileBase { file, base })
+        });
+        if is_new {
+            watched.is_settled = false;
+        }
+        self.note_build(pid, mapped);
+        let is_copy = |watched: &Watched| is_new && watched.copies(file) > 1;
+        let is_counted = (self.files.0.get(file)).is_some_and(|file| has_semaphores(file));
+        if is_counted && self.watched.get(&pid).is_some_and(is_copy) {
+            // Its code may be hit at once.
+            self.due.retain(|(_, due)| *due != pid);
+            self.look_at(pid);
+        }
+    }
+
+    /// A process was killed by SIGTRAP; `None` if only its shell says so.
+    fn note_trapped(&mut self, pid: Option<i32>) {
+        let has_file = |pid: &i32| {
+            self.watched.contains_key(pid)
+                || self.ended.contains_key(pid)
+                || self.hit.contains_key(pid)
+        };
+        let is_known = match pid {
+            Some(pid) => has_file(&pid),
+            None => self.trapped.is_empty() && !self.ended.is_empty(),
+        };
+        if is_known {
+            let mut ended = self.ended.keys().copied();
+            let only = ended.next().filter(|_| ended.next().is_none());
+            let pid = pid.or(only);
+            if let Some(pid) = pid {
+                self.ended.remove(&pid);
+            }
+            self.trapped.report(pid, &self.files, &self.shortfalls);
+        }
+    }
+
+    fn note_build(&mut self, pid: i32, mapped: MappedExpected) {
+        let Some(watched) = self.watched.get_mut(&pid) else {
+            return;
+        };
         let files = match mapped.has_build_id {
             Some(true) => &mut watched.same_build,
             Some(false) => &mut watched.other_build,
@@ -245,7 +333,11 @@ impl Checker {
             self.unchecked += 1;
             return None;
         }
-        let watched = self.watched.entry(pid).or_insert_with(Watched::new);
+        let has_room = self.watched.len() < MAX_OPEN;
+        let watched = self.watched.entry(pid).or_insert_with(|| {
+            let pid = u32::try_from(pid).ok().filter(|_| has_room);
+            Watched::new(pid.map(NamedProcess::open))
+        });
         self.due.remove(&(watched.next, pid));
         watched.next = watched.next.min(Instant::now());
         self.due.insert((watched.next, pid));
@@ -261,9 +353,19 @@ impl Checker {
 
     /// A process has ended, or maps nothing that it mapped before.
     fn end(&mut self, pid: i32) {
-        let Some(watched) = self.forget(pid) else {
+        let Some(mut watched) = self.forget(pid) else {
             return;
         };
+        watched.process = None;
+        self.copied.forget(pid);
+        if self.trapped.has(pid) {
+            return;
+        }
+        let files = self.files.0.iter().enumerate();
+        for (number, file) in files.filter(|_| !watched.is_settled) {
+            let copies = watched.copies(number);
+            CopiedFiles::report_unseen(pid, file, copies, &self.shortfalls);
+        }
         let last_hit = self.hit.get(&pid);
         let has_hit = watched.has_hit || last_hit.is_some_and(|at| at.elapsed() < REUSE);
         let is_known = has_hit || self.is_right(&watched) || !watched.is_sure;
@@ -327,10 +429,18 @@ impl Checker {
         } else {
             looking.look()
         } {
-            Ok(Look { sites, mut faults }) => {
+            Ok(Look {
+                sites,
+                mut faults,
+                copied,
+            }) => {
                 watched.is_read = true;
                 watched.is_sure |= sites > 0;
+                watched.is_settled = true;
                 faults.retain(|fault| !self.is_paused(fault));
+                let (files, shortfalls) = (&self.files, &self.shortfalls);
+                let is_raised = self.copied.raise(pid, &copied, files, shortfalls);
+                faults.retain(|fault| !is_raised || !fault.is_of_copy());
                 self.compare(pid, faults)
             }
             Err(error) if is_gone(&error) => return self.end(pid),
@@ -406,7 +516,8 @@ impl Checker {
         // The least recently looked at are due next.
         pids.sort_by_key(|pid| {
             let watched = &self.watched[pid];
-            (watched.suspected.is_empty(), watched.is_read, watched.next)
+            let is_quiet = !self.copied.has(*pid) && watched.suspected.is_empty();
+            (is_quiet, watched.is_read, watched.next)
         });
         self.due.clear();
         for pid in pids {
@@ -432,6 +543,8 @@ impl Checker {
 
     /// Reports what processes without hits were found to lack, and the number of those that were not checked.
     fn finish(&mut self) {
+        // What was raised by hand is lowered.
+        self.copied.copies = None;
         for (pid, ended) in std::mem::take(&mut self.ended) {
             self.report_ended(pid, ended);
         }
@@ -542,6 +655,7 @@ mod tests {
                 file: 0,
                 has_build_id: None,
                 is_it: true,
+                base: None,
             },
         }
     }

@@ -63,6 +63,8 @@ pub(super) struct MappedExpected {
     pub(super) has_build_id: Option<bool>,
     /// Whether it is the attached file by its path or inode; else it may be a copy of it.
     pub(super) is_it: bool,
+    /// The address of the file's begin, if it were mapped with the code; `None` if no record says it.
+    pub(super) base: Option<u64>,
 }
 
 impl ExpectedFiles {
@@ -126,7 +128,8 @@ impl ExpectedFiles {
             (is_it || has_build_id == Some(true)).then_some(MappedExpected {
                 file,
                 has_build_id,
-                is_it,
+                is_it: is_it && map.is_executable(),
+                base: Some(map.start.wrapping_sub(map.offset)),
             })
         })
     }

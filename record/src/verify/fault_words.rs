@@ -69,6 +69,7 @@ pub(super) fn words(fault: &Fault) -> FaultWords {
         Fault::Semaphore {
             address,
             hidden: Some(hidden),
+            ..
         } => FaultWords {
             found: format!(
                 "the semaphore that the code tests, at {address:#x}, is 0: a symbol of another file hides the file's own one at {hidden:#x}, \
@@ -76,6 +77,18 @@ pub(super) fn words(fault: &Fault) -> FaultWords {
             ),
             effect: NO_HITS,
             remedy: "link the file so that its semaphores are not exported (-Bsymbolic, or hidden symbols)",
+        },
+        Fault::Semaphore {
+            address,
+            copies: copies @ 2..,
+            ..
+        } => FaultWords {
+            found: format!(
+                "the semaphore at {address:#x} is 0: the process maps the file {copies} times (dlmopen, LD_AUDIT), and the kernel raises the \
+                 semaphore of one copy only"
+            ),
+            effect: "hits of this copy are not recorded",
+            remedy: "load the library once",
         },
         Fault::Semaphore { address, .. } => FaultWords {
             found: format!("the semaphore at {address:#x} is 0"),

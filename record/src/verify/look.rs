@@ -1,5 +1,6 @@
 //! One look into a process: what is there is compared with what must be there. No causes are known here, only states.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use usdtrec_buildid_cache::FileMapping;
@@ -9,6 +10,7 @@ use usdtrec_format::trace::ShortfallKind;
 use super::expected::{ExpectedFile, ExpectedFiles, ExpectedSite, SITE_BYTES, wrapped};
 use super::process::ProcessMemory;
 use crate::host::pagemap::Page;
+use crate::semaphores::copies::CopiedSemaphore;
 
 /// What a look into a process found.
 #[derive(Debug, Default)]
@@ -16,6 +18,8 @@ pub(super) struct Look {
     /// Number of sites that it maps.
     pub(super) sites: u64,
     pub(super) faults: Vec<SiteFault>,
+    /// Its semaphores that the kernel raises for breakpoints.
+    pub(super) copied: Vec<CopiedSemaphore>,
 }
 
 /// A site that is not as it must be.
@@ -37,6 +41,11 @@ pub(super) struct FaultKey {
 }
 
 impl SiteFault {
+    /// Whether it is about the semaphore of a file that the process maps more than once.
+    pub(super) const fn is_of_copy(&self) -> bool {
+        matches!(self.fault, Fault::Semaphore { copies: 2.., .. })
+    }
+
     pub(super) const fn key(&self) -> FaultKey {
         FaultKey {
             kind: self.fault.kind(),
@@ -66,6 +75,8 @@ pub(super) enum Fault {
         address: u64,
         /// The address of the file's own semaphore, if the program tests another one.
         hidden: Option<u64>,
+        /// How often the process maps the file.
+        copies: usize,
     },
     /// The code is a mapping of another file.
     OtherFile { inode: u64, expected: u64 },
@@ -81,6 +92,14 @@ impl Fault {
             Self::OtherFile { .. } => ShortfallKind::OtherFile,
             Self::MovedCode { .. } => ShortfallKind::MovedCode,
         }
+    }
+
+    /// The same of a file that the process maps so often.
+    fn of_copies(mut self, number: usize) -> Self {
+        if let Self::Semaphore { copies, .. } = &mut self {
+            *copies = number.max(1);
+        }
+        self
     }
 }
 
@@ -139,7 +158,11 @@ impl Looking<'_> {
         }
         let own: Vec<&FileMapping> = of_file.iter().copied().filter(|map| file.is(map)).collect();
         let mut is_other = None;
+        let mut copied: BTreeMap<u64, CopiedSemaphore> = BTreeMap::new();
         for (at, site) in file.sites.iter().enumerate() {
+            let copies = own.iter().filter(|map| map.permissions[2]);
+            let copies = copies.filter(|map| address_of(map, site.offset).is_some());
+            let copies = copies.count();
             let mut push = |fault| {
                 look.faults.push(SiteFault {
                     file: number,
@@ -156,8 +179,16 @@ impl Looking<'_> {
                 is_mapped = true;
                 let found = memory.bytes::<SITE_BYTES>(address)?;
                 if file.arch.is_planted(&site.original, &found) {
+                    if site.ref_ctr != 0 {
+                        let semaphore = copied.entry(site.ref_ctr).or_default();
+                        semaphore.file = number;
+                        semaphore.offset = site.ref_ctr;
+                        semaphore.copies = copies;
+                        semaphore.breakpoints += 1;
+                        semaphore.add(site.semaphore_at(&file.file, address));
+                    }
                     if let Some(fault) = self.semaphore(file, site, address, maps, memory)? {
-                        push(fault);
+                        push(fault.of_copies(copies));
                     }
                 } else if file.is(map) {
                     push(self.no_breakpoint(map, site, address, found, memory));
@@ -175,6 +206,7 @@ impl Looking<'_> {
                 push(Fault::MovedCode { address });
             }
         }
+        look.copied.extend(copied.into_values());
         Ok(())
     }
 
@@ -231,7 +263,8 @@ impl Looking<'_> {
             return Ok(None);
         };
         // While the loader works, the part that becomes read-only is writable, and may have the same page of the file.
-        let is_other_writable = all.any(|map| map.permissions[1] && !is_there(map));
+        let is_other_writable =
+            all.any(|map| map.permissions[1] && !is_there(map)) && !is_copied(file, site, maps);
         if !self.is_settled && (!there.permissions[1] || is_other_writable) {
             return Err(io::ErrorKind::Interrupted.into());
         }
@@ -240,8 +273,17 @@ impl Looking<'_> {
         Ok((found == [0, 0]).then_some(Fault::Semaphore {
             address: tested,
             hidden: (tested != own).then_some(own),
+            copies: 1,
         }))
     }
+}
+
+/// Whether a process maps the code of a site more than once.
+fn is_copied(file: &ExpectedFile, site: &ExpectedSite, maps: &[FileMapping]) -> bool {
+    let code = maps
+        .iter()
+        .filter(|map| map.permissions[2] && file.is(map) && address_of(map, site.offset).is_some());
+    code.count() > 1
 }
 
 /// The address of a file offset in a mapping.

@@ -13,6 +13,7 @@
 //! recorder go through one handle (`shortfalls.rs`) into the trace.
 
 mod checker;
+mod copied;
 mod expected;
 mod fault_words;
 mod identity;
@@ -20,8 +21,11 @@ mod look;
 mod planted;
 mod process;
 mod running;
+mod trapped;
 
 use std::collections::HashSet;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -36,10 +40,12 @@ pub(crate) use self::identity::MapIdentity;
 pub(crate) use self::look::address_of;
 pub(crate) use self::process::ProcessMemory;
 pub use self::running::{SiteNote, notes_of_sites};
+pub use self::trapped::TRAPPED;
 use crate::batch::{Batch, Record};
 use crate::engine::InexactCounts;
 use crate::recording::session::Session;
 use crate::recording::target::Target;
+use crate::semaphores::copies::Copies;
 use crate::stage::Stage;
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
@@ -81,13 +87,17 @@ impl Verifier {
         let mut checker = Checker::new(Arc::clone(&files), session.shortfalls.clone(), is_named);
         checker.inherits = session.inexact() == Some(InexactCounts::Inherited);
         checker.held = session.attached.engine.held().cloned();
+        let follows = session.options.inherit && !matches!(target, Target::Threads(_));
+        // Who has dropped its capabilities could not lower them again; nor those of children that it does not see.
+        checker.copied.copies =
+            (follows && !session.options.following.is_off).then(Copies::default);
         let (changes, taken) = channel();
         let thread = thread::Builder::new().name(NAME.to_owned());
         let thread = thread.spawn(move || checker.run(&taken));
         Self {
             id_type: session.attached.processes.attr.attr.id_type(),
             files,
-            follows: session.options.inherit && !matches!(target, Target::Threads(_)),
+            follows,
             mapping: HashSet::new(),
             changes: thread.is_ok().then_some(changes),
         }
@@ -104,6 +114,7 @@ impl Verifier {
                     file,
                     has_build_id: None,
                     is_it: true,
+                    base: None,
                 };
                 self.note(SeenChange::Change(Change::Mapped { pid, mapped }));
             }
@@ -134,6 +145,16 @@ impl Verifier {
         self.ask(Change::LastLook);
     }
 
+    /// Says how a process has ended, if that was by SIGTRAP. A shell that runs it ends with a status instead.
+    pub(crate) fn note_end(&self, pid: u32, status: ExitStatus) {
+        const OF_SHELL: i32 = 128 + libc::SIGTRAP;
+        let is_shell = status.code() == Some(OF_SHELL);
+        if is_shell || status.signal() == Some(libc::SIGTRAP) {
+            let pid = i32::try_from(pid).ok().filter(|_| !is_shell);
+            self.send(Change::Trapped { pid });
+        }
+    }
+
     /// The files with attached probes.
     pub(crate) const fn files(&self) -> &Arc<ExpectedFiles> {
         &self.files
@@ -149,7 +170,9 @@ impl Verifier {
         let (time, change) = match record.kind {
             RecordType::MMAP2 => {
                 let map = Mmap::parse(record, id_type)?;
-                if map.cpu_mode != Mmap::USER || !map.is_executable() {
+                // One without code that is made up is of a program that moved its code elsewhere.
+                let has_code = map.is_executable() || map.id.time == 0;
+                if map.cpu_mode != Mmap::USER || !has_code {
                     return None;
                 }
                 let (pid, mapped) = (map.pid, self.files.find(&map)?);

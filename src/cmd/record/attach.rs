@@ -6,21 +6,29 @@ use std::sync::Arc;
 use usdtrec_format::schema::Schemas;
 use usdtrec_record::{
     Following, HeldCommand, Options, Planting, RecordError, Selection, Signals, Target,
-    TargetError, check_privilege, descendants, raise_open_files,
+    TargetError, Workload, check_privilege, descendants, raise_open_files,
 };
 
 use super::choose::{choose, completion};
+use super::delay::Delayed;
 use super::messages::{print_children, print_refused_engines, print_sites, print_smaller_rings};
+use super::node;
 use super::options::{events, process_choice, waits};
 use crate::advice;
 use crate::cli::CaptureArgs;
 use crate::schemas;
 use crate::terminal::say;
 
-/// Probes that are attached but not yet enabled, and the command that waits for them.
+/// Probes that are attached but not yet enabled, and the command that waits for them, or runs.
 pub(in crate::cmd) struct Ready {
     pub(in crate::cmd) session: usdtrec_record::Session,
-    pub(in crate::cmd) held: Option<HeldCommand>,
+    pub(in crate::cmd) command: Option<Workload>,
+}
+
+/// Where indexed files are, and the signals that end waiting.
+pub(in crate::cmd) struct Beside<'a> {
+    pub(in crate::cmd) buildid_dir: Option<&'a Path>,
+    pub(in crate::cmd) signals: &'a Signals,
 }
 
 /// Selected probes.
@@ -50,6 +58,7 @@ pub(in crate::cmd) fn select(
     let remarks = process_choice(args).group_remarks();
     let remarks = remarks.map_err(RecordError::from)?;
     let selection = choose(args, &mut following, buildid_dir)?;
+    node::refuse(args, &selection)?;
     for refusal in &selection.refusals {
         say(format_args!("usdtrec: {}", advice::refusal(refusal)));
     }
@@ -74,8 +83,34 @@ pub(in crate::cmd) fn select(
     })
 }
 
+/// Attaches the probes, those with a delay when it is over: they are selected again then.
+pub(in crate::cmd) fn attach_when_due(
+    args: &CaptureArgs,
+    selected: Selected,
+    options: Options,
+    muted: bool,
+    beside: Beside<'_>,
+) -> anyhow::Result<Ready> {
+    let Beside {
+        buildid_dir,
+        signals,
+    } = beside;
+    let Some(delay) = args.delay else {
+        return attach(args, selected, options, muted, signals);
+    };
+    drop(selected);
+    let delayed = Delayed {
+        args,
+        buildid_dir,
+        delay,
+        muted,
+        signals,
+    };
+    delayed.attach(options)
+}
+
 /// Attaches the probes. With `muted`, the command's standard output is redirected to standard error.
-pub(in crate::cmd) fn attach(
+pub(super) fn attach(
     args: &CaptureArgs,
     selected: Selected,
     mut options: Options,
@@ -112,7 +147,8 @@ pub(in crate::cmd) fn attach(
         print_refused_engines(&session);
         print_sites(&session);
     }
-    Ok(Ready { session, held })
+    let command = held.map(Workload::Held);
+    Ok(Ready { session, command })
 }
 
 /// The processes that those of `-p` have started already and that are recorded, too.

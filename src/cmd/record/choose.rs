@@ -61,6 +61,8 @@ pub(super) fn choose(
         is_host: host.is_some(),
         processes: &processes,
         force: args.force,
+        starts_programs: processes.is_empty()
+            && (args.delay.is_none() || args.all_cpus || args.command.is_empty()),
         may_wait: following.waits,
         schemas: &following.schemas,
     })?;

@@ -412,7 +412,7 @@ impl RunningReports {
         let new = shortfalls.iter().skip(self.shortfalls);
         // Counts of spans are printed at the end.
         for shortfall in new.filter(|shortfall| shortfall.kind != ShortfallKind::ShortSpans) {
-            say(format_args!("usdtrec: {shortfall}"));
+            say(format_args!("usdtrec: {}", advice::shortfall(shortfall)));
         }
         self.shortfalls = shortfalls.len();
     }
@@ -422,7 +422,7 @@ impl RunningReports {
     pub(in crate::cmd) fn print_all(&mut self, outcome: &Outcome) {
         let printed = outcome.shortfalls.iter().take(self.shortfalls);
         for shortfall in printed.filter(|shortfall| shortfall.processes > 1) {
-            say(format_args!("usdtrec: {shortfall}"));
+            say(format_args!("usdtrec: {}", advice::shortfall(shortfall)));
         }
         self.print_shortfalls(&outcome.shortfalls);
         if let Some(files) = followed(outcome.followed).filter(|_| !self.quiet) {

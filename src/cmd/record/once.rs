@@ -11,7 +11,7 @@ use usdtrec_record::{
 };
 use usdtrec_report::{NoEventsReason, Sentences, Sources, TraceSession};
 
-use super::attach::{Ready, Selected, attach};
+use super::attach::{Beside, Ready, Selected, attach_when_due};
 use super::budget;
 use super::hot_probe::HotProbeRemark;
 use super::messages::{
@@ -138,14 +138,21 @@ impl Once<'_> {
         signals: &Signals,
     ) -> anyhow::Result<Recording> {
         let Self {
-            args, options, due, ..
+            args,
+            options,
+            buildid_dir,
+            due,
         } = self;
         check_folder(args)?;
         let duration = options.duration;
-        let Ready { session, held } =
-            attach(&args.capture, selected, options, is_pipe(args), signals)?;
+        let beside = Beside {
+            buildid_dir,
+            signals,
+        };
+        let Ready { session, command } =
+            attach_when_due(&args.capture, selected, options, is_pipe(args), beside)?;
         let attached = attached_line("record", &session);
-        let started = session.start(destination(args, signals, duration, files)?, held);
+        let started = session.start(destination(args, signals, duration, files)?, command);
         let recording = started.map_err(|error| match error {
             RecordError::Write(_) => {
                 anyhow::Error::from(error).context(shown(&args.output).to_string())

@@ -60,6 +60,8 @@ fn check_every(args: &RecordArgs) -> Result<(), Usage> {
         "--every records what runs already: a command would have to be started for each recording; use -a, -p or -t"
     } else if capture.duration.is_some() {
         "--every says how long each recording is (10m/10s): --duration has no effect"
+    } else if capture.delay.is_some() {
+        "--every says when recordings begin: --delay has no effect"
     } else if args.switch_output.is_some() {
         "--every writes a file for each recording: --switch-output is for long ones"
     } else {

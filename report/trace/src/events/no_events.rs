@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use usdtrec_format::trace::ShortfallKind;
 use usdtrec_format::{FileDefinition, ProbeDefinition};
 
 use crate::process::mappers::MappersOfFile;
@@ -52,6 +53,8 @@ impl NoEventsReason {
             let mappers = session.mappers().of_file(at);
             match hit.contains(&at) {
                 true => of_hit_file(file, &mappers),
+                // The recorder says why.
+                false if is_explained(session, file) => None,
                 // Nobody asked for this program.
                 false if file.by_any_pattern && mappers.others().is_empty() => None,
                 false => of_file(file, &mappers),
@@ -73,6 +76,16 @@ impl NoEventsReason {
         let needed = of_needs(&silent, explains);
         of_files.chain(needed).collect()
     }
+}
+
+/// Whether the recorder found that the code of a file is in other memory of a process, or that a process had ended before its probes worked.
+fn is_explained(session: &TraceSession, file: &FileDefinition) -> bool {
+    let kinds = [ShortfallKind::MovedCode, ShortfallKind::NotChecked];
+    let mut shortfalls = session.shortfalls();
+    shortfalls.any(|found| {
+        let is_of_file = found.path == file.path || found.path.as_os_str().is_empty();
+        kinds.contains(&found.kind) && is_of_file && !found.pids.is_empty()
+    })
 }
 
 /// Why a probe may have no events, as its definition says.

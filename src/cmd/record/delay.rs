@@ -1,0 +1,133 @@
+//! `--delay`: the command runs, or other processes do, before probes are attached.
+
+use std::path::Path;
+use std::process::{ExitCode, ExitStatus};
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use usdtrec_record::{
+    HeldCommand, Moment, Options, RunningCommand, Signals, Waited, Workload, check_privilege,
+};
+
+use super::attach::{Ready, attach, select};
+use super::once::exit_code;
+use crate::cli::CaptureArgs;
+use crate::terminal::say;
+
+/// How often it is looked whether the command has ended.
+const STEP: Duration = Duration::from_millis(10);
+
+/// The command ended before the probes were attached.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the command ended after {:.3} s, before the delay of {:.3} s was over: nothing was recorded",
+    .after.as_secs_f64(), .delay.as_secs_f64()
+)]
+pub(in crate::cmd) struct EndedBefore {
+    status: ExitStatus,
+    after: Duration,
+    delay: Duration,
+}
+
+impl EndedBefore {
+    /// The exit status is the command's, as if it had been recorded.
+    pub(in crate::cmd) fn exit_code(ended: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+        let error = match ended {
+            Ok(code) => return Ok(code),
+            Err(error) => error,
+        };
+        let before: Self = error.downcast()?;
+        say(format_args!("usdtrec: {before}"));
+        Ok(exit_code(Some(before.status)))
+    }
+}
+
+/// What is attached after a delay.
+pub(super) struct Delayed<'a> {
+    pub(super) args: &'a CaptureArgs,
+    pub(super) buildid_dir: Option<&'a Path>,
+    pub(super) delay: Duration,
+    /// Whether the command's standard output is redirected to standard error.
+    pub(super) muted: bool,
+    pub(super) signals: &'a Signals,
+}
+
+impl Delayed<'_> {
+    /// Starts the command, waits, selects the probes again, and attaches them.
+    pub(super) fn attach(self, options: Options) -> anyhow::Result<Ready> {
+        check_privilege()?;
+        let mut command = match self.args.command.is_empty() {
+            true => None,
+            false => Some(HeldCommand::fork(&self.args.command, self.muted)?.release()?),
+        };
+        let begun = Instant::now();
+        if !self.args.quiet {
+            let seconds = self.delay.as_secs_f64();
+            say(format_args!(
+                "usdtrec: probes are attached in {seconds:.3} s"
+            ));
+        }
+        let args = self.args_of_running(command.as_ref());
+        let ready = self.wait(command.as_mut()).and_then(|()| {
+            let selected = select(&args, self.buildid_dir)?;
+            attach(&args, selected, options, self.muted, self.signals)
+        });
+        let Some(mut command) = command else {
+            return ready;
+        };
+        match ready {
+            Ok(ready) => Ok(Ready {
+                command: Some(Workload::Running(command)),
+                ..ready
+            }),
+            Err(error) => match command.try_wait() {
+                Ok(Some(status)) => Err(EndedBefore {
+                    status,
+                    after: begun.elapsed(),
+                    delay: self.delay,
+                }
+                .into()),
+                _ => {
+                    command.terminate();
+                    Err(error)
+                }
+            },
+        }
+    }
+
+    /// The command is a process that runs when the probes are attached.
+    fn args_of_running(&self, command: Option<&RunningCommand>) -> CaptureArgs {
+        let args = self.args;
+        let is_target = !args.all_cpus && args.pid.is_empty() && args.tid.is_empty();
+        let command = command.filter(|_| is_target);
+        CaptureArgs {
+            command: Vec::new(),
+            pid: command.map_or_else(|| args.pid.clone(), |command| vec![command.pid()]),
+            delay: None,
+            ..args.clone()
+        }
+    }
+
+    fn wait(&self, mut command: Option<&mut RunningCommand>) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        loop {
+            let left = self.delay.saturating_sub(begun.elapsed());
+            let step = match command {
+                Some(_) => left.min(STEP),
+                None => left,
+            };
+            let step = Moment::after(i64::try_from(step.as_nanos())?);
+            if step.wait(self.signals)? == Waited::Signal {
+                bail!("interrupted before the probes were attached");
+            }
+            if let Some(command) = command.as_deref_mut()
+                && command.try_wait()?.is_some()
+            {
+                bail!("the command has ended");
+            }
+            if begun.elapsed() >= self.delay {
+                return Ok(());
+            }
+        }
+    }
+}
