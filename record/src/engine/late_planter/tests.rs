@@ -106,6 +106,7 @@ impl Program {
             with_callers: true,
         }];
         let request = Request {
+            starts_programs: true,
             events: &events,
             indexed: Vec::new(),
             files: vec![file],
