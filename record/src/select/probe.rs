@@ -52,6 +52,8 @@ pub struct PlannedProbe {
     pub shown: Option<Vec<ShownArgument>>,
     /// Whether the callers of hits are recorded, if the recording has them at all.
     pub with_callers: bool,
+    /// Whether the file was found in a process that nobody named, so that what is wrong with the probe is no error of the user.
+    pub is_found: bool,
     /// The sites; at least one.
     pub sites: Vec<PlannedSite>,
     /// Names and types of the arguments, as many as the site with the most operands has.
@@ -118,6 +120,17 @@ impl PlannedProbe {
     /// How the callers of its hits are recorded, in a recording with this; `None` if they are not.
     pub(crate) fn graph(&self, graph: Option<CallGraph>) -> Option<CallGraph> {
         graph.filter(|_| self.with_callers)
+    }
+
+    /// The refusal of a probe that was found, for an error that is about it alone; the error itself of others.
+    pub(crate) fn refused_for(&self, error: RecordError) -> Result<RefusedProbe, RecordError> {
+        if !self.is_found || matches!(error, RecordError::Interrupted(_)) {
+            return Err(error);
+        }
+        Ok(RefusedProbe {
+            probe: self.clone(),
+            error,
+        })
     }
 
     /// The error for a probe that cannot be attached.

@@ -68,6 +68,7 @@ impl ExpectedFiles {
     /// The files of attached probes. Probes on machines whose breakpoints are not known are left out.
     pub(crate) fn of_probes(probes: &[PlannedProbe]) -> Self {
         let mut files: Vec<ExpectedFile> = Vec::new();
+        let mut known_sites: HashSet<(usize, u64)> = HashSet::new();
         for probe in probes {
             let Some(arch) = probe.arch.filter(|arch| arch.breakpoint().is_some()) else {
                 continue;
@@ -87,7 +88,11 @@ impl ExpectedFiles {
             });
             let file = &mut files[at];
             for planned in &probe.sites {
-                file.add(probe.event(), &planned.site);
+                let offset = planned.site.offset.unwrap_or(u64::MAX);
+                if known_sites.insert((at, offset)) {
+                    let site = ExpectedSite::of_site(&file.file, probe.event(), &planned.site);
+                    file.sites.extend(site);
+                }
             }
         }
         Self(files.into_iter().map(Shared::new).collect())
@@ -132,14 +137,6 @@ impl ExpectedFiles {
 }
 
 impl ExpectedFile {
-    fn add(&mut self, event: String, site: &Site) {
-        let site = ExpectedSite::of_site(&self.file, event, site);
-        let is_known = |new: &ExpectedSite| self.sites.iter().any(|site| site.offset == new.offset);
-        if let Some(site) = site.filter(|site| !is_known(site)) {
-            self.sites.push(site);
-        }
-    }
-
     /// Whether a mapping is one of this very file, as far as it is known.
     pub(super) fn is(&self, map: &FileMapping) -> bool {
         let device = map.device;

@@ -10,6 +10,7 @@ mod context;
 mod control;
 mod counting;
 mod drain;
+mod fitting;
 mod insn;
 mod kernel;
 mod known_length;

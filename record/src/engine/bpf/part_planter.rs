@@ -23,6 +23,7 @@ use super::attach::attach_method::AttachMethod;
 use super::attach::attacher::AttachedSites;
 use super::attach::site_programs::Site;
 use super::control::Control;
+use super::fitting::Fitting;
 use super::objects::SharedMaps;
 use super::open::{described, refused, sites, with_ids};
 use super::part::Part;
@@ -31,7 +32,6 @@ use super::processes::children::{Children, LinkAdder};
 use super::program::{Common, RecordedProcesses};
 use super::samples::Samples;
 use super::setup::setup;
-use super::spans::plan_spans;
 use crate::error::RecordError;
 use crate::kernel_error::BpfObject;
 use crate::recording::signals::EndSignal;
@@ -92,7 +92,10 @@ impl PartPlanter {
             has_thread,
             first_type: self.ids.event,
         };
-        let groups = plan_spans(&request, self.common.spans)?;
+        let Fitting {
+            groups,
+            refused: unfit,
+        } = Fitting::plan(&request, self.common.spans)?;
         if let Some(grouping) = &self.common.grouping {
             grouping.check(&EventNeeds::from_events(&groups))?;
         }
@@ -119,7 +122,7 @@ impl PartPlanter {
             opened: Opened {
                 probes,
                 attrs,
-                refused: refused(&samples, sites.bad),
+                refused: refused(&samples, sites.bad, unfit),
                 engine: Part {
                     attachment: sites.attachment,
                     control: Arc::new(control),
@@ -149,11 +152,14 @@ impl PartPlanter {
         let common = with_ids(&self.common, samples);
         if let Some(apart) = self.apart.as_ref().filter(|apart| apart.is_fast()) {
             let control = new_control(samples)?;
-            let mut attachment = self.attaching(&sites, &common, &control, request).plan()?;
+            let planned = self.attaching(&sites, &common, &control, request).plan()?;
+            let AttachedSites {
+                mut attachment,
+                bad,
+            } = planned;
             if let Some(later) = attachment.later.take()
                 && apart.add(later.own, later.everywhere)
             {
-                let bad = Vec::new();
                 return Ok(AttachedPart {
                     sites: AttachedSites { attachment, bad },
                     control,

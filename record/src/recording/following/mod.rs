@@ -2,11 +2,10 @@
 //! version, a file without a name. Their probes are planted then.
 //!
 //! The loop of the recording sees mappings in the process records, and opens each file once (`build_ids.rs`). Reading its notes, planning and
-//! attaching are done by a thread ([`search`]), which takes the files of users in turn ([`queue`]) and within limits ([`budget`]), since any
-//! user can map any file. What it has attached is added to the recording by the loop ([`planting`]), between two passes.
+//! attaching are done by a thread ([`search`]), which takes the files of users in turn ([`queue`]) and within limits
+//! ([`places`](crate::places)), since any user can map any file. What it has attached is added to the recording by the loop ([`planting`]), between two passes.
 
 mod added_file;
-mod budget;
 mod held_mappings;
 mod origin;
 mod planting;

@@ -1,6 +1,6 @@
 //! Reads files, selects their probes and attaches them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_buildid_cache::{file_id, locate};
 use usdtrec_format::{Binary, BuildId, Probe};
 
-use super::budget::Budget;
-use super::origin::{Origin, owner, user_of};
+use super::origin::{Origin, account_of, owner};
 use super::queue::{Queue, Taken};
 use super::settings::Following;
 use crate::error::{RecordError, with_source};
 use crate::host::cpu_time::WorkTime;
 use crate::host::high_priority::HighPriority;
+use crate::places::Account;
 use crate::recording::build_ids::NewFile;
 use crate::recording::late_planter::{LatePlanter, PlantedPart};
 use crate::recording::session::Session;
 use crate::select::probe::PlannedProbe;
 use crate::select::program::Program;
 use crate::select::refusal::{Refusal, RefusalReason};
-use crate::select::{EventSelector, Selection, is_same_inode, select_in_file};
+use crate::select::{EventSelector, FileRequest, Selection, is_same_inode, select_in_file};
 
 /// Why a file is not planted that was found too late.
 pub(super) const ENDED: &str = "the recording ended first";
@@ -81,7 +81,6 @@ pub(super) struct Search {
     recorded: Vec<Arc<Program>>,
     /// The recorded builds of patterns with digits of a build-id, by their texts.
     builds: HashMap<String, BuildId>,
-    budget: Budget,
     /// Attaches; or why that is impossible.
     planter: Result<LatePlanter, RecordError>,
     queue: Arc<Queue>,
@@ -96,12 +95,10 @@ impl Search {
         found: Sender<SearchedFile>,
         wake: Arc<OwnedFd>,
     ) -> Self {
-        let mut recorded: Vec<Arc<Program>> = Vec::new();
-        for probe in session.probes() {
-            if !recorded.contains(&probe.program) {
-                recorded.push(Arc::clone(&probe.program));
-            }
-        }
+        let mut known: HashSet<FileId> = HashSet::new();
+        let programs = session.probes().iter().map(|probe| &probe.program);
+        let programs = programs.filter(|program| known.insert(program.file().id()));
+        let recorded: Vec<Arc<Program>> = programs.cloned().collect();
         let following = session.options.following.clone();
         let absolute = |event: &EventSelector| {
             let located = locate(event.pattern.path()?).ok()?;
@@ -122,7 +119,6 @@ impl Search {
             following,
             no_gap: session.options.engine.no_gap.is_some(),
             recorded,
-            budget: Budget::default(),
             planter: session.late_planter(),
             queue,
             found,
@@ -176,11 +172,15 @@ impl Search {
             },
         };
         let several = self.remove_other_builds(&mut events, &binary, file.object.path());
-        let sites = sites(&binary, &events);
         let planted = match events.is_empty() {
             true => Err(reasons(&several)),
             false if is_ending => Err(ENDED.to_owned()),
-            false => self.plant(user_of(&file), sites, Arc::new(file.object), &events),
+            false => {
+                // A file that the user named has no limits.
+                let is_named = events.iter().any(|event| event.pattern.path().is_some());
+                let account = (!is_named).then(|| account_of(&file));
+                self.plant(account, Arc::new(file.object), &events)
+            }
         };
         Some(match planted {
             Ok(Planted { part, refusals }) => {
@@ -201,36 +201,42 @@ impl Search {
     /// Selects and attaches the probes of a file; or why they are not attached.
     fn plant(
         &mut self,
-        user: u32,
-        sites: usize,
+        account: Option<Account>,
         object: Arc<ObjectFile>,
         events: &[EventSelector],
     ) -> Result<Planted, String> {
-        let budget = self.budget.add(user, sites);
-        budget.map_err(|exceeded| exceeded.to_string())?;
         let planter = self.planter.as_mut();
         let planter = planter.map_err(|error| with_source(error))?;
-        let Following {
-            schemas,
-            force,
-            complete,
-            ..
-        } = &self.following;
         let Selection {
             mut probes,
             refusals,
+            refused_files,
             ..
-        } = select_in_file(&object, events, schemas, *force);
+        } = select_in_file(
+            &object,
+            &FileRequest {
+                events,
+                schemas: &self.following.schemas,
+                force: self.following.force,
+                places: &self.following.places,
+                account,
+            },
+        );
+        let refusals = [refusals, refused_files].concat();
         let Some(first) = probes.first() else {
             return Err(reasons(&refusals));
         };
+        let program = Arc::clone(&first.program);
         // It is not tried again.
-        self.recorded.push(Arc::clone(&first.program));
-        complete(&mut probes);
+        self.recorded.push(Arc::clone(&program));
+        (self.following.complete)(&mut probes);
         let part = planter.plant(probes).map_err(|error| match error {
             RecordError::Interrupted(_) => ENDED.to_owned(),
             error => with_source(&error),
         });
+        if part.is_err() {
+            program.give_back();
+        }
         Ok(Planted {
             part: Box::new(part?),
             refusals,
@@ -249,7 +255,7 @@ impl Search {
         let removed: Vec<EventSelector> = removed.collect();
         let refusal = |event: EventSelector| {
             let mut names = event_names(binary, std::slice::from_ref(&event));
-            let selected = event_names(binary, events);
+            let selected: HashSet<String> = event_names(binary, events).into_iter().collect();
             names.retain(|name| !selected.contains(name));
             Some(Refusal {
                 path: path.to_owned(),
@@ -324,12 +330,6 @@ fn is_at(file: &NewFile, path: &PathBuf) -> bool {
         file_id(&PathBuf::from(format!("/proc/{}/root", file.pid)).join(below))
     };
     file.path == *path || FileId::from_path(path) == id || inside() == id
-}
-
-/// Number of sites of the selected probes.
-fn sites(binary: &Binary, events: &[EventSelector]) -> usize {
-    let selected = selected(binary, events);
-    selected.map(|probe| probe.sites.len()).sum()
 }
 
 /// Names of the selected probes' events.
