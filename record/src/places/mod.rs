@@ -127,12 +127,7 @@ impl Taken {
         self.accounts.get(&account).copied().unwrap_or_default()
     }
 
-    fn take(
-        &mut self,
-        account: Account,
-        need: Need,
-        files: usize,
-    ) -> Result<Account, Exceeded> {
+    fn take(&mut self, account: Account, need: Need, files: usize) -> Result<Account, Exceeded> {
         let of_all = Need {
             files,
             ..OF_RECORDING

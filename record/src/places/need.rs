@@ -73,7 +73,8 @@ impl Need {
     /// The number that exceeds that of a maximum, what it is of, and the maximum.
     pub(crate) fn beyond(self, most: Self) -> Option<(usize, &'static str, usize)> {
         let mut parts = self.parts().into_iter().zip(most.parts());
-        parts.find_map(|((what, number), (_, most))| (number > most).then_some((number, what, most)))
+        parts
+            .find_map(|((what, number), (_, most))| (number > most).then_some((number, what, most)))
     }
 }
 

@@ -126,10 +126,18 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
     let paths = request.events.iter().map(|event| event.pattern.path());
     let named = paths.map(|path| path.map(|path| named(path, request.processes)).transpose());
     let named: Vec<Option<Vec<Shared<ObjectFile>>>> = named.collect::<Result<_, _>>()?;
-    let ids: HashSet<FileId> = named.iter().flatten().flatten().map(|file| file.id()).collect();
+    let ids: HashSet<FileId> = named
+        .iter()
+        .flatten()
+        .flatten()
+        .map(|file| file.id())
+        .collect();
     let found = files.iter().filter_map(|candidate| {
         let file = candidate.file.as_deref()?;
-        let pids = request.found.get(&file.id()).filter(|_| !ids.contains(&file.id()))?;
+        let pids = request
+            .found
+            .get(&file.id())
+            .filter(|_| !ids.contains(&file.id()))?;
         let binary = &candidate.binary;
         Some(FoundFile { file, binary, pids })
     });
@@ -201,8 +209,7 @@ pub(crate) fn select_in_file(file: &Shared<ObjectFile>, request: &FileRequest<'_
     if let Some(account) = request.account {
         let patterns: Vec<&Pattern> = events.iter().map(|event| &event.pattern).collect();
         let binary = &candidate.binary;
-        selector.found =
-            FoundFiles::of_file(file.id(), binary, &patterns, account, request.places);
+        selector.found = FoundFiles::of_file(file.id(), binary, &patterns, account, request.places);
     }
     for event in events {
         selector.event = Some(event);
@@ -420,7 +427,9 @@ impl Selector<'_> {
         };
         let mut forged = HashSet::new();
         // What an open file has is its own.
-        let indexed = candidate.matching(pattern).filter(|_| candidate.file.is_none());
+        let indexed = candidate
+            .matching(pattern)
+            .filter(|_| candidate.file.is_none());
         let own = opened.probes();
         for probe in indexed {
             let own = own.get(&(probe.provider.as_str(), probe.name.as_str()));
@@ -511,7 +520,11 @@ impl Selector<'_> {
                 continue;
             }
             let checked = opened.check(site).err().filter(|_| !self.force);
-            let never = || opened.never(site).or_else(|| self.beyond_limits(&key, site));
+            let never = || {
+                opened
+                    .never(site)
+                    .or_else(|| self.beyond_limits(&key, site))
+            };
             match checked.or_else(never) {
                 Some(reason) => refused.push(reason),
                 None => {

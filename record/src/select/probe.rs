@@ -9,7 +9,7 @@ use usdtrec_format::schema::telemetry::Telemetry;
 use usdtrec_format::schema::{Argument, LockUse, ScriptCall};
 use usdtrec_format::{Arch, BuildId, CapturePlan, ShownArgument, Site};
 
-use crate::error::RecordError;
+use crate::error::{RecordError, with_source};
 use crate::plan::call_graph::CallGraph;
 use crate::select::planned_site::PlannedSite;
 use crate::select::program::Program;
@@ -67,6 +67,18 @@ pub struct RefusedProbe {
     pub probe: PlannedProbe,
     /// Error of attaching it.
     pub error: RecordError,
+}
+
+impl RefusedProbe {
+    /// The refusal, with the error as its reason.
+    pub(crate) fn refusal(&self) -> Refusal {
+        let reason = match &self.error {
+            RecordError::Refused(refusals) => refusals.first().map(|first| first.reason.clone()),
+            _ => None,
+        };
+        let reason = reason.unwrap_or_else(|| RefusalReason::Unfit(with_source(&self.error)));
+        Refusal::new(self.probe.event(), &self.probe.path, reason)
+    }
 }
 
 /// File offsets, as the kernel takes them.

@@ -17,7 +17,7 @@ use crate::places::Exceeded;
 /// Maximum number of reasons of one file that are told apart. Any file can have as many as it has sites.
 const MAX_REASONS: usize = 8;
 /// Maximum number of bytes of a name that messages show.
-const SHOWN_BYTES: usize = 200;
+pub(crate) const NAME_BYTES: usize = 200;
 
 /// Why probes are not attached.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -80,7 +80,9 @@ pub enum RefusalReason {
     #[error("the probe has no site")]
     NoSite,
     /// The name of the event does not fit into the records of a trace.
-    #[error("the event's name has {bytes} bytes (expected at most {most}, which fit into a record of the trace)")]
+    #[error(
+        "the event's name has {bytes} bytes (expected at most {most}, which fit into a record of the trace)"
+    )]
     LongName {
         /// Length of the name, bytes.
         bytes: usize,
@@ -88,7 +90,9 @@ pub enum RefusalReason {
         most: usize,
     },
     /// The format of the event, for stock perf, does not fit into a record of a trace.
-    #[error("the names and types of the event's arguments take about {bytes} bytes (expected at most {most}, which fit into a record of the trace)")]
+    #[error(
+        "the names and types of the event's arguments take about {bytes} bytes (expected at most {most}, which fit into a record of the trace)"
+    )]
     LongFormat {
         /// Length of the format, bytes.
         bytes: usize,
@@ -96,7 +100,9 @@ pub enum RefusalReason {
         most: usize,
     },
     /// Too many probes are at one instruction.
-    #[error("more than {most} selected probes are at the instruction at {pc:#x}, and each of its hits would be as many events")]
+    #[error(
+        "more than {most} selected probes are at the instruction at {pc:#x}, and each of its hits would be as many events"
+    )]
     SharedInstruction {
         /// Address of the instruction.
         pc: u64,
@@ -104,7 +110,9 @@ pub enum RefusalReason {
         most: usize,
     },
     /// The file has more selected probes than one may have that was not named.
-    #[error("the file has {has} selected {what} (expected at most {most}, unless the pattern has its path)")]
+    #[error(
+        "the file has {has} selected {what} (expected at most {most}, unless the pattern has its path)"
+    )]
     LargeFile {
         /// How many it has.
         has: usize,
@@ -124,12 +132,12 @@ pub enum RefusalReason {
     Others,
 }
 
-/// The beginning of a name that a file has chosen.
-pub(crate) fn shortened(name: &str) -> Cow<'_, str> {
-    match name.len() {
-        0..=SHOWN_BYTES => name.into(),
-        _ => {
-            let mut ends = (0..=SHOWN_BYTES).rev();
+/// The beginning of a text that a file has chosen.
+pub(crate) fn shortened(name: &str, most: usize) -> Cow<'_, str> {
+    match name.len() <= most {
+        true => name.into(),
+        false => {
+            let mut ends = (0..=most).rev();
             let end = ends.find(|end| name.is_char_boundary(*end)).unwrap_or(0);
             format!("{}…", &name[..end]).into()
         }
@@ -254,11 +262,11 @@ impl fmt::Display for Refusal {
         const MAX_LISTED: usize = 3;
         let (path, reason) = (shown(&self.path), &self.reason);
         if let [event] = self.events.as_slice() {
-            let event = shortened(event);
+            let event = shortened(event, NAME_BYTES);
             return write!(f, "not attaching {} in {path}: {reason}", escape(&event));
         }
         let named = self.events.iter().take(MAX_LISTED);
-        let named: Vec<Cow<'_, str>> = named.map(|event| shortened(event)).collect();
+        let named: Vec<Cow<'_, str>> = named.map(|event| shortened(event, NAME_BYTES)).collect();
         let more = if self.events.len() > MAX_LISTED {
             ", …"
         } else {
@@ -321,9 +329,15 @@ mod tests {
         }
         let all = all.into_vec();
         assert_eq!(all.len(), MAX_REASONS + 1);
-        assert_eq!(all.iter().map(|one| one.events.len()).sum::<usize>(), 10_000);
+        assert_eq!(
+            all.iter().map(|one| one.events.len()).sum::<usize>(),
+            10_000
+        );
         let last = all.last().unwrap().to_string();
         assert!(last.len() < 1000, "{last}");
-        assert!(last.ends_with("for reasons like those of other probes of the file"), "{last}");
+        assert!(
+            last.ends_with("for reasons like those of other probes of the file"),
+            "{last}"
+        );
     }
 }

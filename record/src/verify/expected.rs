@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc as Shared, OnceLock};
 
 use usdtrec_buildid_cache::elf::ObjectFile;
@@ -27,6 +28,8 @@ pub(crate) struct ExpectedFile {
     /// How it appears among the mappings of processes; `None` if that is not known.
     pub(super) identity: Option<MapIdentity>,
     pub(crate) sites: Vec<ExpectedSite>,
+    /// Whether its probes were detached for good.
+    is_detached: AtomicBool,
     /// Where its code finds the addresses of semaphores that other files can hide, by their link-time addresses. Read when first needed.
     references: OnceLock<HashMap<u64, u64>>,
 }
@@ -82,6 +85,7 @@ impl ExpectedFiles {
                     build_id: probe.build_id,
                     arch,
                     sites: Vec::new(),
+                    is_detached: AtomicBool::new(false),
                     references: OnceLock::new(),
                 });
                 files.len() - 1
@@ -107,7 +111,8 @@ impl ExpectedFiles {
     /// The file of a mapping that a record reports; `None` if it is another one.
     pub(super) fn find(&self, map: &Mmap<'_>) -> Option<MappedExpected> {
         use std::os::unix::ffi::OsStrExt;
-        let mut files = self.0.iter().enumerate();
+        let files = self.0.iter().enumerate();
+        let mut files = files.filter(|(_, file)| !file.is_detached());
         files.find_map(|(file, expected)| {
             let is_path = expected.path.as_os_str().as_bytes() == map.path;
             let has_build_id = match map.file {
@@ -141,7 +146,17 @@ impl ExpectedFile {
     pub(super) fn is(&self, map: &FileMapping) -> bool {
         let device = map.device;
         let known = self.identity.as_ref();
-        known.is_some_and(|known| known.is(device.major, device.minor, map.inode))
+        !self.is_detached()
+            && known.is_some_and(|known| known.is(device.major, device.minor, map.inode))
+    }
+
+    /// Its probes are detached for good: nothing is expected in processes that map it later.
+    pub(super) fn detach(&self) {
+        self.is_detached.store(true, Ordering::Relaxed);
+    }
+
+    fn is_detached(&self) -> bool {
+        self.is_detached.load(Ordering::Relaxed)
     }
 
     /// Where its code finds the addresses of its semaphores.

@@ -130,11 +130,13 @@ impl BpfEngine {
                     control: Arc::clone(&objects.control),
                     samples,
                     probes_before: 0,
+                    is_detached: false,
                 }),
                 objects,
                 common,
                 wanted_ring_bytes,
                 batch: Vec::new(),
+                releases: Vec::new(),
             },
         })
     }

@@ -7,6 +7,7 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use usdtrec_format::perf::Attr;
 
@@ -15,6 +16,7 @@ use super::super::events::pmu::UprobePmu;
 use super::super::opened::Opened;
 use super::super::options::{AttachRequest, EngineOptions};
 use super::super::perf_target::PerfTarget;
+use super::super::release::{Descriptors, Release};
 use super::super::task_filter::TaskFilter;
 use super::BpfEngine;
 use super::aggregate::EventNeeds;
@@ -35,7 +37,7 @@ use super::setup::setup;
 use crate::error::RecordError;
 use crate::kernel_error::BpfObject;
 use crate::recording::signals::EndSignal;
-use crate::select::probe::PlannedProbe;
+use crate::select::probe::{PlannedProbe, RefusedProbe};
 
 /// Attaches further probes while a recording runs, in a thread of its own: it takes milliseconds, in which the rings must be drained.
 #[derive(Debug)]
@@ -71,6 +73,14 @@ pub(crate) struct LatePart {
     pub(in crate::engine) opened: Opened<Part>,
     /// Whether they are attached to all processes of their files, although only some are recorded.
     pub(in crate::engine) is_everywhere: bool,
+}
+
+impl LatePart {
+    /// The same with further probes that are refused.
+    pub(crate) fn with_refused(mut self, refused: Vec<RefusedProbe>) -> Self {
+        self.opened.refused.extend(refused);
+        self
+    }
 }
 
 impl PartPlanter {
@@ -128,6 +138,7 @@ impl PartPlanter {
                     control: Arc::new(control),
                     samples,
                     probes_before: 0,
+                    is_detached: false,
                 },
             },
         })
@@ -237,6 +248,31 @@ impl BpfEngine {
             metadata: metadata.clone(),
             ids: last.samples.next_ids(),
         })
+    }
+
+    /// Removes the parts that were added since the recording had so many probes, before they were enabled.
+    pub(crate) fn take_back(&mut self, before: usize) {
+        for mut part in self.parts.take_since(before) {
+            let descriptors = part.attachment.take_descriptors();
+            self.release_some(descriptors);
+        }
+    }
+
+    /// Detaches the probes of the part that follow so many others for good, and keeps their counts. The end of the removal is not waited for.
+    pub(crate) fn detach(&mut self, before: usize) {
+        let Some(part) = self.parts.late_mut(before) else {
+            return;
+        };
+        part.is_detached = true;
+        part.control.set_enabled(false);
+        let descriptors = part.attachment.take_descriptors();
+        self.release_some(descriptors);
+    }
+
+    fn release_some(&mut self, descriptors: Descriptors) {
+        self.releases
+            .retain_mut(|release| !release.wait(Duration::ZERO));
+        self.releases.push(Release::start(descriptors));
     }
 
     /// Adds attached probes, disabled. `probes_before` is the number of probes that the recording has.

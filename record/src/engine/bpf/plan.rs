@@ -130,7 +130,9 @@ pub(super) fn group(
         let next = planner.groups.len();
         let first = *firsts.entry(key).or_insert(next);
         let mut groups = planner.groups.iter().skip(first);
-        let first = groups.position(|group| same(&group.probe, probe)).map_or(next, |at| first + at);
+        let first = groups
+            .position(|group| same(&group.probe, probe))
+            .map_or(next, |at| first + at);
         for site in &probe.sites {
             planner.site(probe, site, first)?;
         }

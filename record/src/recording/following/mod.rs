@@ -13,6 +13,7 @@ mod queue;
 mod reports;
 mod search;
 pub(in crate::recording) mod settings;
+mod unmapped;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -95,7 +96,10 @@ impl Follower {
             wake,
             thread: Some(thread),
             reports: Reports::for_target(&session.options.target),
-            files: FollowedFiles::default(),
+            files: FollowedFiles {
+                planted: 0,
+                refused: session.refused_files,
+            },
             unread: 0,
             unread_at_start: UnreadCounts::default(),
             is_on: session.attached.engine.follows() && !session.options.following.is_off,
@@ -195,6 +199,7 @@ impl Follower {
                     file: attached.file,
                     reason: ENDED.to_owned(),
                 },
+                SearchedFile::Unmapped(_) | SearchedFile::Released(_) => continue,
             };
             self.refuse(refused, shortfalls);
         }

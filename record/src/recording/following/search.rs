@@ -4,26 +4,30 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{SendError, Sender};
 
 use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_buildid_cache::{file_id, locate};
 use usdtrec_format::{Binary, BuildId, Probe};
 
 use super::origin::{Origin, account_of, owner};
-use super::queue::{Queue, Taken};
+use super::queue::{Next, Queue, Taken};
 use super::settings::Following;
+use super::unmapped::{Outcome, UnmappedFiles};
 use crate::error::{RecordError, with_source};
 use crate::host::cpu_time::WorkTime;
 use crate::host::high_priority::HighPriority;
 use crate::places::Account;
 use crate::recording::build_ids::NewFile;
 use crate::recording::late_planter::{LatePlanter, PlantedPart};
+use crate::recording::mapped_file_id::MappedFileId;
 use crate::recording::session::Session;
 use crate::select::probe::PlannedProbe;
 use crate::select::program::Program;
 use crate::select::refusal::{Refusal, RefusalReason};
 use crate::select::{EventSelector, FileRequest, Selection, is_same_inode, select_in_file};
+use crate::semaphores;
+use crate::verify::MapIdentity;
 
 /// Why a file is not planted that was found too late.
 pub(super) const ENDED: &str = "the recording ended first";
@@ -35,6 +39,10 @@ pub(super) enum SearchedFile {
     Planted(AttachedFile),
     /// A file with selected probes that are not attached.
     Refused(RefusedFile),
+    /// Files that no process maps now: each further mapping is to be reported.
+    Unmapped(Vec<MappedFileId>),
+    /// A file that no process maps any more: its probes are to be detached.
+    Released(Arc<Program>),
 }
 
 /// A file whose probes are attached.
@@ -68,6 +76,8 @@ pub(super) struct RefusedFile {
 struct Planted {
     part: Box<PlantedPart>,
     refusals: Vec<Refusal>,
+    /// The file, if its probes are to be detached when no process maps it.
+    released_later: Option<Arc<Program>>,
 }
 
 /// The state of the thread.
@@ -83,6 +93,9 @@ pub(super) struct Search {
     builds: HashMap<String, BuildId>,
     /// Attaches; or why that is impossible.
     planter: Result<LatePlanter, RecordError>,
+    unmapped: UnmappedFiles,
+    /// The programs of the files that are looked for.
+    followed: HashMap<MappedFileId, Arc<Program>>,
     queue: Arc<Queue>,
     found: Sender<SearchedFile>,
     wake: Arc<OwnedFd>,
@@ -120,6 +133,8 @@ impl Search {
             no_gap: session.options.engine.no_gap.is_some(),
             recorded,
             planter: session.late_planter(),
+            unmapped: UnmappedFiles::new(),
+            followed: HashMap::new(),
             queue,
             found,
             wake,
@@ -128,7 +143,17 @@ impl Search {
 
     pub(super) fn run(mut self) {
         let _high_priority = self.no_gap.then(HighPriority::begin);
-        while let Some(taken) = self.queue.take() {
+        loop {
+            let taken = match self.queue.take(self.unmapped.due()) {
+                Next::File(taken) => taken,
+                Next::Idle => {
+                    if self.release_unmapped().is_err() {
+                        return;
+                    }
+                    continue;
+                }
+                Next::Closed => return,
+            };
             let (user, work) = (taken.user, WorkTime::begin());
             let found = self.look(taken);
             // Attaching mostly waits for the kernel, and is limited by the budget. A held process does not wait for pauses.
@@ -147,14 +172,41 @@ impl Search {
         }
     }
 
+    /// Releases files that no process maps any more. An error means that the recording has ended.
+    fn release_unmapped(&mut self) -> Result<(), SendError<SearchedFile>> {
+        let Outcome { unmapped, released } = self.unmapped.look();
+        if unmapped.is_empty() && released.is_empty() {
+            return Ok(());
+        }
+        self.found.send(SearchedFile::Unmapped(unmapped))?;
+        for file in released {
+            if let Some(program) = self.followed.remove(&file) {
+                self.recorded.retain(|known| !Arc::ptr_eq(known, &program));
+                program.give_back();
+                self.found.send(SearchedFile::Released(program))?;
+            }
+        }
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        Ok(())
+    }
+
     /// Plants the selected probes of a file; `None` if it has none, or is recorded.
     fn look(&mut self, taken: Taken) -> Option<SearchedFile> {
         let Taken {
             file, is_ending, ..
         } = taken;
-        if self.is_recorded(&file) {
+        if let Some(known) = self.recorded(&file) {
+            self.unmapped.note_mapped(file.id, file.pid);
+            // It appears among mappings as several files, by mounts of an overlay: then it stays.
+            let others = self.followed.iter();
+            let others =
+                others.filter(|(id, program)| **id != file.id && Arc::ptr_eq(program, &known));
+            for (id, _) in others {
+                self.unmapped.remove(*id);
+            }
             return None;
         }
+        let (id, pid) = (file.id, file.pid);
         let binary = file.object.binary().ok()?;
         let mut events = self.selecting(&file, &binary);
         let pattern = events.first()?.pattern.text().to_owned();
@@ -183,8 +235,18 @@ impl Search {
             }
         };
         Some(match planted {
-            Ok(Planted { part, refusals }) => {
+            Ok(Planted {
+                part,
+                refusals,
+                released_later,
+            }) => {
                 self.note_builds(&events, binary.build_id);
+                if let Some(program) = released_later
+                    && let Some(identity) = MapIdentity::of_file(program.file().file())
+                {
+                    self.unmapped.add(id, pid, identity);
+                    self.followed.insert(id, program);
+                }
                 SearchedFile::Planted(AttachedFile {
                     file: selected,
                     planted: part,
@@ -230,6 +292,8 @@ impl Search {
         // It is not tried again.
         self.recorded.push(Arc::clone(&program));
         (self.following.complete)(&mut probes);
+        // What is counted for the kernel in processes is not taken back here, and what the user named stays.
+        let is_released = account.is_some() && !semaphores::are_counted_wrong(&probes);
         let part = planter.plant(probes).map_err(|error| match error {
             RecordError::Interrupted(_) => ENDED.to_owned(),
             error => with_source(&error),
@@ -240,6 +304,7 @@ impl Search {
         Ok(Planted {
             part: Box::new(part?),
             refusals,
+            released_later: is_released.then_some(program),
         })
     }
 
@@ -291,10 +356,11 @@ impl Search {
         }
     }
 
-    /// Whether its probes are attached, or were refused.
-    fn is_recorded(&self, file: &NewFile) -> bool {
+    /// The program whose probes are attached, or were refused, if it is that file.
+    fn recorded(&self, file: &NewFile) -> Option<Arc<Program>> {
         let mut recorded = self.recorded.iter();
-        recorded.any(|program| is_same_inode(program.file(), &file.object))
+        let known = recorded.find(|program| is_same_inode(program.file(), &file.object));
+        known.cloned()
     }
 
     /// The events whose patterns select probes of a file.
