@@ -52,6 +52,7 @@ mod followed;
 mod functions;
 mod handmade;
 mod held_children;
+mod hostile_files;
 mod import;
 mod java;
 mod jit_dumps;

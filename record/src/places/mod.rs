@@ -22,6 +22,7 @@ pub(crate) const OF_FILE: Need = Need {
     files: 1,
     sites: 8192,
     events: 8192,
+    forms: 1024,
     arguments: 1 << 16,
 };
 /// Maximum of an account.
@@ -29,6 +30,7 @@ const OF_ACCOUNT: Need = Need {
     files: 256,
     sites: 8192,
     events: 16_384,
+    forms: 2048,
     arguments: 1 << 16,
 };
 /// Maximum of a recording. A trace has ids for 55,534 events, and readers take definitions with 262,144 arguments.
@@ -36,6 +38,7 @@ const OF_RECORDING: Need = Need {
     files: 1024,
     sites: 32_768,
     events: 48_000,
+    forms: 8192,
     arguments: 200_000,
 };
 /// Maximum number of probes at one instruction in a file that nobody named. Each hit is as many events. Functions with the same code that the

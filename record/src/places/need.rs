@@ -12,6 +12,8 @@ pub(crate) struct Need {
     pub(crate) sites: usize,
     /// Forms of probes: each is an event of the trace.
     pub(crate) events: usize,
+    /// Different argument strings: each takes a part of a program, which the kernel verifies.
+    pub(crate) forms: usize,
     /// Arguments of all sites.
     pub(crate) arguments: usize,
 }
@@ -23,22 +25,26 @@ impl Need {
             files: 1,
             ..Self::default()
         };
+        let mut all_forms: HashSet<&str> = HashSet::new();
         for probe in probes {
             let forms: HashSet<&str> = probe.sites.iter().map(|site| &*site.args).collect();
             need.events += forms.len();
+            all_forms.extend(forms);
             need.sites += probe.sites.len();
             let arguments = probe.sites.iter().map(|site| words(&site.args));
             need.arguments = arguments.fold(need.arguments, usize::saturating_add);
         }
+        need.forms = all_forms.len();
         need
     }
 
     /// Each number, with what it is of.
-    pub(super) const fn parts(self) -> [(&'static str, usize); 4] {
+    pub(super) const fn parts(self) -> [(&'static str, usize); 5] {
         [
             ("files", self.files),
             ("sites", self.sites),
             ("events", self.events),
+            ("different lists of arguments", self.forms),
             ("arguments", self.arguments),
         ]
     }
@@ -48,6 +54,7 @@ impl Need {
             files: self.files.saturating_add(other.files),
             sites: self.sites.saturating_add(other.sites),
             events: self.events.saturating_add(other.events),
+            forms: self.forms.saturating_add(other.forms),
             arguments: self.arguments.saturating_add(other.arguments),
         }
     }
@@ -57,6 +64,7 @@ impl Need {
             files: self.files.saturating_sub(other.files),
             sites: self.sites.saturating_sub(other.sites),
             events: self.events.saturating_sub(other.events),
+            forms: self.forms.saturating_sub(other.forms),
             arguments: self.arguments.saturating_sub(other.arguments),
         }
     }

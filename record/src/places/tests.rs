@@ -4,6 +4,7 @@ const ONE: Need = Need {
     files: 1,
     sites: 1,
     events: 1,
+    forms: 1,
     arguments: 1,
 };
 

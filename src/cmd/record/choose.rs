@@ -50,8 +50,9 @@ pub(super) fn choose(
                 warn_about_unread(&found);
             }
             // The command's program is named.
+            let named: HashSet<FileId> = files.iter().map(|file| file.id()).collect();
             for RunningFile { mapped, processes } in &found.files {
-                if !files.contains(&mapped.file) {
+                if !named.contains(&mapped.file.id()) {
                     running_files.insert(mapped.file.id(), processes.clone());
                     files.push(Arc::clone(&mapped.file));
                 }

@@ -39,7 +39,7 @@ pub(super) enum SearchedFile {
     Planted(AttachedFile),
     /// A file with selected probes that are not attached.
     Refused(RefusedFile),
-    /// Files that no process maps now: each further mapping is to be reported.
+    /// Files that no process maps now, or that had no place: each further mapping is to be reported.
     Unmapped(Vec<MappedFileId>),
     /// A file that no process maps any more: its probes are to be detached.
     Released(Arc<Program>),
@@ -94,6 +94,8 @@ pub(super) struct Search {
     /// Attaches; or why that is impossible.
     planter: Result<LatePlanter, RecordError>,
     unmapped: UnmappedFiles,
+    /// Files for which there was no place: they are tried again when they are mapped again.
+    without_place: Vec<MappedFileId>,
     /// The programs of the files that are looked for.
     followed: HashMap<MappedFileId, Arc<Program>>,
     queue: Arc<Queue>,
@@ -134,6 +136,7 @@ impl Search {
             recorded,
             planter: session.late_planter(),
             unmapped: UnmappedFiles::new(),
+            without_place: Vec::new(),
             followed: HashMap::new(),
             queue,
             found,
@@ -161,8 +164,11 @@ impl Search {
                 self.queue.note_time(user, work.taken());
             }
             let is_awaited = found.is_some() || self.no_gap;
+            let again = std::mem::take(&mut self.without_place);
+            let again = (!again.is_empty()).then_some(SearchedFile::Unmapped(again));
+            let mut found = found.into_iter().chain(again);
             // The recording has ended.
-            if found.is_some_and(|found| self.found.send(found).is_err()) {
+            if found.any(|found| self.found.send(found).is_err()) {
                 return;
             }
             self.queue.note_done();
@@ -231,7 +237,7 @@ impl Search {
                 // A file that the user named has no limits.
                 let is_named = events.iter().any(|event| event.pattern.path().is_some());
                 let account = (!is_named).then(|| account_of(&file));
-                self.plant(account, Arc::new(file.object), &events)
+                self.plant(account, id, Arc::new(file.object), &events)
             }
         };
         Some(match planted {
@@ -264,6 +270,7 @@ impl Search {
     fn plant(
         &mut self,
         account: Option<Account>,
+        id: MappedFileId,
         object: Arc<ObjectFile>,
         events: &[EventSelector],
     ) -> Result<Planted, String> {
@@ -286,6 +293,11 @@ impl Search {
         );
         let refusals = [refusals, refused_files].concat();
         let Some(first) = probes.first() else {
+            let has_no_place =
+                |refusal: &Refusal| matches!(refusal.reason, RefusalReason::Places(_));
+            if refusals.iter().any(has_no_place) {
+                self.without_place.push(id);
+            }
             return Err(reasons(&refusals));
         };
         let program = Arc::clone(&first.program);
@@ -296,6 +308,7 @@ impl Search {
         let is_released = account.is_some() && !semaphores::are_counted_wrong(&probes);
         let part = planter.plant(probes).map_err(|error| match error {
             RecordError::Interrupted(_) => ENDED.to_owned(),
+            RecordError::Refused(refusals) => reasons(&refusals),
             error => with_source(&error),
         });
         if part.is_err() {
