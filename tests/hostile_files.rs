@@ -241,7 +241,8 @@ fn a_file_with_very_many_probes_is_refused() {
     need_tool("setpriv");
     lab.own_provider(PROVIDER);
     let program = loader(&lab);
-    let notes: Vec<Note> = (0..70_000)
+    // The assembler takes a time that grows with the square.
+    let notes: Vec<Note> = (0..10_000)
         .map(|site| Note::new(format!("p{site}"), site))
         .collect();
     let large = library(&lab, PROVIDER, "large.so", notes.len(), &notes);
@@ -255,7 +256,7 @@ fn a_file_with_very_many_probes_is_refused() {
     tell(&mut mine, "hit 10");
     let said = stop(recorder);
     assert_eq!(hits(&lab, "trace", "sdt_hostile_many:fine"), 10, "{said}");
-    let refused = "the file has 70000 selected sites (expected at most ";
+    let refused = "the file has 10000 selected sites (expected at most ";
     assert!(said.contains(refused), "{said}");
     let report = lab.usdtrec(["report", "-i", "trace"]).success();
     assert!(report.stderr.contains(refused), "{}", report.stderr);
