@@ -54,6 +54,7 @@ mod followed;
 mod functions;
 mod handmade;
 mod held_children;
+mod hostile_files;
 mod import;
 mod inherited;
 mod java;

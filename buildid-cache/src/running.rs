@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
+use rustix::process::{Resource, getrlimit};
 
 use crate::elf::FileId;
 use crate::file_mapping::{DeviceNumber, FileMapping, MappedInode};
@@ -19,6 +20,9 @@ const PROCESSES_AT_ONCE: usize = 8;
 
 /// Maximum number of files of a user that are distinguished of those that are not read.
 const MAX_UNREAD: usize = 1 << 18;
+
+/// Number of descriptors that files which stay open leave for everything else.
+const DESCRIPTORS_KEPT: u64 = 256;
 
 /// Maximum number of processes by which a file is opened.
 const MAX_TRIES: usize = 8;
@@ -85,7 +89,9 @@ pub fn running() -> io::Result<Running> {
         .map(|(user, files)| (*user, files.number()))
         .collect();
     let files: Vec<WantedFile> = wanted.files.into_values().collect();
-    let read: Vec<ReadFile> = files.into_par_iter().map(WantedFile::read).collect();
+    let open = OpenFiles::default();
+    let read = files.into_par_iter().map(|file| file.read(&open));
+    let read: Vec<ReadFile> = read.collect();
     let mut found: HashMap<FileId, RunningFile> = HashMap::new();
     for ReadFile { inode, outcome } in read {
         running.inodes.extend(inode);
@@ -143,6 +149,8 @@ struct MappedName {
 /// A file to read.
 #[derive(Default)]
 struct WantedFile {
+    /// The user of the first process that maps it.
+    user: u32,
     /// The processes that map it.
     processes: Vec<u32>,
     /// Mappings of the first of them: one may have ended when the file is opened.
@@ -201,7 +209,10 @@ impl Wanted {
                 }
                 *count += 1;
             }
-            let file = self.files.entry(name).or_default();
+            let file = self.files.entry(name).or_insert_with(|| WantedFile {
+                user: process.owner,
+                ..WantedFile::default()
+            });
             if file.processes.last() != Some(&pid) {
                 file.processes.push(pid);
                 if file.mapped_by.len() < MAX_TRIES {
@@ -219,6 +230,24 @@ struct ReadFile {
     outcome: Outcome,
 }
 
+/// Numbers of files that stay open, by user. Those of one user are never more than what is left for all others.
+#[derive(Default)]
+struct OpenFiles(Mutex<HashMap<u32, u64>>);
+
+impl OpenFiles {
+    /// Whether a file of a user may stay open.
+    fn admit(&self, user: u32) -> bool {
+        let most = getrlimit(Resource::Nofile).current;
+        let most = most.map_or(u64::MAX, |most| most.saturating_sub(DESCRIPTORS_KEPT));
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: u64 = open.values().sum();
+        let own = open.entry(user).or_default();
+        let has_room = *own < most.saturating_sub(all);
+        *own += u64::from(has_room);
+        has_room
+    }
+}
+
 /// What became of a file.
 enum Outcome {
     /// It has probes.
@@ -231,7 +260,7 @@ enum Outcome {
 
 impl WantedFile {
     /// Reads it by the first process that still maps it.
-    fn read(self) -> ReadFile {
+    fn read(self, open: &OpenFiles) -> ReadFile {
         let mut file = ReadFile {
             inode: None,
             outcome: Outcome::Nothing,
@@ -243,6 +272,7 @@ impl WantedFile {
             let inode = Some(mapping.mapped_inode());
             let outcome = match process.read(mapping) {
                 Ok(mapped) if mapped.has_nothing() => Outcome::Nothing,
+                Ok(_) if !open.admit(self.user) => Outcome::Unreadable,
                 Ok(mapped) => Outcome::Probes(RunningFile {
                     mapped,
                     processes: self.processes,
@@ -279,6 +309,15 @@ mod tests {
             mount_namespace: None,
             mappings: mappings.map(Option::unwrap).collect(),
         }
+    }
+
+    #[test]
+    fn open_files_of_a_user_leave_room_for_others() {
+        let open = OpenFiles::default();
+        let most = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
+        let taken = (0..most).take_while(|_| open.admit(1)).count() as u64;
+        assert!(taken < most / 2, "{taken} of {most}");
+        assert!(open.admit(2));
     }
 
     /// Many processes may map a file that is left out.

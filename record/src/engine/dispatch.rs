@@ -180,6 +180,13 @@ impl Engine {
         }
     }
 
+    /// Detaches for good the probes that were added when there were so many.
+    pub(crate) fn detach(&mut self, before: usize) {
+        if let Self::Bpf(bpf) = self {
+            bpf.detach(before);
+        }
+    }
+
     /// Disables the probes; the rings keep their records. Continues processes that were stopped.
     pub(crate) fn disable(&mut self) -> io::Result<()> {
         match self {

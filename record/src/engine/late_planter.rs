@@ -40,6 +40,15 @@ impl Attached {
         })
     }
 
+    /// Removes what was added since there were so many probes, before it was enabled.
+    pub(crate) fn take_back(&mut self, before: usize) {
+        if let Engine::Bpf(bpf) = &mut self.engine {
+            bpf.take_back(before);
+        }
+        self.probes.truncate(before);
+        self.attrs.truncate(before);
+    }
+
     /// Takes attached probes, which stay disabled until [`Engine::enable`].
     pub(crate) fn add(&mut self, part: LatePart) -> AddedProbes {
         let LatePart {

@@ -13,13 +13,14 @@ use super::options::AttachRequest;
 use super::perf::{self, PerfEngine, PerfMethod};
 use crate::error::RecordError;
 use crate::error::TargetError;
+use crate::select::argument_list::leave_out_unfit;
 use crate::select::probe::PlannedProbe;
 use crate::usage_error::{SpanFault, UsageError};
 
 impl Attached {
     /// Opens everything, disabled, with the first engine that works. Without probes, which may be added later, that is the bpf engine.
     pub(crate) fn open(
-        probes: Vec<PlannedProbe>,
+        mut probes: Vec<PlannedProbe>,
         request: &AttachRequest<'_>,
     ) -> Result<Self, RecordError> {
         let options = request.options;
@@ -53,10 +54,12 @@ impl Attached {
         if spans_required {
             return Err(UsageError::Span(SpanFault::Engine).into());
         }
-        perf::check(&probes, options)?;
+        perf::check(options)?;
+        let unfit = leave_out_unfit(&mut probes, |probe| perf::check_probe(probe))?;
         match (Self::open_perf(probes, request), passed_over) {
             (Ok(mut attached), bpf) => {
                 attached.passed_over = bpf;
+                attached.refused.extend(unfit);
                 Ok(attached)
             }
             (

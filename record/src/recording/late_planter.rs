@@ -6,6 +6,7 @@ use crate::engine::{self, LatePart, TaskFilter, UprobePmu};
 use crate::error::RecordError;
 use crate::left_breakpoints::{AddedNotes, SiteNotes};
 use crate::recording::shortfalls::Shortfalls;
+use crate::select::argument_list::leave_out_unfit;
 use crate::select::probe::PlannedProbe;
 use crate::semaphores::{self, Semaphores};
 use crate::verify::ExpectedFiles;
@@ -58,7 +59,7 @@ impl LatePlanter {
         &mut self,
         mut probes: Vec<PlannedProbe>,
     ) -> Result<PlantedPart, RecordError> {
-        probes.iter_mut().try_for_each(PlannedProbe::find_shown)?;
+        let unfit = leave_out_unfit(&mut probes, |probe| Ok(probe.find_shown()?))?;
         let files = ExpectedFiles::of_probes(&probes);
         if let Some(notes) = &mut self.notes {
             let others = semaphores::places(&probes);
@@ -69,7 +70,10 @@ impl LatePlanter {
         if let Some(start) = self.semaphores.take_if(needs) {
             start.begin()?;
         }
-        let planted = self.engine.plant(&probes);
+        let planted = self
+            .engine
+            .plant(&probes)
+            .map(|part| part.with_refused(unfit));
         for probe in &probes {
             probe.program.free();
         }

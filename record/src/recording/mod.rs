@@ -18,6 +18,7 @@ pub(super) mod metadata;
 mod outcome;
 mod pipeline;
 mod process_pace;
+mod refused_at_start;
 mod reread_looks;
 mod rereading;
 pub(super) mod session;

@@ -31,12 +31,15 @@ use crate::recording::attach_callbacks::{Caution, Planting};
 use crate::recording::following::settings::Following;
 use crate::recording::late_planter::{LatePlanter, SemaphoreStart};
 use crate::recording::metadata::{KnownFiles, Wanted};
+use crate::recording::refused_at_start;
 use crate::recording::short_spans;
 use crate::recording::shortfalls::Shortfalls;
 use crate::recording::signals::EndSignal;
 use crate::recording::sought_files::SoughtFiles;
 use crate::recording::target::Target;
+use crate::select::argument_list::leave_out_unfit;
 use crate::select::probe::{PlannedProbe, RefusedProbe};
+use crate::select::refusal::{Refusal, Refusals};
 use crate::semaphores::{self, Semaphores};
 use crate::stacks::StackUnwinder;
 use crate::triggers::TriggerOptions;
@@ -107,6 +110,8 @@ pub struct Session {
     /// What counts semaphores of probes that are added, if no others were counted before.
     semaphores_started: Sender<Semaphores>,
     started_semaphores: Receiver<Semaphores>,
+    /// Number of refusals of files that nobody named.
+    pub(crate) refused_files: usize,
 }
 
 impl Session {
@@ -119,7 +124,7 @@ impl Session {
         options: Options,
         planting: Planting<'_>,
     ) -> Result<Self, RecordError> {
-        probes.iter_mut().try_for_each(PlannedProbe::find_shown)?;
+        let unfit = leave_out_unfit(&mut probes, |probe| Ok(probe.find_shown()?))?;
         let cpus = wanted_cpus(options.engine.cpus.as_deref())?;
         let named = options.named.iter().copied().map(NamedProcess::open);
         let named = named.collect();
@@ -149,6 +154,7 @@ impl Session {
             })
             .ok();
         let mut attached = Attached::open(probes, &request)?;
+        attached.refused.extend(unfit);
         let sought = SoughtFiles::new(&options.following, &attached.probes);
         attached.processes.seek(sought);
         for probe in &attached.probes {
@@ -162,6 +168,8 @@ impl Session {
             return Err(refused.map_or(RecordError::Nothing, |refused| refused.error));
         }
         let shortfalls = Shortfalls::default();
+        let refused_files = refused_files(&options.following, &attached.refused);
+        refused_at_start::note(&refused_files, &shortfalls);
         let aggregation = options.engine.aggregation.as_ref();
         let spans = options.engine.slow_spans.as_ref();
         if let Some(spans) = spans.filter(|_| aggregation.is_none()) {
@@ -200,6 +208,7 @@ impl Session {
             end_signal,
             semaphores_started,
             started_semaphores,
+            refused_files: refused_files.len(),
         })
     }
 
@@ -445,6 +454,14 @@ impl Session {
         }
         Described { files, probes }
     }
+}
+
+/// What is refused of files that nobody named.
+fn refused_files(following: &Following, refused: &[RefusedProbe]) -> Vec<Refusal> {
+    let refused = refused.iter().filter(|refused| refused.probe.is_found);
+    let refused = refused.map(RefusedProbe::refusal);
+    let all = following.refused_files.iter().cloned().chain(refused);
+    all.collect::<Refusals>().into_vec()
 }
 
 /// Probes as the trace has them.

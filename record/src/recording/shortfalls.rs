@@ -8,6 +8,7 @@ use usdtrec_format::perf::{SampleId, SampleType};
 use usdtrec_format::trace::{Shortfall, ShortfallKind};
 
 use crate::clocks::trace_clock;
+use crate::select::refusal::{NAME_BYTES, shortened};
 
 /// Maximum number of shortfalls of a recording. Further ones are counted with the last one of their kind.
 const MAX_SHORTFALLS: usize = 64;
@@ -15,6 +16,8 @@ const MAX_SHORTFALLS: usize = 64;
 const MAX_FILES: usize = 24;
 /// Maximum number of processes and events that are named in one.
 const NAMED: usize = 6;
+/// Maximum length of what is said, bytes: a file may have names of any length, and a record must hold it.
+const MAX_SAID: usize = 4096;
 
 /// The shortfalls of a recording. Clones are handles of the same.
 #[derive(Clone, Debug, Default)]
@@ -61,9 +64,21 @@ pub(crate) struct FoundShortfall {
     pub(crate) remedy: String,
 }
 
+impl FoundShortfall {
+    /// With what a record can hold of names that a file has chosen.
+    fn cut(mut self) -> Self {
+        for event in &mut self.events {
+            *event = shortened(event, NAME_BYTES).into_owned();
+        }
+        self.found = shortened(&self.found, MAX_SAID).into_owned();
+        self
+    }
+}
+
 impl Shortfalls {
     /// Adds what was found in a process.
     pub(crate) fn add(&self, found: FoundShortfall) {
+        let found = found.cut();
         let mut known = self.known();
         known.has_changed = true;
         known.shared = None;

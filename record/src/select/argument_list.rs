@@ -5,10 +5,34 @@ use usdtrec_format::ShownArgument;
 use usdtrec_format::expr::{Capture, Expr, ExprError, Name};
 use usdtrec_format::schema::{Argument, ArgumentType, Length};
 
+use crate::error::RecordError;
 use crate::plan::ConditionError;
 use crate::plan::condition::own_argument;
-use crate::select::probe::PlannedProbe;
+use crate::select::probe::{PlannedProbe, RefusedProbe};
 use crate::usage_error::UsageError;
+
+/// Leaves out the probes of files that nobody named for which `check` fails. Returns those that are left out.
+///
+/// # Errors
+/// That of another probe, or of the first one if none is left.
+pub(crate) fn leave_out_unfit(
+    probes: &mut Vec<PlannedProbe>,
+    mut check: impl FnMut(&mut PlannedProbe) -> Result<(), RecordError>,
+) -> Result<Vec<RefusedProbe>, RecordError> {
+    let mut unfit = Vec::new();
+    let mut fit = Vec::new();
+    for mut probe in probes.drain(..) {
+        match check(&mut probe) {
+            Ok(()) => fit.push(probe),
+            Err(error) => unfit.push(probe.refused_for(error)?),
+        }
+    }
+    if fit.is_empty() && !unfit.is_empty() {
+        return Err(unfit.swap_remove(0).error);
+    }
+    *probes = fit;
+    Ok(unfit)
+}
 
 impl PlannedProbe {
     /// The argument list, if it computes any value.

@@ -1,6 +1,7 @@
 //! From patterns to probes: which sites of which files, checked, with their operands.
 
 pub(super) mod argument_list;
+mod found_files;
 mod hugify;
 pub(super) mod no_probe;
 pub(super) mod planned_site;
@@ -23,13 +24,19 @@ use usdtrec_format::{Arch, Binary, CapturePlan, Operand, Pattern, Probe, Site, U
 
 use crate::error::RecordError;
 use crate::nop5;
+use crate::places::{self, Account, Places};
+use crate::select::found_files::{FoundFile, FoundFiles};
 use crate::select::no_probe::NoProbe;
 use crate::select::planned_site::PlannedSite;
 use crate::select::probe::PlannedProbe;
 use crate::select::probe_info::add_debug_info;
 use crate::select::program::Program;
-use crate::select::refusal::{Refusal, RefusalReason};
+use crate::select::refusal::{Refusal, RefusalReason, Refusals};
 pub(crate) use crate::select::shared_inode::is_same_inode;
+
+/// Maximum length of an event's name, bytes. In records of a trace a name has a quarter of 32 KiB (`format/src/trace/added_events.rs`), with the number
+/// that makes it unique.
+const MAX_NAME: usize = (32 << 10) / 4 - 16;
 
 /// An event to record: its probes, and what is recorded of their hits.
 #[derive(Clone, Debug)]
@@ -53,6 +60,11 @@ pub struct Request<'a> {
     pub indexed: Vec<Indexed>,
     /// Files of the traced processes, or of all that run, and of the command.
     pub files: Vec<Shared<ObjectFile>>,
+    /// Those of them that were found in processes which nobody named, with these processes. What is planted in them is limited, and what is wrong with
+    /// them is no error.
+    pub found: HashMap<FileId, Vec<u32>>,
+    /// What is planted in such files.
+    pub places: &'a Places,
     /// Whether `files` has what all processes of this host run.
     pub is_host: bool,
     /// The traced processes and threads, if they are named. The files that they map take precedence over the cache, and paths are resolved
@@ -75,6 +87,8 @@ pub struct Selection {
     pub probes: Vec<PlannedProbe>,
     /// Probes that will not be attached.
     pub refusals: Vec<Refusal>,
+    /// Those of files that were found.
+    pub refused_files: Vec<Refusal>,
     /// Disagreements between schemas and notes.
     pub disagreements: Vec<Disagreement>,
     /// Files named by path in the patterns; the caller may index them.
@@ -104,19 +118,43 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
         schemas: request.schemas,
         event: None,
         seen: HashSet::new(),
+        at_instruction: HashMap::new(),
         open: HashMap::new(),
         programs: HashMap::new(),
+        found: FoundFiles::default(),
+        new: Refusals::default(),
+        refusals: Refusals::default(),
         selection: Selection::default(),
     };
     let files = request.files.iter().filter_map(Candidate::of_file);
     let files: Vec<Candidate> = files.collect();
+    let paths = request.events.iter().map(|event| event.pattern.path());
+    let named = paths.map(|path| path.map(|path| named(path, request.processes)).transpose());
+    let named: Vec<Option<Vec<Shared<ObjectFile>>>> = named.collect::<Result<_, _>>()?;
+    let ids: HashSet<FileId> = named
+        .iter()
+        .flatten()
+        .flatten()
+        .map(|file| file.id())
+        .collect();
+    let found = files.iter().filter_map(|candidate| {
+        let file = candidate.file.as_deref()?;
+        let pids = request
+            .found
+            .get(&file.id())
+            .filter(|_| !ids.contains(&file.id()))?;
+        let binary = &candidate.binary;
+        Some(FoundFile { file, binary, pids })
+    });
+    let patterns = request.events.iter().map(|event| &event.pattern);
+    let patterns: Vec<&Pattern> = patterns.filter(|one| one.path().is_none()).collect();
+    selector.found = FoundFiles::new(found, &patterns, request.places);
     let indexed = present(request.indexed);
     let indexed: Vec<Candidate> = indexed.into_iter().map(Candidate::indexed).collect();
-    for event in request.events {
+    for (event, named) in request.events.iter().zip(named) {
         selector.event = Some(event);
         let pattern = &event.pattern;
-        if let Some(path) = pattern.path() {
-            let named = named(path, request.processes)?;
+        if let Some(named) = named {
             let candidates: Vec<_> = named.iter().filter_map(Candidate::of_file).collect();
             selector.selection.named.extend(named);
             selector.pattern(pattern, candidates.iter())?;
@@ -136,49 +174,61 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
             }
         }
     }
-    let mut selection = selector.selection;
-    add_debug_info(&mut selection.probes);
+    let mut selection = selector.finish();
     selection.tried_nops = nop5::was_tried_and_sound();
     Ok(selection)
 }
 
+/// What to select in a file that appeared while recording.
+pub(crate) struct FileRequest<'a> {
+    pub(crate) events: &'a [EventSelector],
+    pub(crate) schemas: &'a Schemas,
+    pub(crate) force: bool,
+    pub(crate) places: &'a Places,
+    /// The account of the process that maps it; `None` without limits.
+    pub(crate) account: Option<Account>,
+}
+
 /// Selects the probes of one file that appeared while recording. Without probes, the refusals say why.
-pub(crate) fn select_in_file(
-    file: &Shared<ObjectFile>,
-    events: &[EventSelector],
-    schemas: &Schemas,
-    force: bool,
-) -> Selection {
+pub(crate) fn select_in_file(file: &Shared<ObjectFile>, request: &FileRequest<'_>) -> Selection {
+    let events = request.events;
     let mut selector = Selector {
         processes: &[],
         is_host: false,
         may_wait: false,
-        force,
+        force: request.force,
         starts_programs: true,
         copying: HashMap::new(),
-        schemas,
+        schemas: request.schemas,
         event: None,
         seen: HashSet::new(),
+        at_instruction: HashMap::new(),
         open: HashMap::new(),
         programs: HashMap::new(),
+        found: FoundFiles::default(),
+        new: Refusals::default(),
+        refusals: Refusals::default(),
         selection: Selection::default(),
     };
-    let candidate = Candidate::of_file(file);
-    for (event, candidate) in events.iter().zip(candidate.iter().cycle()) {
+    let Some(candidate) = Candidate::of_file(file) else {
+        return selector.finish();
+    };
+    if let Some(account) = request.account {
+        let patterns: Vec<&Pattern> = events.iter().map(|event| &event.pattern).collect();
+        let binary = &candidate.binary;
+        selector.found = FoundFiles::of_file(file.id(), binary, &patterns, account, request.places);
+    }
+    for event in events {
         selector.event = Some(event);
         // A pattern whose probes are all refused is no error: others may select some.
-        let mut refusals = std::mem::take(&mut selector.selection.refusals);
-        let new = match selector.pattern(&event.pattern, std::iter::once(candidate)) {
-            Err(RecordError::Refused(new)) => new,
-            _ => std::mem::take(&mut selector.selection.refusals),
-        };
-        new.into_iter()
-            .for_each(|refusal| refusal.add_to(&mut refusals));
-        selector.selection.refusals = refusals;
+        if let Err(RecordError::Refused(new)) =
+            selector.pattern(&event.pattern, std::iter::once(&candidate))
+        {
+            new.into_iter()
+                .for_each(|refusal| selector.refusals.add(refusal));
+        }
     }
-    let mut selection = selector.selection;
-    add_debug_info(&mut selection.probes);
-    selection
+    selector.finish()
 }
 
 /// Removes older builds of a path if the file that is now at the path is indexed.
@@ -261,6 +311,12 @@ impl Candidate {
         matching(&self.binary, pattern)
     }
 
+    /// Whether it is one of the files that were found.
+    fn is_in(&self, found: &FoundFiles) -> bool {
+        let file = self.file.as_ref();
+        file.is_some_and(|file| found.has(file.id()))
+    }
+
     fn has(&self, pattern: &Pattern) -> bool {
         pattern.fits_build(self.binary.build_id) && self.matching(pattern).next().is_some()
     }
@@ -285,10 +341,16 @@ struct Selector<'a> {
     event: Option<&'a EventSelector>,
     /// The sites selected so far: a file may have several names, and patterns may overlap.
     seen: HashSet<(FileId, Option<u64>, String)>,
+    /// Number of them at each instruction of files that were found.
+    at_instruction: HashMap<(FileId, u64), usize>,
     /// Files that were opened because the cache lists probes for them.
     open: HashMap<PathBuf, Result<Rc<Opened>, RefusalReason>>,
     /// The open files. Files that are one inode have one program.
     programs: HashMap<FileId, Shared<Program>>,
+    found: FoundFiles,
+    /// Refusals of the pattern that is being selected, and of those before.
+    new: Refusals,
+    refusals: Refusals,
     selection: Selection,
 }
 
@@ -299,6 +361,15 @@ struct Opened {
 }
 
 impl Selector<'_> {
+    fn finish(self) -> Selection {
+        let mut selection = self.selection;
+        let refusals = self.refusals.into_vec().into_iter();
+        let (of_found, others) = refusals.partition(|refusal| self.found.has_path(&refusal.path));
+        (selection.refused_files, selection.refusals) = (of_found, others);
+        add_debug_info(&mut selection.probes);
+        selection
+    }
+
     fn pattern<'c>(
         &mut self,
         pattern: &Pattern,
@@ -313,11 +384,13 @@ impl Selector<'_> {
             is_build && candidate.has(pattern)
         };
         let (mut matched, mut planned) = (false, false);
-        let before = std::mem::take(&mut self.selection.refusals);
+        let mut all_found = true;
         for candidate in candidates.clone().filter(is_chosen) {
             matched = true;
+            all_found &= candidate.is_in(&self.found);
             planned |= self.candidate(pattern, candidate);
         }
+        let new = std::mem::take(&mut self.new).into_vec();
         if !matched {
             let binaries = candidates.map(|candidate| &candidate.binary);
             let mut probes = binaries.clone().flat_map(|binary| &binary.probes);
@@ -329,30 +402,31 @@ impl Selector<'_> {
             if !self.may_wait || is_mistake {
                 return Err(missing.into());
             }
-            self.selection.refusals = before;
             self.selection.waiting.push(missing);
             return Ok(());
         }
-        let new = std::mem::replace(&mut self.selection.refusals, before);
         if !planned {
-            let are_gone = pattern.path().is_none() && new.iter().all(Refusal::is_gone);
-            if !self.may_wait || !are_gone {
+            let no_matter = |refusal: &Refusal| refusal.is_gone() || all_found;
+            let may_come = pattern.path().is_none() && new.iter().all(no_matter);
+            if !self.may_wait || !may_come {
                 return Err(RecordError::Refused(new));
             }
-            // What is indexed is a hint: without these entries there would be no probe yet.
+            // What is indexed is a hint, and what is wrong with a file that any user maps ends no recording: without these there would be no probe yet.
             let none = std::iter::empty();
             let missing = NoProbe::new(pattern, self.processes, self.is_host, none);
             self.selection.waiting.push(missing);
         }
         for refusal in new {
-            refusal.add_to(&mut self.selection.refusals);
+            self.refusals.add(refusal);
         }
         Ok(())
     }
 
     /// Selects the probes of a file that match a pattern. Returns whether at least one site is selected, now or earlier.
     fn candidate(&mut self, pattern: &Pattern, candidate: &Candidate) -> bool {
-        let opened = match self.opened(candidate) {
+        let refusal = candidate.file.as_ref();
+        let refusal = refusal.and_then(|file| self.found.refusal(file.id()));
+        let opened = match refusal.map_or_else(|| self.opened(candidate), Err) {
             Ok(opened) => opened,
             Err(reason) => {
                 for probe in candidate.matching(pattern) {
@@ -371,8 +445,14 @@ impl Selector<'_> {
             return false;
         }
         let mut forged = HashSet::new();
-        for probe in candidate.matching(pattern) {
-            if let Err(reason) = opened.has_sites(probe)
+        // What an open file has is its own.
+        let indexed = candidate
+            .matching(pattern)
+            .filter(|_| candidate.file.is_none());
+        let own = opened.probes();
+        for probe in indexed {
+            let own = own.get(&(probe.provider.as_str(), probe.name.as_str()));
+            if let Err(reason) = opened.has_sites(own.copied(), probe)
                 && !self.force
             {
                 forged.insert((&probe.provider, &probe.name));
@@ -447,6 +527,9 @@ impl Selector<'_> {
             Some(same) => Shared::clone(same),
             None => Shared::new(Program::new(Shared::clone(file))),
         };
+        if let Some(place) = self.found.take_place(file.id()) {
+            program.hold(place);
+        }
         self.programs.insert(file.id(), Shared::clone(&program));
         program
     }
@@ -468,9 +551,16 @@ impl Selector<'_> {
                 continue;
             }
             let checked = opened.check(site).err().filter(|_| !self.force);
-            match checked.or_else(|| opened.never(site)) {
+            let never = || {
+                opened
+                    .never(site)
+                    .or_else(|| self.beyond_limits(&key, site))
+            };
+            match checked.or_else(never) {
                 Some(reason) => refused.push(reason),
                 None => {
+                    let at = self.at_instruction.entry((key.0, site.pc)).or_default();
+                    *at += 1;
                     self.seen.insert(key);
                     accepted.push(planned);
                 }
@@ -482,6 +572,27 @@ impl Selector<'_> {
         let any = known || !accepted.is_empty();
         self.add(opened, probe, description, accepted);
         any
+    }
+
+    /// Why no trace can have the events of a site, or would have too many of a file that was found.
+    fn beyond_limits(
+        &self,
+        key: &(FileId, Option<u64>, String),
+        site: &Site,
+    ) -> Option<RefusalReason> {
+        let (file, _, event) = key;
+        if event.len() > MAX_NAME {
+            return Some(RefusalReason::LongName {
+                bytes: event.len(),
+                most: MAX_NAME,
+            });
+        }
+        let at = self.at_instruction.get(&(*file, site.pc));
+        let is_full = at.is_some_and(|at| *at >= places::AT_INSTRUCTION);
+        (is_full && self.found.has(*file)).then_some(RefusalReason::SharedInstruction {
+            pc: site.pc,
+            most: places::AT_INSTRUCTION,
+        })
     }
 
     /// What schemas say of a probe with these sites. Disagreements with its notes are added to the selection.
@@ -529,24 +640,28 @@ impl Selector<'_> {
             list: self.event.and_then(|event| event.list.clone()),
             shown: None,
             with_callers: self.event.is_none_or(|event| event.with_callers),
+            is_found: self.found.has(opened.program.file().id()),
             sites,
             arguments: description.arguments,
         });
     }
 
     fn refuse(&mut self, probe: &Probe, path: &Path, reason: RefusalReason) {
-        let refusal = Refusal::new(probe.event(), path, reason);
-        refusal.add_to(&mut self.selection.refusals);
+        self.new.add(Refusal::new(probe.event(), path, reason));
     }
 }
 
 impl Opened {
+    /// Its own probes, by provider and name.
+    fn probes(&self) -> HashMap<(&str, &str), &Probe> {
+        let probes = self.binary.probes.iter();
+        let named = probes.map(|probe| ((probe.provider.as_str(), probe.name.as_str()), probe));
+        named.collect()
+    }
+
     /// Checks that the file's own notes have all sites that the cache lists for a probe. Otherwise a cache that another user wrote would
     /// determine the addresses at which the kernel writes.
-    fn has_sites(&self, indexed: &Probe) -> Result<(), CheckError> {
-        let same =
-            |probe: &&Probe| probe.provider == indexed.provider && probe.name == indexed.name;
-        let own = self.binary.probes.iter().find(same);
+    fn has_sites(&self, own: Option<&Probe>, indexed: &Probe) -> Result<(), CheckError> {
         let own = own.map_or(&[][..], |probe| probe.sites.as_slice());
         let own: HashSet<_> = own.iter().map(key).collect();
         match indexed.sites.iter().find(|site| !own.contains(&key(site))) {

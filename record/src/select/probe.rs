@@ -9,7 +9,7 @@ use usdtrec_format::schema::telemetry::Telemetry;
 use usdtrec_format::schema::{Argument, LockUse, ScriptCall};
 use usdtrec_format::{Arch, BuildId, CapturePlan, ShownArgument, Site};
 
-use crate::error::RecordError;
+use crate::error::{RecordError, with_source};
 use crate::plan::call_graph::CallGraph;
 use crate::select::planned_site::PlannedSite;
 use crate::select::program::Program;
@@ -52,6 +52,8 @@ pub struct PlannedProbe {
     pub shown: Option<Vec<ShownArgument>>,
     /// Whether the callers of hits are recorded, if the recording has them at all.
     pub with_callers: bool,
+    /// Whether the file was found in a process that nobody named, so that what is wrong with the probe is no error of the user.
+    pub is_found: bool,
     /// The sites; at least one.
     pub sites: Vec<PlannedSite>,
     /// Names and types of the arguments, as many as the site with the most operands has.
@@ -65,6 +67,18 @@ pub struct RefusedProbe {
     pub probe: PlannedProbe,
     /// Error of attaching it.
     pub error: RecordError,
+}
+
+impl RefusedProbe {
+    /// The refusal, with the error as its reason.
+    pub(crate) fn refusal(&self) -> Refusal {
+        let reason = match &self.error {
+            RecordError::Refused(refusals) => refusals.first().map(|first| first.reason.clone()),
+            _ => None,
+        };
+        let reason = reason.unwrap_or_else(|| RefusalReason::Unfit(with_source(&self.error)));
+        Refusal::new(self.probe.event(), &self.probe.path, reason)
+    }
 }
 
 /// File offsets, as the kernel takes them.
@@ -118,6 +132,17 @@ impl PlannedProbe {
     /// How the callers of its hits are recorded, in a recording with this; `None` if they are not.
     pub(crate) fn graph(&self, graph: Option<CallGraph>) -> Option<CallGraph> {
         graph.filter(|_| self.with_callers)
+    }
+
+    /// The refusal of a probe that was found, for an error that is about it alone; the error itself of others.
+    pub(crate) fn refused_for(&self, error: RecordError) -> Result<RefusedProbe, RecordError> {
+        if !self.is_found || matches!(error, RecordError::Interrupted(_)) {
+            return Err(error);
+        }
+        Ok(RefusedProbe {
+            probe: self.clone(),
+            error,
+        })
     }
 
     /// The error for a probe that cannot be attached.

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use usdtrec_buildid_cache::elf::ObjectFile;
 
+use crate::places::Place;
 use crate::plan::frame::Frames;
 use crate::plan::symbols::Symbols;
 
@@ -18,6 +19,8 @@ use crate::plan::symbols::Symbols;
 pub struct Program {
     file: Arc<ObjectFile>,
     parts: Mutex<Parts>,
+    /// What its probes take of the limits, while they are attached.
+    places: Mutex<Vec<Place>>,
 }
 
 /// The parts that were read.
@@ -34,7 +37,22 @@ impl Program {
         Self {
             file,
             parts: Mutex::default(),
+            places: Mutex::default(),
         }
+    }
+
+    /// Keeps places until its probes are detached.
+    pub(crate) fn hold(&self, place: Place) {
+        self.places().push(place);
+    }
+
+    /// Its probes are detached: gives its places back.
+    pub(crate) fn give_back(&self) {
+        self.places().clear();
+    }
+
+    fn places(&self) -> MutexGuard<'_, Vec<Place>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The file.

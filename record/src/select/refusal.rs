@@ -1,5 +1,7 @@
 //! Probes that are not attached, with the reason.
 
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,6 +12,12 @@ use usdtrec_format::BuildId;
 use usdtrec_format::escape::{escape, shown};
 
 use crate::nop5::verdict::Nop5Danger;
+use crate::places::Exceeded;
+
+/// Maximum number of reasons of one file that are told apart. Any file can have as many as it has sites.
+const MAX_REASONS: usize = 8;
+/// Maximum number of bytes of a name that messages show.
+pub(crate) const NAME_BYTES: usize = 200;
 
 /// Why probes are not attached.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -80,6 +88,69 @@ pub enum RefusalReason {
     /// The probe has no site.
     #[error("the probe has no site")]
     NoSite,
+    /// The name of the event does not fit into the records of a trace.
+    #[error(
+        "the event's name has {bytes} bytes (expected at most {most}, which fit into a record of the trace)"
+    )]
+    LongName {
+        /// Length of the name, bytes.
+        bytes: usize,
+        /// The most.
+        most: usize,
+    },
+    /// The format of the event, for stock perf, does not fit into a record of a trace.
+    #[error(
+        "the names and types of the event's arguments take about {bytes} bytes (expected at most {most}, which fit into a record of the trace)"
+    )]
+    LongFormat {
+        /// Length of the format, bytes.
+        bytes: usize,
+        /// The most.
+        most: usize,
+    },
+    /// Too many probes are at one instruction.
+    #[error(
+        "more than {most} selected probes are at the instruction at {pc:#x}, and each of its hits would be as many events"
+    )]
+    SharedInstruction {
+        /// Address of the instruction.
+        pc: u64,
+        /// The most.
+        most: usize,
+    },
+    /// The file has more selected probes than one may have that was not named.
+    #[error(
+        "the file has {has} selected {what} (expected at most {most}, unless the pattern has its path)"
+    )]
+    LargeFile {
+        /// How many it has.
+        has: usize,
+        /// Of what.
+        what: &'static str,
+        /// The most.
+        most: usize,
+    },
+    /// Too much would be planted for the processes that map the file.
+    #[error("{0}")]
+    Places(Exceeded),
+    /// The event cannot be recorded as it was asked for.
+    #[error("{0}")]
+    Unfit(String),
+    /// Further reasons of a file that are not told apart.
+    #[error("for reasons like those of other probes of the file")]
+    Others,
+}
+
+/// The beginning of a text that a file has chosen.
+pub(crate) fn shortened(name: &str, most: usize) -> Cow<'_, str> {
+    match name.len() <= most {
+        true => name.into(),
+        false => {
+            let mut ends = (0..=most).rev();
+            let end = ends.find(|end| name.is_char_boundary(*end)).unwrap_or(0);
+            format!("{}…", &name[..end]).into()
+        }
+    }
 }
 
 impl From<CheckError> for RefusalReason {
@@ -125,27 +196,73 @@ impl Refusal {
             _ => false,
         }
     }
+}
 
-    /// Adds this refusal to others, merging it with one of the same file and reason.
-    pub(crate) fn add_to(self, all: &mut Vec<Self>) {
-        let reason = self.reason.to_string();
-        let alike =
-            |known: &&mut Self| known.path == self.path && known.reason.to_string() == reason;
-        let Some(known) = all.iter_mut().find(alike) else {
-            return all.push(self);
+/// Refusals, each of one file and reason.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    all: Vec<Refusal>,
+    /// Indexes of the refusals by the reasons, of each file.
+    reasons: HashMap<PathBuf, HashMap<String, usize>>,
+    /// Index and event of all.
+    events: HashSet<(usize, String)>,
+}
+
+impl Refusals {
+    /// Adds a refusal, merging it with one of the same file and reason.
+    pub(crate) fn add(&mut self, refusal: Refusal) {
+        let Refusal {
+            path,
+            reason,
+            events,
+        } = refusal;
+        let mut text = reason.to_string();
+        let reasons = self.reasons.entry(path.clone()).or_default();
+        let is_one_more = !reasons.contains_key(&text) && reasons.len() >= MAX_REASONS;
+        let reason = if is_one_more {
+            text = RefusalReason::Others.to_string();
+            RefusalReason::Others
+        } else {
+            reason
         };
-        for event in self.events {
-            if !known.events.contains(&event) {
-                known.events.push(event);
+        let next = self.all.len();
+        let at = *reasons.entry(text).or_insert(next);
+        if at == next {
+            self.all.push(Refusal {
+                path,
+                reason,
+                events: Vec::new(),
+            });
+        }
+        for event in events {
+            if self.events.insert((at, event.clone())) {
+                self.all[at].events.push(event);
             }
         }
+    }
+
+    pub(crate) fn into_vec(self) -> Vec<Refusal> {
+        self.all
+    }
+}
+
+impl FromIterator<Refusal> for Refusals {
+    fn from_iter<I: IntoIterator<Item = Refusal>>(refusals: I) -> Self {
+        let mut all = Self::default();
+        refusals.into_iter().for_each(|refusal| all.add(refusal));
+        all
     }
 }
 
 /// Messages, one per line.
 pub(crate) fn lines(messages: &[impl fmt::Display]) -> String {
-    let lines = messages.iter().map(ToString::to_string);
-    lines.collect::<Vec<_>>().join("\n")
+    const MAX_LINES: usize = 24;
+    let lines = messages.iter().map(ToString::to_string).take(MAX_LINES);
+    let mut lines: Vec<String> = lines.collect();
+    if let more @ 1.. = messages.len().saturating_sub(MAX_LINES) {
+        lines.push(format!("and {more} more"));
+    }
+    lines.join("\n")
 }
 
 /// A message with at most the first three events.
@@ -154,10 +271,11 @@ impl fmt::Display for Refusal {
         const MAX_LISTED: usize = 3;
         let (path, reason) = (shown(&self.path), &self.reason);
         if let [event] = self.events.as_slice() {
-            return write!(f, "not attaching {} in {path}: {reason}", escape(event));
+            let event = shortened(event, NAME_BYTES);
+            return write!(f, "not attaching {} in {path}: {reason}", escape(&event));
         }
-        let named = self.events.iter().take(MAX_LISTED).map(String::as_str);
-        let named: Vec<&str> = named.collect();
+        let named = self.events.iter().take(MAX_LISTED);
+        let named: Vec<Cow<'_, str>> = named.map(|event| shortened(event, NAME_BYTES)).collect();
         let more = if self.events.len() > MAX_LISTED {
             ", …"
         } else {
@@ -178,15 +296,16 @@ mod tests {
 
     #[test]
     fn refusals_of_one_file_and_reason_are_merged() {
-        let mut all = Vec::new();
+        let mut all = Refusals::default();
         for (event, reason) in [
             ("a:a", RefusalReason::Gone),
             ("a:b", RefusalReason::Gone),
             ("a:a", RefusalReason::Gone),
             ("a:a", RefusalReason::NoSite),
         ] {
-            Refusal::new(event.to_owned(), Path::new("/bin/x"), reason).add_to(&mut all);
+            all.add(Refusal::new(event.to_owned(), Path::new("/bin/x"), reason));
         }
+        let mut all = all.into_vec();
         let messages: Vec<String> = all.iter().map(ToString::to_string).collect();
         assert_eq!(
             messages,
@@ -202,6 +321,32 @@ mod tests {
         assert_eq!(
             many.to_string(),
             "not attaching 12 probes in /bin/x (a:0, a:1, a:2, …): the file is no longer there"
+        );
+    }
+
+    /// A file may have a reason for each of its sites, and names of any length.
+    #[test]
+    fn the_reasons_of_a_file_are_bounded() {
+        let mut all = Refusals::default();
+        for site in 0..10_000 {
+            let reason = RefusalReason::Prefix {
+                pc: site,
+                prefix: 0x2e,
+            };
+            let event = format!("a:{}{site}", "x".repeat(9000));
+            all.add(Refusal::new(event, Path::new("/bin/x"), reason));
+        }
+        let all = all.into_vec();
+        assert_eq!(all.len(), MAX_REASONS + 1);
+        assert_eq!(
+            all.iter().map(|one| one.events.len()).sum::<usize>(),
+            10_000
+        );
+        let last = all.last().unwrap().to_string();
+        assert!(last.len() < 1000, "{last}");
+        assert!(
+            last.ends_with("for reasons like those of other probes of the file"),
+            "{last}"
         );
     }
 }

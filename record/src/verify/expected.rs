@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc as Shared, OnceLock};
 
 use usdtrec_buildid_cache::elf::ObjectFile;
@@ -28,6 +29,8 @@ pub(crate) struct ExpectedFile {
     /// How it appears among the mappings of processes; `None` if that is not known.
     pub(super) identity: Option<MapIdentity>,
     pub(crate) sites: Vec<ExpectedSite>,
+    /// Whether its probes were detached for good.
+    is_detached: AtomicBool,
     /// Where its code finds the addresses of semaphores that other files can hide, by their link-time addresses. Read when first needed.
     references: OnceLock<HashMap<u64, u64>>,
 }
@@ -71,6 +74,7 @@ impl ExpectedFiles {
     /// The files of attached probes. Probes on machines whose breakpoints are not known are left out.
     pub(crate) fn of_probes(probes: &[PlannedProbe]) -> Self {
         let mut files: Vec<ExpectedFile> = Vec::new();
+        let mut known_sites: HashSet<(usize, u64)> = HashSet::new();
         for probe in probes {
             let Some(arch) = probe.arch.filter(|arch| arch.breakpoint().is_some()) else {
                 continue;
@@ -84,13 +88,18 @@ impl ExpectedFiles {
                     build_id: probe.build_id,
                     arch,
                     sites: Vec::new(),
+                    is_detached: AtomicBool::new(false),
                     references: OnceLock::new(),
                 });
                 files.len() - 1
             });
             let file = &mut files[at];
             for planned in &probe.sites {
-                file.add(probe.event(), &planned.site);
+                let offset = planned.site.offset.unwrap_or(u64::MAX);
+                if known_sites.insert((at, offset)) {
+                    let site = ExpectedSite::of_site(&file.file, probe.event(), &planned.site);
+                    file.sites.extend(site);
+                }
             }
         }
         Self(files.into_iter().map(Shared::new).collect())
@@ -105,7 +114,8 @@ impl ExpectedFiles {
     /// The file of a mapping that a record reports; `None` if it is another one.
     pub(super) fn find(&self, map: &Mmap<'_>) -> Option<MappedExpected> {
         use std::os::unix::ffi::OsStrExt;
-        let mut files = self.0.iter().enumerate();
+        let files = self.0.iter().enumerate();
+        let mut files = files.filter(|(_, file)| !file.is_detached());
         files.find_map(|(file, expected)| {
             let is_path = expected.path.as_os_str().as_bytes() == map.path;
             let has_build_id = match map.file {
@@ -136,19 +146,21 @@ impl ExpectedFiles {
 }
 
 impl ExpectedFile {
-    fn add(&mut self, event: String, site: &Site) {
-        let site = ExpectedSite::of_site(&self.file, event, site);
-        let is_known = |new: &ExpectedSite| self.sites.iter().any(|site| site.offset == new.offset);
-        if let Some(site) = site.filter(|site| !is_known(site)) {
-            self.sites.push(site);
-        }
-    }
-
     /// Whether a mapping is one of this very file, as far as it is known.
     pub(super) fn is(&self, map: &FileMapping) -> bool {
         let device = map.device;
         let known = self.identity.as_ref();
-        known.is_some_and(|known| known.is(device.major, device.minor, map.inode))
+        !self.is_detached()
+            && known.is_some_and(|known| known.is(device.major, device.minor, map.inode))
+    }
+
+    /// Its probes are detached for good: nothing is expected in processes that map it later.
+    pub(super) fn detach(&self) {
+        self.is_detached.store(true, Ordering::Relaxed);
+    }
+
+    fn is_detached(&self) -> bool {
+        self.is_detached.load(Ordering::Relaxed)
     }
 
     /// Where its code finds the addresses of its semaphores.

@@ -31,6 +31,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::perf::{Comm, Mmap, RecordType, SampleType, Task};
 
 use self::checker::{Change, Checker, LAST_TIME};
@@ -119,6 +120,14 @@ impl Verifier {
                 self.note(SeenChange::Change(Change::Mapped { pid, mapped }));
             }
         }
+    }
+
+    /// The probes of a file are detached for good.
+    pub(crate) fn detach(&self, file: &ObjectFile) {
+        let files = self.files.0.iter();
+        files
+            .filter(|known| *known.file == *file)
+            .for_each(|known| known.detach());
     }
 
     /// Probes are going to be detached for a time: their sites are not looked at any more.

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use usdtrec_format::counted;
 use usdtrec_format::schema::Schemas;
 use usdtrec_record::{
-    Following, HeldCommand, Options, Planting, RecordError, Selection, Signals, Target,
+    Following, HeldCommand, Options, Places, Planting, RecordError, Selection, Signals, Target,
     TargetError, Workload, check_privilege, descendants, raise_open_files,
 };
 
@@ -53,15 +54,15 @@ pub(in crate::cmd) fn select(
         force: args.force,
         read_at: Following::now(),
         read: None,
+        places: Places::default(),
+        refused_files: Vec::new(),
         complete: completion(buildid_dir),
     };
     let remarks = process_choice(args).group_remarks();
     let remarks = remarks.map_err(RecordError::from)?;
     let selection = choose(args, &mut following, buildid_dir)?;
     node::refuse(args, &selection)?;
-    for refusal in &selection.refusals {
-        say(format_args!("usdtrec: {}", advice::refusal(refusal)));
-    }
+    print_limited(&selection.refusals, |refusal| advice::refusal(refusal));
     if args.verbose && selection.tried_nops {
         say("usdtrec: 5-byte nops: safe on this kernel (tested on a process of usdtrec)");
     }
@@ -109,6 +110,18 @@ pub(in crate::cmd) fn attach_when_due(
     delayed.attach(options)
 }
 
+/// Prints messages of which there may be one for each site.
+fn print_limited<T>(all: &[T], message: impl Fn(&T) -> String) {
+    const MAX_PRINTED: usize = 24;
+    for one in all.iter().take(MAX_PRINTED) {
+        say(format_args!("usdtrec: {}", message(one)));
+    }
+    if let more @ 1.. = all.len().saturating_sub(MAX_PRINTED) {
+        let more = counted(more, "message");
+        say(format_args!("usdtrec: {more} like these are not printed"));
+    }
+}
+
 /// Attaches the probes. With `muted`, the command's standard output is redirected to standard error.
 pub(super) fn attach(
     args: &CaptureArgs,
@@ -132,13 +145,13 @@ pub(super) fn attach(
         },
     };
     let session = usdtrec_record::Session::attach(selected.selection.probes, options, planting)?;
-    for refused in session.refused() {
-        say(format_args!(
-            "usdtrec: {}; {} is not recorded",
-            advice::message(&refused.error),
-            refused.probe.event()
-        ));
-    }
+    // What is refused of files that nobody named is among the shortfalls.
+    let refused = session.refused().iter();
+    let refused: Vec<_> = refused.filter(|one| !one.probe.is_found).collect();
+    print_limited(&refused, |refused| {
+        let message = advice::message(&refused.error);
+        format!("{message}; {} is not recorded", refused.probe.event())
+    });
     if !args.quiet {
         print_children(args, &children);
         print_smaller_rings(&session);

@@ -1,13 +1,13 @@
 //! Selection of the probes of `-e`, from the cache, the traced processes and the command.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_buildid_cache::process::{self, MappedFile};
-use usdtrec_buildid_cache::{Cache, CacheError, Running, open, running};
+use usdtrec_buildid_cache::{Cache, CacheError, Running, RunningFile, open, running};
 use usdtrec_format::counted;
 use usdtrec_format::escape::escape;
 use usdtrec_record::{
@@ -31,6 +31,7 @@ pub(super) fn choose(
     let events = &following.events;
     let cache = crate::cmd::buildid_cache::open(buildid_dir);
     let (mut indexed, mut files, mut host) = (Vec::new(), Vec::new(), None);
+    let mut running_files = HashMap::new();
     if events.iter().any(|wanted| wanted.pattern.path().is_none()) {
         indexed = match &cache {
             Ok(cache) => cache.binaries()?,
@@ -48,8 +49,14 @@ pub(super) fn choose(
             if args.verbose || !rustix::process::geteuid().is_root() {
                 warn_about_unread(&found);
             }
-            let mapped = found.files.iter().map(|file| Arc::clone(&file.mapped.file));
-            files.extend(mapped);
+            // The command's program is named.
+            let named: HashSet<FileId> = files.iter().map(|file| file.id()).collect();
+            for RunningFile { mapped, processes } in &found.files {
+                if !named.contains(&mapped.file.id()) {
+                    running_files.insert(mapped.file.id(), processes.clone());
+                    files.push(Arc::clone(&mapped.file));
+                }
+            }
             host = Some(found);
         }
     }
@@ -58,6 +65,8 @@ pub(super) fn choose(
         events,
         indexed,
         files,
+        found: running_files,
+        places: &following.places,
         is_host: host.is_some(),
         processes: &processes,
         force: args.force,
@@ -69,6 +78,7 @@ pub(super) fn choose(
     if let Some(host) = host.filter(|_| !args.quiet) {
         print_running(&host, events, &selection);
     }
+    following.refused_files = std::mem::take(&mut selection.refused_files);
     let dir = cache.as_ref().ok().map(Cache::dir);
     add_functions(&mut selection.probes, dir);
     // If one does not exist, that is said next, and nothing is attached.

@@ -1,5 +1,6 @@
 //! One recording of `record`, from attaching to the end.
 
+use std::collections::HashSet;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
@@ -214,7 +215,8 @@ fn print_silent_reasons(args: &RecordArgs, files: &NumberedFiles, outcome: &Outc
     let is_file = path.metadata().is_ok_and(|found| found.is_file());
     let session = is_file.then(|| TraceSession::open(&path, &Sources::default()));
     if let Some(Ok(session)) = session {
-        let silent = |event: &str| outcome.silent.iter().any(|silent| silent == event);
+        let events: HashSet<&str> = outcome.silent.iter().map(String::as_str).collect();
+        let silent = |event: &str| events.contains(event);
         let reasons = NoEventsReason::find(&session, silent);
         for reason in reasons.sentences(HINTS) {
             say(format_args!("usdtrec: {reason}"));

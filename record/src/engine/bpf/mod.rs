@@ -10,6 +10,7 @@ mod context;
 mod control;
 mod counting;
 mod drain;
+mod fitting;
 mod insn;
 mod kernel;
 mod known_length;
@@ -54,7 +55,7 @@ use super::events::span_site::SpanSite;
 use super::guard_process::GuardDeath;
 use super::in_kernel::InKernel;
 use super::outcome::{EngineOutcome, SlowSpanCounts};
-use super::release::Descriptors;
+use super::release::{Descriptors, Release};
 use crate::aggregation::HitGroup;
 
 pub use self::attach::attach_method::AttachMethod;
@@ -92,6 +93,8 @@ pub(crate) struct BpfEngine {
     wanted_ring_bytes: usize,
     /// Samples that are passed on together.
     batch: Vec<u8>,
+    /// Probes of files that are being removed while recording.
+    releases: Vec<Release>,
 }
 
 impl BpfEngine {

@@ -8,8 +8,9 @@ use usdtrec_format::{Arch, Btf};
 use super::super::opened::{Opened, ProbeAttr};
 use super::super::options::{AttachRequest, EngineOptions};
 use super::attach::Attaching;
-use super::attach::attacher::{AttachedSites, BadSite};
-use super::attach::site_programs::Site;
+use super::attach::attacher::AttachedSites;
+use super::attach::site_programs::{BadSite, Site};
+use super::fitting::Fitting;
 use super::kernel::RunningKernel;
 use super::kernel::btf;
 use super::kernel::members::IdMembers;
@@ -27,7 +28,6 @@ use super::program::{Common, CpuRange, Spec, Stop, ThreadBase};
 use super::rings::ring_size::ring_bytes;
 use super::samples::Samples;
 use super::setup::setup;
-use super::spans::plan_spans;
 use super::{BpfEngine, NonResident, NotFaultedIn};
 use crate::budget::Units;
 use crate::error::RecordError;
@@ -64,7 +64,10 @@ impl BpfEngine {
             has_thread,
             first_type: ids.event,
         };
-        let groups = plan_spans(&request_of_plan, None)?;
+        let Fitting {
+            groups,
+            refused: unfit,
+        } = Fitting::plan(&request_of_plan, None)?;
         if let Some(aggregation) = &options.aggregation {
             let planned: Vec<_> = groups.iter().map(|group| &group.probe).collect();
             let of_no_span = groups.iter().filter(|group| group.role.is_none());
@@ -118,7 +121,7 @@ impl BpfEngine {
         Ok(Opened {
             probes,
             attrs,
-            refused: refused(&samples, bad),
+            refused: refused(&samples, bad, unfit),
             engine: Self {
                 children,
                 in_namespace: kernel.namespace.is_some(),
@@ -127,11 +130,13 @@ impl BpfEngine {
                     control: Arc::clone(&objects.control),
                     samples,
                     probes_before: 0,
+                    is_detached: false,
                 }),
                 objects,
                 common,
                 wanted_ring_bytes,
                 batch: Vec::new(),
+                releases: Vec::new(),
             },
         })
     }
@@ -147,8 +152,12 @@ pub(super) fn described(samples: &Samples, metadata: &Attr) -> (Vec<PlannedProbe
     (probes.collect(), attrs.collect())
 }
 
-/// Sites that were not attached to, each as a probe.
-pub(super) fn refused(samples: &Samples, bad: Vec<BadSite>) -> Vec<RefusedProbe> {
+/// Sites that were not attached to, each as a probe, and after them probes that were not planned.
+pub(super) fn refused(
+    samples: &Samples,
+    bad: Vec<BadSite>,
+    unfit: Vec<RefusedProbe>,
+) -> Vec<RefusedProbe> {
     let refused = bad.into_iter().filter_map(|BadSite { site, error }| {
         let group = samples.group_of(site)?;
         Some(RefusedProbe {
@@ -156,7 +165,7 @@ pub(super) fn refused(samples: &Samples, bad: Vec<BadSite>) -> Vec<RefusedProbe>
             error,
         })
     });
-    refused.collect()
+    refused.chain(unfit).collect()
 }
 
 /// What programs of a recording have in common, but for what the kernel's structures decide.

@@ -22,6 +22,8 @@ pub(crate) struct Part {
     pub(super) samples: Samples,
     /// Number of probes that the recording had before them.
     pub(super) probes_before: usize,
+    /// Whether they are detached for good: only their counts are needed.
+    pub(super) is_detached: bool,
 }
 
 /// All parts of a recording.
@@ -67,6 +69,20 @@ impl Parts {
         self.late.insert(after, part);
     }
 
+    /// Removes the parts that were added since there were so many probes.
+    pub(super) fn take_since(&mut self, before: usize) -> Vec<Part> {
+        self.late
+            .extract_if(.., |part| part.probes_before >= before)
+            .collect()
+    }
+
+    /// The later part whose probes follow so many others.
+    pub(super) fn late_mut(&mut self, before: usize) -> Option<&mut Part> {
+        self.late
+            .iter_mut()
+            .find(|part| part.probes_before == before)
+    }
+
     /// All of them.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Part> {
         std::iter::once(&self.first).chain(&self.late)
@@ -93,7 +109,7 @@ impl Parts {
 
     /// Sets whether hits are recorded from now on.
     pub(super) fn set_enabled(&self, enabled: bool) {
-        for part in self.iter() {
+        for part in self.iter().filter(|part| !part.is_detached) {
             part.control.set_enabled(enabled);
         }
     }

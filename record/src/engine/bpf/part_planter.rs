@@ -7,6 +7,7 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use usdtrec_format::perf::Attr;
 
@@ -15,6 +16,7 @@ use super::super::events::pmu::UprobePmu;
 use super::super::opened::Opened;
 use super::super::options::{AttachRequest, EngineOptions};
 use super::super::perf_target::PerfTarget;
+use super::super::release::{Descriptors, Release};
 use super::super::task_filter::TaskFilter;
 use super::BpfEngine;
 use super::aggregate::EventNeeds;
@@ -23,6 +25,7 @@ use super::attach::attach_method::AttachMethod;
 use super::attach::attacher::AttachedSites;
 use super::attach::site_programs::Site;
 use super::control::Control;
+use super::fitting::Fitting;
 use super::objects::SharedMaps;
 use super::open::{described, refused, sites, with_ids};
 use super::part::Part;
@@ -31,11 +34,10 @@ use super::processes::children::{Children, LinkAdder};
 use super::program::{Common, RecordedProcesses};
 use super::samples::Samples;
 use super::setup::setup;
-use super::spans::plan_spans;
 use crate::error::RecordError;
 use crate::kernel_error::BpfObject;
 use crate::recording::signals::EndSignal;
-use crate::select::probe::PlannedProbe;
+use crate::select::probe::{PlannedProbe, RefusedProbe};
 
 /// Attaches further probes while a recording runs, in a thread of its own: it takes milliseconds, in which the rings must be drained.
 #[derive(Debug)]
@@ -73,6 +75,14 @@ pub(crate) struct LatePart {
     pub(in crate::engine) is_everywhere: bool,
 }
 
+impl LatePart {
+    /// The same with further probes that are refused.
+    pub(crate) fn with_refused(mut self, refused: Vec<RefusedProbe>) -> Self {
+        self.opened.refused.extend(refused);
+        self
+    }
+}
+
 impl PartPlanter {
     /// Attaches probes of files that are not recorded yet, disabled.
     ///
@@ -92,7 +102,10 @@ impl PartPlanter {
             has_thread,
             first_type: self.ids.event,
         };
-        let groups = plan_spans(&request, self.common.spans)?;
+        let Fitting {
+            groups,
+            refused: unfit,
+        } = Fitting::plan(&request, self.common.spans)?;
         if let Some(grouping) = &self.common.grouping {
             grouping.check(&EventNeeds::from_events(&groups))?;
         }
@@ -119,12 +132,13 @@ impl PartPlanter {
             opened: Opened {
                 probes,
                 attrs,
-                refused: refused(&samples, sites.bad),
+                refused: refused(&samples, sites.bad, unfit),
                 engine: Part {
                     attachment: sites.attachment,
                     control: Arc::new(control),
                     samples,
                     probes_before: 0,
+                    is_detached: false,
                 },
             },
         })
@@ -149,11 +163,14 @@ impl PartPlanter {
         let common = with_ids(&self.common, samples);
         if let Some(apart) = self.apart.as_ref().filter(|apart| apart.is_fast()) {
             let control = new_control(samples)?;
-            let mut attachment = self.attaching(&sites, &common, &control, request).plan()?;
+            let planned = self.attaching(&sites, &common, &control, request).plan()?;
+            let AttachedSites {
+                mut attachment,
+                bad,
+            } = planned;
             if let Some(later) = attachment.later.take()
                 && apart.add(later.own, later.everywhere)
             {
-                let bad = Vec::new();
                 return Ok(AttachedPart {
                     sites: AttachedSites { attachment, bad },
                     control,
@@ -231,6 +248,31 @@ impl BpfEngine {
             metadata: metadata.clone(),
             ids: last.samples.next_ids(),
         })
+    }
+
+    /// Removes the parts that were added since the recording had so many probes, before they were enabled.
+    pub(crate) fn take_back(&mut self, before: usize) {
+        for mut part in self.parts.take_since(before) {
+            let descriptors = part.attachment.take_descriptors();
+            self.release_some(descriptors);
+        }
+    }
+
+    /// Detaches the probes of the part that follow so many others for good, and keeps their counts. The end of the removal is not waited for.
+    pub(crate) fn detach(&mut self, before: usize) {
+        let Some(part) = self.parts.late_mut(before) else {
+            return;
+        };
+        part.is_detached = true;
+        part.control.set_enabled(false);
+        let descriptors = part.attachment.take_descriptors();
+        self.release_some(descriptors);
+    }
+
+    fn release_some(&mut self, descriptors: Descriptors) {
+        self.releases
+            .retain_mut(|release| !release.wait(Duration::ZERO));
+        self.releases.push(Release::start(descriptors));
     }
 
     /// Adds attached probes, disabled. `probes_before` is the number of probes that the recording has.

@@ -1,6 +1,9 @@
 //! Plans what the program of each site captures, and the layout of its samples. Sites of a probe with the same layout and the same
 //! constants are one event.
 
+use std::collections::HashMap;
+
+use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_format::expr::Expr;
 use usdtrec_format::perf::TracepointFormat;
 use usdtrec_format::schema::Argument;
@@ -121,13 +124,17 @@ pub(super) fn group(
         of_spans,
         groups: Vec::new(),
     };
+    let mut firsts: HashMap<(FileId, &str, &str), usize> = HashMap::new();
     for probe in probes {
-        let first = planner
-            .groups
-            .iter()
-            .position(|group| same(&group.probe, probe));
+        let key = (probe.file().id(), &*probe.provider, &*probe.name);
+        let next = planner.groups.len();
+        let first = *firsts.entry(key).or_insert(next);
+        let mut groups = planner.groups.iter().skip(first);
+        let first = groups
+            .position(|group| same(&group.probe, probe))
+            .map_or(next, |at| first + at);
         for site in &probe.sites {
-            planner.site(probe, site, first.unwrap_or(planner.groups.len()))?;
+            planner.site(probe, site, first)?;
         }
     }
     if planner.groups.is_empty() && probes.iter().any(|probe| probe.filter.is_some()) {
@@ -383,9 +390,10 @@ fn same_but_id(one: &RawLayout, other: &RawLayout) -> bool {
 impl Planned {
     /// Whether the site is one of this group.
     fn is_of(&self, group: &Group, probe: &PlannedProbe) -> bool {
-        same(&group.probe, probe)
-            && same_but_id(&self.layout, &group.layout)
+        // A probe may have very many forms.
+        same_but_id(&self.layout, &group.layout)
             && group.constants == self.constants
+            && same(&group.probe, probe)
             // The types of an argument list, and those that a filter declares, depend on the site's operands.
             && group.probe.arguments == self.arguments
     }

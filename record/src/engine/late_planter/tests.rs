@@ -22,6 +22,7 @@ use crate::engine::{
     AttachRequest, EngineChoice, EngineOptions, NonResident, TaskFilter, UprobePmu,
 };
 use crate::host::{cpus, privilege};
+use crate::places::Places;
 use crate::plan::layout::Strings;
 use crate::recording::losses::EventCounts;
 use crate::recording::signals::Signals;
@@ -110,6 +111,8 @@ impl Program {
             events: &events,
             indexed: Vec::new(),
             files: vec![file],
+            found: HashMap::new(),
+            places: &Places::default(),
             is_host: false,
             processes: &[self.hits.unwrap()],
             force: false,

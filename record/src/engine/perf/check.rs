@@ -10,15 +10,18 @@ use crate::recording::filter;
 use crate::select::probe::PlannedProbe;
 use crate::usage_error::{ProgramFeature, UsageError};
 
-/// Whether perf events can record what is asked for.
-pub(crate) fn check(probes: &[PlannedProbe], options: &EngineOptions) -> Result<(), RecordError> {
-    for probe in probes {
-        if let Some(argument) = probe.computed_argument() {
-            let (event, argument) = (probe.event(), argument.to_string());
-            return Err(UsageError::ComputedArgument { event, argument }.into());
-        }
-        filter::of_samples(probe, false)?;
+/// Whether perf events can record what is asked for of a probe.
+pub(crate) fn check_probe(probe: &PlannedProbe) -> Result<(), RecordError> {
+    if let Some(argument) = probe.computed_argument() {
+        let (event, argument) = (probe.event(), argument.to_string());
+        return Err(UsageError::ComputedArgument { event, argument }.into());
     }
+    filter::of_samples(probe, false)?;
+    Ok(())
+}
+
+/// Whether perf events can record in the way that is asked for.
+pub(crate) fn check(options: &EngineOptions) -> Result<(), RecordError> {
     if let Some(graph) = options.graph {
         check_callers(graph)?;
     }

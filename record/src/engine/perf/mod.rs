@@ -25,7 +25,7 @@ use super::outcome::EngineOutcome;
 use super::release::Descriptors;
 use super::used_engine::UsedEngine;
 
-pub(super) use self::check::{check, keeps_copies};
+pub(super) use self::check::{check, check_probe, keeps_copies};
 pub(super) use self::method::PerfMethod;
 pub(super) use self::split::split;
 

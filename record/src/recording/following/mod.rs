@@ -2,11 +2,10 @@
 //! version, a file without a name. Their probes are planted then.
 //!
 //! The loop of the recording sees mappings in the process records, and opens each file once (`build_ids.rs`). Reading its notes, planning and
-//! attaching are done by a thread ([`search`]), which takes the files of users in turn ([`queue`]) and within limits ([`budget`]), since any
-//! user can map any file. What it has attached is added to the recording by the loop ([`planting`]), between two passes.
+//! attaching are done by a thread ([`search`]), which takes the files of users in turn ([`queue`]) and within limits
+//! ([`places`](crate::places)), since any user can map any file. What it has attached is added to the recording by the loop ([`planting`]), between two passes.
 
 mod added_file;
-mod budget;
 mod held_mappings;
 mod origin;
 mod planting;
@@ -14,6 +13,7 @@ mod queue;
 mod reports;
 mod search;
 pub(in crate::recording) mod settings;
+mod unmapped;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -96,7 +96,10 @@ impl Follower {
             wake,
             thread: Some(thread),
             reports: Reports::for_target(&session.options.target),
-            files: FollowedFiles::default(),
+            files: FollowedFiles {
+                planted: 0,
+                refused: session.refused_files,
+            },
             unread: 0,
             unread_at_start: UnreadCounts::default(),
             is_on: session.attached.engine.follows() && !session.options.following.is_off,
@@ -196,6 +199,7 @@ impl Follower {
                     file: attached.file,
                     reason: ENDED.to_owned(),
                 },
+                SearchedFile::Unmapped(_) | SearchedFile::Released(_) => continue,
             };
             self.refuse(refused, shortfalls);
         }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use usdtrec_format::BuildId;
 
+use crate::places::Account;
 use crate::recording::build_ids::NewFile;
 
 /// Where a file with selected probes comes from.
@@ -33,4 +34,11 @@ pub(super) fn owner(file: &NewFile) -> u32 {
 /// The user whose process mapped a file; if it has ended, its owner.
 pub(super) fn user_of(file: &NewFile) -> u32 {
     file.user.unwrap_or_else(|| owner(file))
+}
+
+/// The account of the process that mapped a file; if it has ended, of the file's owner.
+pub(super) fn account_of(file: &NewFile) -> Account {
+    let pid = u32::try_from(file.pid).ok();
+    let of_process = pid.and_then(Account::of_process);
+    of_process.unwrap_or_else(|| Account::of_user(user_of(file)))
 }

@@ -1,18 +1,33 @@
 //! Adds attached probes to the recording, between two passes of its loop.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
+
+use usdtrec_format::trace::WriteError;
 
 use super::added_file::AddedFile;
 use super::reports::PlantedFile;
-use super::search::{AttachedFile, RefusedFile, SearchedFile};
+use super::search::{AttachedFile, RefusedFile, SearchedFile, SelectedFile};
 use crate::clocks::trace_clock;
 use crate::engine::MAX_HOLD;
 use crate::error::{RecordError, with_source};
 use crate::recording::Recording;
 use crate::recording::late_planter::PlantedPart;
 use crate::recording::pipeline::AddedFiles;
-use crate::select::probe::PlannedProbe;
+use crate::select::probe::{PlannedProbe, RefusedProbe};
+use crate::select::program::Program;
+use crate::select::refusal::Refusals;
+use crate::verify::ExpectedFiles;
+
+/// Probes of a file that were added, and are not part of the trace yet.
+struct NewPart {
+    file: SelectedFile,
+    probes: Range<usize>,
+    files: ExpectedFiles,
+    is_everywhere: bool,
+}
 
 impl Recording {
     /// Adds what was attached since the last pass, and enables it: all of it at once, since the trace describes all events anew.
@@ -23,22 +38,26 @@ impl Recording {
         // What was found in these files has been sent.
         let done = self.follower.queue.done();
         let before = self.session.probes().len();
-        let mut added = Vec::new();
+        let mut new = Vec::new();
         while let Some(found) = self.follower.next() {
             match found {
-                SearchedFile::Planted(attached) => added.extend(self.add(attached)?),
+                SearchedFile::Planted(attached) => new.extend(self.add(attached)),
                 SearchedFile::Refused(file) => self.follower.refuse(file, &self.session.shortfalls),
+                SearchedFile::Unmapped(files) => {
+                    self.session.attached.processes.forget_files(files);
+                }
+                SearchedFile::Released(program) => self.release(&program),
             }
         }
-        if !added.is_empty() {
-            self.files.add_events(self.session.describe_added(before))?;
+        if !new.is_empty() {
+            let added = self.describe(before, new)?;
             self.session.enable_added()?;
+            let planted_at = trace_clock::now();
+            let added = added
+                .into_iter()
+                .map(|file| AddedFile { planted_at, ..file });
+            self.follower.unreported.extend(added);
         }
-        let planted_at = trace_clock::now();
-        let added = added
-            .into_iter()
-            .map(|file| AddedFile { planted_at, ..file });
-        self.follower.unreported.extend(added);
         self.report_planted(!self.follower.no_gap);
         while let Some(mapping) = self.follower.held.take(done) {
             self.session.attached.engine.answer(&mapping);
@@ -48,7 +67,7 @@ impl Recording {
     }
 
     /// Adds the probes of a file, if there are any, and reports those that are not attached.
-    fn add(&mut self, attached: AttachedFile) -> Result<Option<AddedFile>, RecordError> {
+    fn add(&mut self, attached: AttachedFile) -> Option<NewPart> {
         let AttachedFile {
             file,
             planted,
@@ -56,31 +75,97 @@ impl Recording {
         } = attached;
         let PlantedPart { part, files } = *planted;
         let added = self.session.add(part);
-        let mut reasons: Vec<String> = refusals.iter().map(ToString::to_string).collect();
-        let refused = added.refused.iter();
-        reasons.extend(refused.map(|refused| with_source(&refused.error)));
+        let refused = added.refused.iter().map(RefusedProbe::refusal);
+        let refusals: Refusals = refusals.into_iter().chain(refused).collect();
+        let refusals = refusals.into_vec();
         let probes = (!added.probes.is_empty()).then_some(added.probes);
-        if let Some(probes) = &probes {
-            let added = AddedFiles {
+        if !refusals.is_empty() || probes.is_none() {
+            let reasons = refusals.iter().map(|refusal| refusal.reason.to_string());
+            self.refuse(&file, reasons.collect::<Vec<_>>().join("; "));
+        }
+        Some(NewPart {
+            file,
+            probes: probes?,
+            files,
+            is_everywhere: added.is_everywhere,
+        })
+    }
+
+    /// Adds the events of new parts to the trace, and the parts to what looks at their hits. Files whose events the trace cannot have are refused: what a
+    /// file has ends no recording.
+    ///
+    /// # Errors
+    /// The trace cannot be written.
+    fn describe(
+        &mut self,
+        before: usize,
+        new: Vec<NewPart>,
+    ) -> Result<Vec<AddedFile>, RecordError> {
+        let described = self.session.describe_added(before);
+        match self.files.add_events(described) {
+            Ok(_) => {}
+            Err(RecordError::Write(error)) if !matches!(error, WriteError::Io { .. }) => {
+                self.session.attached.take_back(before);
+                for NewPart { file, .. } in new {
+                    self.refuse(&file, error.to_string());
+                }
+                return Ok(Vec::new());
+            }
+            Err(error) => return Err(error),
+        }
+        let mut all = Vec::new();
+        for part in new {
+            let NewPart {
+                file,
                 probes,
+                files,
+                is_everywhere,
+            } = part;
+            let added = AddedFiles {
+                probes: &probes,
                 files,
                 pids: &[file.origin.pid],
             };
-            self.pipeline.add(&self.session, added)?;
+            match self.pipeline.add(&self.session, added) {
+                Ok(()) => all.push(AddedFile {
+                    file,
+                    probes,
+                    is_everywhere,
+                    planted_at: 0,
+                }),
+                Err(error) => {
+                    self.session.attached.engine.detach(probes.start);
+                    self.refuse(&file, with_source(&error));
+                }
+            }
         }
-        if !reasons.is_empty() || probes.is_none() {
-            let refused = RefusedFile {
-                file: file.clone(),
-                reason: reasons.join("; "),
+        Ok(all)
+    }
+
+    fn refuse(&mut self, file: &SelectedFile, reason: String) {
+        let refused = RefusedFile {
+            file: file.clone(),
+            reason,
+        };
+        self.follower.refuse(refused, &self.session.shortfalls);
+    }
+
+    /// Detaches the probes of a file that no process maps any more. Their counts stay.
+    fn release(&mut self, program: &Arc<Program>) {
+        self.pipeline.verifier.detach(program.file());
+        let probes = self.session.probes().iter().enumerate();
+        let first = probes.filter(|(_, probe)| Arc::ptr_eq(&probe.program, program));
+        if let Some((first, _)) = first.last() {
+            let mut start = first;
+            let is_its = |at: usize| {
+                let probe = self.session.probes().get(at);
+                probe.is_some_and(|probe| Arc::ptr_eq(&probe.program, program))
             };
-            self.follower.refuse(refused, &self.session.shortfalls);
+            while start.checked_sub(1).is_some_and(is_its) {
+                start -= 1;
+            }
+            self.session.attached.engine.detach(start);
         }
-        Ok(probes.map(|probes| AddedFile {
-            file,
-            probes,
-            is_everywhere: added.is_everywhere,
-            planted_at: 0,
-        }))
     }
 
     /// Reports the files that were planted. A thread may be interrupted between the record of a mapping and its hold: unless `all` are to be reported,

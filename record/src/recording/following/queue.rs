@@ -61,6 +61,17 @@ pub(super) struct Taken {
     pub(super) is_ending: bool,
 }
 
+/// What the thread does next.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// This file.
+    File(Taken),
+    /// There is none yet.
+    Idle,
+    /// The queue is closed and has none.
+    Closed,
+}
+
 impl Queue {
     /// Adds a file of a user. Returns the one that is left out if there is no room: it, another one of the user, or one of the user who has the most.
     pub(super) fn add(&self, user: u32, file: NewFile) -> Option<NewFile> {
@@ -80,18 +91,22 @@ impl Queue {
         left_out
     }
 
-    /// The next file, when it is due; `None` when the queue is closed and has none.
-    pub(super) fn take(&self) -> Option<Taken> {
+    /// The next file, when it is due. Waits for it up to a time, if there is one.
+    pub(super) fn take(&self, until: Option<Instant>) -> Next {
         let mut state = self.state();
         loop {
             let now = Instant::now();
             if let Some(taken) = state.take_due(now) {
-                return Some(taken);
+                return Next::File(taken);
             }
             if state.is_closed {
-                return None;
+                return Next::Closed;
             }
-            state = match state.next_due(now) {
+            if until.is_some_and(|until| until <= now) {
+                return Next::Idle;
+            }
+            let due = state.next_due(now).into_iter().chain(until).min();
+            state = match due {
                 None => self
                     .changed
                     .wait(state)
@@ -217,8 +232,15 @@ mod tests {
         }
     }
 
+    fn next(queue: &Queue) -> Option<Taken> {
+        match queue.take(None) {
+            Next::File(taken) => Some(taken),
+            Next::Idle | Next::Closed => None,
+        }
+    }
+
     fn taken(queue: &Queue) -> i32 {
-        queue.take().unwrap().file.pid
+        next(queue).unwrap().file.pid
     }
 
     #[test]
@@ -271,7 +293,7 @@ mod tests {
         let taken: Vec<i32> = (0..MAX_OF_USER).map(|_| taken(&queue)).collect();
         assert!(taken[..MAX_OF_USER - 1].iter().all(|pid| *pid == 1));
         assert_eq!(taken[MAX_OF_USER - 1], 2);
-        assert!(queue.take().is_none());
+        assert!(next(&queue).is_none());
     }
 
     #[test]
@@ -286,8 +308,8 @@ mod tests {
         let now = Instant::now();
         assert!(queue.state().next_due(now).unwrap() > now);
         queue.close();
-        let last = queue.take().unwrap();
+        let last = next(&queue).unwrap();
         assert_eq!((last.file.pid, last.is_ending), (2, true));
-        assert!(queue.take().is_none());
+        assert!(next(&queue).is_none());
     }
 }

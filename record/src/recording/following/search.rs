@@ -1,30 +1,34 @@
 //! Reads files, selects their probes and attaches them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{SendError, Sender};
 
 use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_buildid_cache::{file_id, locate};
 use usdtrec_format::{Binary, BuildId, Probe};
 
-use super::budget::Budget;
-use super::origin::{Origin, owner, user_of};
-use super::queue::{Queue, Taken};
+use super::origin::{Origin, account_of, owner};
+use super::queue::{Next, Queue, Taken};
 use super::settings::Following;
+use super::unmapped::{Outcome, UnmappedFiles};
 use crate::error::{RecordError, with_source};
 use crate::host::cpu_time::WorkTime;
 use crate::host::high_priority::HighPriority;
 use crate::host::process::live_directory;
+use crate::places::Account;
 use crate::recording::build_ids::NewFile;
 use crate::recording::late_planter::{LatePlanter, PlantedPart};
+use crate::recording::mapped_file_id::MappedFileId;
 use crate::recording::session::Session;
 use crate::select::probe::PlannedProbe;
 use crate::select::program::Program;
 use crate::select::refusal::{Refusal, RefusalReason};
-use crate::select::{EventSelector, Selection, is_same_inode, select_in_file};
+use crate::select::{EventSelector, FileRequest, Selection, is_same_inode, select_in_file};
+use crate::semaphores;
+use crate::verify::MapIdentity;
 
 /// Why a file is not planted that was found too late.
 pub(super) const ENDED: &str = "the recording ended first";
@@ -36,6 +40,10 @@ pub(super) enum SearchedFile {
     Planted(AttachedFile),
     /// A file with selected probes that are not attached.
     Refused(RefusedFile),
+    /// Files that no process maps now, or that had no place: each further mapping is to be reported.
+    Unmapped(Vec<MappedFileId>),
+    /// A file that no process maps any more: its probes are to be detached.
+    Released(Arc<Program>),
 }
 
 /// A file whose probes are attached.
@@ -69,6 +77,8 @@ pub(super) struct RefusedFile {
 struct Planted {
     part: Box<PlantedPart>,
     refusals: Vec<Refusal>,
+    /// The file, if its probes are to be detached when no process maps it.
+    released_later: Option<Arc<Program>>,
 }
 
 /// The state of the thread.
@@ -82,9 +92,13 @@ pub(super) struct Search {
     recorded: Vec<Arc<Program>>,
     /// The recorded builds of patterns with digits of a build-id, by their texts.
     builds: HashMap<String, BuildId>,
-    budget: Budget,
     /// Attaches; or why that is impossible.
     planter: Result<LatePlanter, RecordError>,
+    unmapped: UnmappedFiles,
+    /// Files for which there was no place: they are tried again when they are mapped again.
+    without_place: Vec<MappedFileId>,
+    /// The programs of the files that are looked for.
+    followed: HashMap<MappedFileId, Arc<Program>>,
     queue: Arc<Queue>,
     found: Sender<SearchedFile>,
     wake: Arc<OwnedFd>,
@@ -97,12 +111,10 @@ impl Search {
         found: Sender<SearchedFile>,
         wake: Arc<OwnedFd>,
     ) -> Self {
-        let mut recorded: Vec<Arc<Program>> = Vec::new();
-        for probe in session.probes() {
-            if !recorded.contains(&probe.program) {
-                recorded.push(Arc::clone(&probe.program));
-            }
-        }
+        let mut known: HashSet<FileId> = HashSet::new();
+        let programs = session.probes().iter().map(|probe| &probe.program);
+        let programs = programs.filter(|program| known.insert(program.file().id()));
+        let recorded: Vec<Arc<Program>> = programs.cloned().collect();
         let following = session.options.following.clone();
         let absolute = |event: &EventSelector| {
             let located = locate(event.pattern.path()?).ok()?;
@@ -123,8 +135,10 @@ impl Search {
             following,
             no_gap: session.options.engine.no_gap.is_some(),
             recorded,
-            budget: Budget::default(),
             planter: session.late_planter(),
+            unmapped: UnmappedFiles::new(),
+            without_place: Vec::new(),
+            followed: HashMap::new(),
             queue,
             found,
             wake,
@@ -133,7 +147,17 @@ impl Search {
 
     pub(super) fn run(mut self) {
         let _high_priority = self.no_gap.then(HighPriority::begin);
-        while let Some(taken) = self.queue.take() {
+        loop {
+            let taken = match self.queue.take(self.unmapped.due()) {
+                Next::File(taken) => taken,
+                Next::Idle => {
+                    if self.release_unmapped().is_err() {
+                        return;
+                    }
+                    continue;
+                }
+                Next::Closed => return,
+            };
             let (user, work) = (taken.user, WorkTime::begin());
             let found = self.look(taken);
             // Attaching mostly waits for the kernel, and is limited by the budget. A held process does not wait for pauses.
@@ -141,8 +165,11 @@ impl Search {
                 self.queue.note_time(user, work.taken());
             }
             let is_awaited = found.is_some() || self.no_gap;
+            let again = std::mem::take(&mut self.without_place);
+            let again = (!again.is_empty()).then_some(SearchedFile::Unmapped(again));
+            let mut found = found.into_iter().chain(again);
             // The recording has ended.
-            if found.is_some_and(|found| self.found.send(found).is_err()) {
+            if found.any(|found| self.found.send(found).is_err()) {
                 return;
             }
             self.queue.note_done();
@@ -152,14 +179,41 @@ impl Search {
         }
     }
 
+    /// Releases files that no process maps any more. An error means that the recording has ended.
+    fn release_unmapped(&mut self) -> Result<(), SendError<SearchedFile>> {
+        let Outcome { unmapped, released } = self.unmapped.look();
+        if unmapped.is_empty() && released.is_empty() {
+            return Ok(());
+        }
+        self.found.send(SearchedFile::Unmapped(unmapped))?;
+        for file in released {
+            if let Some(program) = self.followed.remove(&file) {
+                self.recorded.retain(|known| !Arc::ptr_eq(known, &program));
+                program.give_back();
+                self.found.send(SearchedFile::Released(program))?;
+            }
+        }
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        Ok(())
+    }
+
     /// Plants the selected probes of a file; `None` if it has none, or is recorded.
     fn look(&mut self, taken: Taken) -> Option<SearchedFile> {
         let Taken {
             file, is_ending, ..
         } = taken;
-        if self.is_recorded(&file) {
+        if let Some(known) = self.recorded(&file) {
+            self.unmapped.note_mapped(file.id, file.pid);
+            // It appears among mappings as several files, by mounts of an overlay: then it stays.
+            let others = self.followed.iter();
+            let others =
+                others.filter(|(id, program)| **id != file.id && Arc::ptr_eq(program, &known));
+            for (id, _) in others {
+                self.unmapped.remove(*id);
+            }
             return None;
         }
+        let (id, pid) = (file.id, file.pid);
         let binary = file.object.binary().ok()?;
         let mut events = self.selecting(&file, &binary);
         let pattern = events.first()?.pattern.text().to_owned();
@@ -177,15 +231,29 @@ impl Search {
             },
         };
         let several = self.remove_other_builds(&mut events, &binary, file.object.path());
-        let sites = sites(&binary, &events);
         let planted = match events.is_empty() {
             true => Err(reasons(&several)),
             false if is_ending => Err(ENDED.to_owned()),
-            false => self.plant(user_of(&file), sites, Arc::new(file.object), &events),
+            false => {
+                // A file that the user named has no limits.
+                let is_named = events.iter().any(|event| event.pattern.path().is_some());
+                let account = (!is_named).then(|| account_of(&file));
+                self.plant(account, id, Arc::new(file.object), &events)
+            }
         };
         Some(match planted {
-            Ok(Planted { part, refusals }) => {
+            Ok(Planted {
+                part,
+                refusals,
+                released_later,
+            }) => {
                 self.note_builds(&events, binary.build_id);
+                if let Some(program) = released_later
+                    && let Some(identity) = MapIdentity::of_file(program.file().file())
+                {
+                    self.unmapped.add(id, pid, identity);
+                    self.followed.insert(id, program);
+                }
                 SearchedFile::Planted(AttachedFile {
                     file: selected,
                     planted: part,
@@ -202,39 +270,55 @@ impl Search {
     /// Selects and attaches the probes of a file; or why they are not attached.
     fn plant(
         &mut self,
-        user: u32,
-        sites: usize,
+        account: Option<Account>,
+        id: MappedFileId,
         object: Arc<ObjectFile>,
         events: &[EventSelector],
     ) -> Result<Planted, String> {
-        let budget = self.budget.add(user, sites);
-        budget.map_err(|exceeded| exceeded.to_string())?;
         let planter = self.planter.as_mut();
         let planter = planter.map_err(|error| with_source(error))?;
-        let Following {
-            schemas,
-            force,
-            complete,
-            ..
-        } = &self.following;
         let Selection {
             mut probes,
             refusals,
+            refused_files,
             ..
-        } = select_in_file(&object, events, schemas, *force);
+        } = select_in_file(
+            &object,
+            &FileRequest {
+                events,
+                schemas: &self.following.schemas,
+                force: self.following.force,
+                places: &self.following.places,
+                account,
+            },
+        );
+        let refusals = [refusals, refused_files].concat();
         let Some(first) = probes.first() else {
+            let has_no_place =
+                |refusal: &Refusal| matches!(refusal.reason, RefusalReason::Places(_));
+            if refusals.iter().any(has_no_place) {
+                self.without_place.push(id);
+            }
             return Err(reasons(&refusals));
         };
+        let program = Arc::clone(&first.program);
         // It is not tried again.
-        self.recorded.push(Arc::clone(&first.program));
-        complete(&mut probes);
+        self.recorded.push(Arc::clone(&program));
+        (self.following.complete)(&mut probes);
+        // What is counted for the kernel in processes is not taken back here, and what the user named stays.
+        let is_released = account.is_some() && !semaphores::are_counted_wrong(&probes);
         let part = planter.plant(probes).map_err(|error| match error {
             RecordError::Interrupted(_) => ENDED.to_owned(),
+            RecordError::Refused(refusals) => reasons(&refusals),
             error => with_source(&error),
         });
+        if part.is_err() {
+            program.give_back();
+        }
         Ok(Planted {
             part: Box::new(part?),
             refusals,
+            released_later: is_released.then_some(program),
         })
     }
 
@@ -250,7 +334,7 @@ impl Search {
         let removed: Vec<EventSelector> = removed.collect();
         let refusal = |event: EventSelector| {
             let mut names = event_names(binary, std::slice::from_ref(&event));
-            let selected = event_names(binary, events);
+            let selected: HashSet<String> = event_names(binary, events).into_iter().collect();
             names.retain(|name| !selected.contains(name));
             Some(Refusal {
                 path: path.to_owned(),
@@ -286,10 +370,11 @@ impl Search {
         }
     }
 
-    /// Whether its probes are attached, or were refused.
-    fn is_recorded(&self, file: &NewFile) -> bool {
+    /// The program whose probes are attached, or were refused, if it is that file.
+    fn recorded(&self, file: &NewFile) -> Option<Arc<Program>> {
         let mut recorded = self.recorded.iter();
-        recorded.any(|program| is_same_inode(program.file(), &file.object))
+        let known = recorded.find(|program| is_same_inode(program.file(), &file.object));
+        known.cloned()
     }
 
     /// The events whose patterns select probes of a file.
@@ -325,12 +410,6 @@ fn is_at(file: &NewFile, path: &PathBuf) -> bool {
         file_id(&live_directory(file.pid).join("root").join(below))
     };
     file.path == *path || FileId::from_path(path) == id || inside() == id
-}
-
-/// Number of sites of the selected probes.
-fn sites(binary: &Binary, events: &[EventSelector]) -> usize {
-    let selected = selected(binary, events);
-    selected.map(|probe| probe.sites.len()).sum()
 }
 
 /// Names of the selected probes' events.

@@ -10,8 +10,10 @@ use rustix::time::{ClockId, clock_gettime};
 use usdtrec_buildid_cache::MappedInode;
 use usdtrec_format::schema::Schemas;
 
+use crate::places::Places;
 use crate::select::EventSelector;
 use crate::select::probe::PlannedProbe;
+use crate::select::refusal::Refusal;
 
 /// Adds to planned probes what only the caller knows.
 pub type Completion = dyn Fn(&mut [PlannedProbe]) + Send + Sync;
@@ -33,6 +35,10 @@ pub struct Following {
     pub read: Option<Arc<HashSet<MappedInode>>>,
     /// Whether a recording may begin without probes.
     pub waits: bool,
+    /// What is planted in files that nobody named, from the selection on.
+    pub places: Places,
+    /// Probes of such files that were not selected because of what the files are.
+    pub refused_files: Vec<Refusal>,
     /// Adds to planned probes what only the caller knows.
     pub complete: Arc<Completion>,
 }
@@ -48,6 +54,8 @@ impl Default for Following {
             read_at: 0,
             read: None,
             waits: false,
+            places: Places::default(),
+            refused_files: Vec::new(),
             complete: Arc::new(|_| {}),
         }
     }

@@ -1,5 +1,6 @@
 //! Attaching loaded programs to sites: by links to many sites, or by an event for each site.
 
+use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use super::attach_method::AttachMethod;
 use super::attachment::{Attachment, Later, Linked};
 use super::links::{Links, PlannedLink, UnitLink};
 use super::site_event::{OpenSiteEvent, SiteEvent};
-use super::site_programs::{LinkKey, Site, SitePrograms};
+use super::site_programs::{BadSite, LinkKey, Site, SitePrograms};
 use super::unit_links::UnitLinks;
 use crate::engine::events::refusal::{has_ended, site_meaning};
 use crate::engine::options::AttachRequest;
@@ -21,14 +22,6 @@ use crate::error::RecordError;
 use crate::kernel_error::{BpfRefusal, KernelOperation};
 use crate::recording::signals::EndSignal;
 use crate::select::probe::SiteOffsets;
-
-/// A site that was not attached to.
-#[derive(Debug)]
-pub(in crate::engine::bpf) struct BadSite {
-    /// Index of the site.
-    pub(in crate::engine::bpf) site: usize,
-    pub(in crate::engine::bpf) error: RecordError,
-}
 
 /// Sites that are attached to, and those that the kernel refused.
 pub(in crate::engine::bpf) struct AttachedSites {
@@ -120,9 +113,13 @@ impl<'a> Attacher<'a> {
     }
 
     /// Attaches to nothing, and prepares the links.
-    pub(in crate::engine::bpf) fn plan(mut self) -> Result<Attachment, RecordError> {
-        self.prepare(&[])?;
-        Ok(self.attachment)
+    pub(in crate::engine::bpf) fn plan(mut self) -> Result<AttachedSites, RecordError> {
+        let bad = std::mem::take(&mut self.programs.bad);
+        self.prepare(&bad)?;
+        Ok(AttachedSites {
+            attachment: self.attachment,
+            bad,
+        })
     }
 
     /// Prepares the links of processes that do not have them yet, without sites that the kernel refuses.
@@ -151,7 +148,7 @@ impl<'a> Attacher<'a> {
 
     /// One link for the sites of one program, file and unit.
     fn link_all(&mut self) -> Result<Vec<BadSite>, RecordError> {
-        let mut bad = Vec::new();
+        let mut bad = std::mem::take(&mut self.programs.bad);
         for (key, sites) in self.programs.together(self.sites) {
             self.check_signals()?;
             self.link(key, &sites, &mut bad)?;
@@ -213,8 +210,9 @@ impl<'a> Attacher<'a> {
 
     /// One event and one link for each site.
     fn open_all(&mut self, pmu: u32) -> Result<Vec<BadSite>, RecordError> {
-        let mut bad = Vec::new();
-        for index in 0..self.sites.len() {
+        let mut bad = std::mem::take(&mut self.programs.bad);
+        let without: HashSet<usize> = bad.iter().map(|bad| bad.site).collect();
+        for index in (0..self.sites.len()).filter(|index| !without.contains(index)) {
             self.check_signals()?;
             let event = match self.event(index, pmu) {
                 Ok(event) => event,
@@ -270,8 +268,9 @@ impl<'a> Attacher<'a> {
     /// The links that there can be, without sites that the kernel refuses.
     fn planned(&self, bad: &[BadSite], is_everywhere: bool) -> Result<Links, RecordError> {
         let mut links = Links::default();
+        let bad: HashSet<usize> = bad.iter().map(|bad| bad.site).collect();
         for (key, mut together) in self.programs.together(self.sites) {
-            together.retain(|site| bad.iter().all(|bad| bad.site != *site));
+            together.retain(|site| !bad.contains(site));
             let Some(first) = together.first().and_then(|index| self.sites.get(*index)) else {
                 continue;
             };

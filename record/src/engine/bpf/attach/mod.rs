@@ -78,7 +78,7 @@ impl Attaching<'_> {
     }
 
     /// Loads the programs, and prepares links for processes that get links of their own, and for the others. Attaches to nothing.
-    pub(super) fn plan(&self) -> Result<Attachment, RecordError> {
+    pub(super) fn plan(&self) -> Result<AttachedSites, RecordError> {
         let common = Common {
             recorded: RecordedProcesses::Apart,
             ..self.common.clone()

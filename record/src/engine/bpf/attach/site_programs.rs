@@ -63,10 +63,20 @@ const MAX_ALONE: usize = 8;
 /// The loaded programs of sites.
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct SitePrograms {
-    /// The variant of each site.
-    variants: Vec<Variant>,
+    /// The variant of each site; `None` if there is no program for it.
+    variants: Vec<Option<Variant>>,
     /// The programs.
     pub(in crate::engine::bpf) programs: Arc<Vec<OwnedFd>>,
+    /// The sites of files that nobody named for which there is no program.
+    pub(in crate::engine::bpf) bad: Vec<BadSite>,
+}
+
+/// A site that was not attached to.
+#[derive(Debug)]
+pub(in crate::engine::bpf) struct BadSite {
+    /// Index of the site.
+    pub(in crate::engine::bpf) site: usize,
+    pub(in crate::engine::bpf) error: RecordError,
 }
 
 /// What the sites of a link have in common.
@@ -100,8 +110,8 @@ pub(in crate::engine::bpf) struct Loading<'a> {
 #[derive(Default)]
 struct Codes {
     different: Vec<CodeOfSite>,
-    /// Index of each site's code.
-    of_site: Vec<usize>,
+    /// Index of each site's code; `None` if there can be none.
+    of_site: Vec<Option<usize>>,
 }
 
 /// A code that several sites may have.
@@ -111,6 +121,12 @@ struct CodeOfSite {
     /// Number of instructions.
     words: usize,
     has_filter: bool,
+}
+
+/// All loaded programs, and the codes that the kernel refuses: the error, and an event.
+struct LoadedAll {
+    loaded: Vec<Loaded>,
+    refused: HashMap<usize, (i32, String)>,
 }
 
 /// A loaded program, and the indexes of the codes that it has.
@@ -126,21 +142,38 @@ impl SitePrograms {
         end_signal: &EndSignal,
     ) -> Result<Self, RecordError> {
         let codes = loading.codes()?;
-        let results = loading.load_all(&codes, end_signal)?;
-        let mut of_code = Vec::new();
+        let LoadedAll { loaded, refused } = loading.load_all(&codes, end_signal)?;
+        let mut of_code: HashMap<usize, Variant> = HashMap::new();
         let mut programs = Vec::new();
-        for Loaded { program, codes } in results {
-            of_code.extend((0..).zip(codes).map(|(number, _)| Variant {
-                program: programs.len(),
-                number,
+        for Loaded { program, codes } in loaded {
+            of_code.extend((0..).zip(codes).map(|(number, code)| {
+                let program = programs.len();
+                (code, Variant { program, number })
             }));
             programs.push(program);
         }
-        let variants = codes.of_site.iter().map(|code| of_code.get(*code).copied());
-        let variants: Option<Vec<Variant>> = variants.collect();
+        let variants = codes.of_site.iter().map(|code| {
+            let code = code.as_ref()?;
+            of_code.get(code).copied()
+        });
+        let variants: Vec<Option<Variant>> = variants.collect();
+        let mut bad = Vec::new();
+        for (site, _) in variants.iter().enumerate().filter(|(_, one)| one.is_none()) {
+            let code = codes.of_site.get(site).copied().flatten();
+            let refusal = code.and_then(|code| refused.get(&code));
+            let error = match refusal {
+                Some((errno, event)) => RecordError::Kernel {
+                    operation: KernelOperation::Program(event.clone()),
+                    source: io::Error::from_raw_os_error(*errno),
+                },
+                None => RecordError::NoBpf(BpfRefusal::TooManyArguments),
+            };
+            bad.push(BadSite { site, error });
+        }
         Ok(Self {
-            variants: variants.ok_or(RecordError::NoBpf(BpfRefusal::NoSite))?,
+            variants,
             programs: Arc::new(programs),
+            bad,
         })
     }
 
@@ -153,7 +186,7 @@ impl SitePrograms {
     ) -> u64 {
         let cookie = Cookie {
             event: site.spec.layout.id,
-            variant: self.variants.get(index).map_or(0, |variant| variant.number),
+            variant: self.variant(index).map_or(0, |variant| variant.number),
             is_everywhere,
             index: index as u32,
         };
@@ -170,8 +203,12 @@ impl SitePrograms {
 
     /// The program of a site, by the site's index.
     pub(in crate::engine::bpf) fn of_site(&self, site: usize) -> io::Result<BorrowedFd<'_>> {
-        let variant = self.variants.get(site).ok_or(io::ErrorKind::NotFound)?;
+        let variant = self.variant(site).ok_or(io::ErrorKind::NotFound)?;
         self.get(variant.program)
+    }
+
+    fn variant(&self, site: usize) -> Option<&Variant> {
+        self.variants.get(site)?.as_ref()
     }
 
     /// The sites of each link, by their indexes.
@@ -181,6 +218,9 @@ impl SitePrograms {
     ) -> HashMap<LinkKey, Vec<usize>> {
         let mut together: HashMap<_, Vec<usize>> = HashMap::new();
         for (index, (site, variant)) in sites.iter().zip(&self.variants).enumerate() {
+            let Some(variant) = variant else {
+                continue;
+            };
             let key = LinkKey {
                 program: variant.program,
                 file: site.probe.file().id(),
@@ -198,8 +238,13 @@ impl Loading<'_> {
         let mut known: HashMap<Code, usize> = HashMap::new();
         let mut codes = Codes::default();
         for index in 0..self.sites.len() {
-            let code = self.generate(&[index]);
-            let code = code.ok_or(RecordError::NoBpf(BpfRefusal::TooManyArguments))?;
+            let Some(code) = self.generate(&[index]) else {
+                if !self.sites[index].probe.is_found {
+                    return Err(RecordError::NoBpf(BpfRefusal::TooManyArguments));
+                }
+                codes.of_site.push(None);
+                continue;
+            };
             let words = code.main_words();
             let next = codes.different.len();
             let of_site = *known.entry(code).or_insert(next);
@@ -210,7 +255,7 @@ impl Loading<'_> {
                     has_filter: self.sites[index].spec.condition.is_some(),
                 });
             }
-            codes.of_site.push(of_site);
+            codes.of_site.push(Some(of_site));
         }
         Ok(codes)
     }
@@ -240,9 +285,11 @@ impl Loading<'_> {
         generate(&specs.iter().collect::<Vec<_>>(), self.common)
     }
 
-    /// Loads all codes, in as few programs as the kernel takes.
-    fn load_all(&self, codes: &Codes, end_signal: &EndSignal) -> Result<Vec<Loaded>, RecordError> {
+    /// Loads all codes, in as few programs as the kernel takes. Those of files that nobody named may be refused, if others are not.
+    fn load_all(&self, codes: &Codes, end_signal: &EndSignal) -> Result<LoadedAll, RecordError> {
         let mut loaded = Vec::new();
+        let mut refused = HashMap::new();
+        let mut first = None;
         let mut packs = codes.packs(self.is_of_one_site());
         while !packs.is_empty() {
             if end_signal.has_arrived() {
@@ -265,14 +312,39 @@ impl Loading<'_> {
                         let middle = pack.start + pack.len() / 2;
                         halves.extend([pack.start..middle, middle..pack.end]);
                     }
-                    None => return Err(RecordError::NoBpf(BpfRefusal::TooManyArguments)),
-                    Some(Err(refusal)) => return Err(self.refused(&codes.sites(&pack), refusal)),
+                    result => {
+                        let error = match result {
+                            Some(Err(refusal)) => self.refused(&codes.sites(&pack), refusal),
+                            _ => RecordError::NoBpf(BpfRefusal::TooManyArguments),
+                        };
+                        if !self.is_found(codes, pack.start) {
+                            return Err(error);
+                        }
+                        if let RecordError::Kernel { operation, source } = &error
+                            && let KernelOperation::Program(event) = operation
+                        {
+                            let errno = source.raw_os_error().unwrap_or(libc::EINVAL);
+                            refused.insert(pack.start, (errno, event.clone()));
+                        }
+                        first.get_or_insert(error);
+                    }
                 }
+            }
+            // It is the kernel that refuses, or there is nothing else.
+            if let Some(error) = first.take_if(|_| loaded.is_empty()) {
+                return Err(error);
             }
             packs = halves;
         }
-        loaded.sort_by_key(|loaded| loaded.codes.start);
-        Ok(loaded)
+        loaded.sort_by_key(|loaded: &Loaded| loaded.codes.start);
+        Ok(LoadedAll { loaded, refused })
+    }
+
+    /// Whether all sites with a code are of files that nobody named.
+    fn is_found(&self, codes: &Codes, code: usize) -> bool {
+        let sites = self.sites.iter().zip(&codes.of_site);
+        let mut sites = sites.filter(|(_, of_site)| **of_site == Some(code));
+        sites.all(|(site, _)| site.probe.is_found)
     }
 
     /// The error for the program of sites that the verifier refused.

@@ -180,12 +180,12 @@ impl Samples {
         attrs.collect()
     }
 
-    /// The sample ids of a group.
+    /// The sample ids of a group. They are in the order of the groups.
     fn ids_of(&self, group: usize) -> Vec<u64> {
-        let ids = (self.first.sample..).zip(&self.ids);
-        ids.filter(|(_, state)| state.group == group)
-            .map(|(id, _)| id)
-            .collect()
+        let begin = self.ids.partition_point(|state| state.group < group);
+        let end = self.ids.partition_point(|state| state.group <= group);
+        let ids = (begin..end).map(|index| self.first.sample + index as u64);
+        ids.collect()
     }
 
     /// The count of each sample id.
