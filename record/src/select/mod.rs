@@ -8,6 +8,7 @@ pub(super) mod probe_info;
 pub(super) mod program;
 pub(super) mod refusal;
 mod shared_inode;
+pub(super) mod trace_room;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -29,6 +30,7 @@ use crate::select::probe_info::add_debug_info;
 use crate::select::program::Program;
 use crate::select::refusal::{Refusal, RefusalReason};
 pub(crate) use crate::select::shared_inode::is_same_inode;
+use crate::select::trace_room::refuse_without_room;
 
 /// An event to record: its probes, and what is recorded of their hits.
 #[derive(Clone, Debug)]
@@ -133,6 +135,12 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
     }
     let mut selection = selector.selection;
     add_debug_info(&mut selection.probes);
+    let had_probes = !selection.probes.is_empty();
+    let refusals = refuse_without_room(&mut selection.probes);
+    selection.refusals.extend(refusals);
+    if had_probes && selection.probes.is_empty() && !request.may_wait {
+        return Err(RecordError::Refused(selection.refusals));
+    }
     selection.tried_nops = nop5::was_tried_and_sound();
     Ok(selection)
 }

@@ -23,6 +23,7 @@ use crate::recording::session::Session;
 use crate::select::probe::PlannedProbe;
 use crate::select::program::Program;
 use crate::select::refusal::{Refusal, RefusalReason};
+use crate::select::trace_room::TraceRoom;
 use crate::select::{EventSelector, Selection, is_same_inode, select_in_file};
 
 /// Why a file is not planted that was found too late.
@@ -82,6 +83,7 @@ pub(super) struct Search {
     /// The recorded builds of patterns with digits of a build-id, by their texts.
     builds: HashMap<String, BuildId>,
     budget: Budget,
+    room: TraceRoom,
     /// Attaches; or why that is impossible.
     planter: Result<LatePlanter, RecordError>,
     queue: Arc<Queue>,
@@ -123,6 +125,7 @@ impl Search {
             no_gap: session.options.engine.no_gap.is_some(),
             recorded,
             budget: Budget::default(),
+            room: TraceRoom::beside(session.probes()),
             planter: session.late_planter(),
             queue,
             found,
@@ -227,6 +230,8 @@ impl Search {
         // It is not tried again.
         self.recorded.push(Arc::clone(&first.program));
         complete(&mut probes);
+        let room = self.room.take(&probes).map_err(RefusalReason::NoRoom);
+        room.map_err(|reason| reason.to_string())?;
         let part = planter.plant(probes).map_err(|error| match error {
             RecordError::Interrupted(_) => ENDED.to_owned(),
             error => with_source(&error),
