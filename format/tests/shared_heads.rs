@@ -4,9 +4,7 @@ use std::path::Path;
 
 use crate::support::info;
 use usdtrec_format::perf::EventAttr;
-use usdtrec_format::trace::{
-    Compression, NamedTrace, SharedHeads, Trace, TraceInfo, TraceWriter,
-};
+use usdtrec_format::trace::{Compression, NamedTrace, SharedHeads, Trace, TraceInfo, TraceWriter};
 
 fn write(path: &Path, info: &TraceInfo, began: u64) {
     let file = std::fs::File::create(path).unwrap();
@@ -74,7 +72,10 @@ fn events_are_known_again_however_many_there_are() {
         }
     });
     let all = Trace::join(traces.collect()).unwrap();
-    assert_eq!(all.info().events.len(), info().events.len() + EVENTS as usize);
+    assert_eq!(
+        all.info().events.len(),
+        info().events.len() + EVENTS as usize
+    );
     let added = all.parts().iter().map(|part| part.probes().added.len());
     assert_eq!(added.skip(1).sum::<usize>(), 0);
     assert_eq!(all.parts()[1].sample_id(2_000_000), 2_000_000);

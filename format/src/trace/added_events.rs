@@ -18,7 +18,6 @@
 //! file does not grow with the square of the additions, they are written while they are short and when they have doubled; other additions are
 //! [pieces](super::added_piece).
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use super::added_events_fault::AddedEventsFault;
@@ -65,27 +64,21 @@ pub(crate) fn join(
         files: files.get(former_files..).unwrap_or_default(),
         probes: probes.get(former_probes..).unwrap_or_default(),
     };
-    let ids: HashSet<u64> = added
-        .events
-        .iter()
-        .flat_map(|event| &event.ids)
-        .copied()
-        .collect();
+    let checked = known.check(&info.events, &part);
+    let checked = checked.map_err(|error| match error {
+        WriteError::Event {
+            fault: EventFault::TakenId { id },
+            ..
+        } => AddedEventsFault::TakenId { id },
+        WriteError::Limit(exceeded) => AddedEventsFault::Limit(exceeded),
+        _ => AddedEventsFault::Attr,
+    })?;
     let sites = part.probes.iter().flat_map(|probe| &probe.sites);
     let mut of_sites = sites.flat_map(|SiteDefinition { ids, .. }| ids);
-    if let Some(&id) = of_sites.find(|id| !ids.contains(id)) {
+    if let Some(&id) = of_sites.find(|id| !checked.has(**id)) {
         return Err(AddedEventsFault::ForeignId { id });
     }
-    known
-        .add(&info.events, &part)
-        .map_err(|error| match error {
-            WriteError::Event {
-                fault: EventFault::TakenId { id },
-                ..
-            } => AddedEventsFault::TakenId { id },
-            WriteError::Limit(exceeded) => AddedEventsFault::Limit(exceeded),
-            _ => AddedEventsFault::Attr,
-        })?;
+    known.take(checked);
     definitions.files.extend_from_slice(part.files);
     definitions.probes.extend_from_slice(part.probes);
     info.events.extend(added.events);

@@ -21,8 +21,8 @@ use crate::perf::feature::{
 use crate::perf::header::Section;
 use crate::perf::{Attr, EventAttr, TracingData};
 
-/// Maximum length of a section that is read, bytes.
-const MAX_SECTION: u64 = Limit::EventNames.max();
+/// Maximum length of a section that is read, bytes: what is limited, and the headers that it is in.
+const MAX_SECTION: u64 = Limit::Definitions.max() + (1 << 20);
 
 /// The feature table: the sections of all features whose bits are set, in the order of the bits.
 #[derive(Debug, Default)]

@@ -87,15 +87,15 @@ impl KnownEvents {
         }
     }
 
-    /// Checks events that are added to `former` ones, and takes them.
+    /// Checks events that are added to `former` ones.
     ///
     /// # Errors
-    /// [`WriteError::Event`], [`WriteError::Limit`]; nothing is taken.
-    pub(crate) fn add(
+    /// [`WriteError::Event`], [`WriteError::Limit`].
+    pub(crate) fn check(
         &mut self,
         former: &[EventAttr],
         part: &EventsPart<'_>,
-    ) -> Result<(), WriteError> {
+    ) -> Result<CheckedEvents, WriteError> {
         let first = former.first().or(part.events.first());
         let first = first.ok_or(WriteError::NoEvent)?;
         let ids = self.ids.get_or_insert_with(|| all_ids(former).collect());
@@ -124,10 +124,35 @@ impl KnownEvents {
         size.add_files(part.files);
         size.add_probes(part.probes);
         size.check()?;
-        ids.extend(new);
-        self.size = size;
-        self.counts = self.counts.with(part);
-        Ok(())
+        Ok(CheckedEvents {
+            counts: self.counts.with(part),
+            size,
+            ids: new,
+        })
+    }
+
+    /// Takes events that were checked.
+    pub(crate) fn take(&mut self, checked: CheckedEvents) {
+        self.counts = checked.counts;
+        self.size = checked.size;
+        self.ids.get_or_insert_default().extend(checked.ids);
+    }
+}
+
+/// Events that can be added.
+#[derive(Debug)]
+pub(crate) struct CheckedEvents {
+    /// With them.
+    counts: HeadCounts,
+    size: HeadSize,
+    /// Their sample ids.
+    ids: HashSet<u64>,
+}
+
+impl CheckedEvents {
+    /// Whether one of them has a sample id.
+    pub(crate) fn has(&self, id: u64) -> bool {
+        self.ids.contains(&id)
     }
 }
 

@@ -117,7 +117,8 @@ impl<W: Write> PipeWriter<W> {
         formats.put(&info.tracepoints, &mut records);
         put_definitions(definitions_of(info, &part).as_ref(), &mut records)?;
         Limit::StreamHead.check(records.len() as u64)?;
-        self.known.add(&self.events, &part)?;
+        let checked = self.known.check(&self.events, &part)?;
+        self.known.take(checked);
         self.events.extend_from_slice(part.events);
         self.formats = formats;
         self.write(&records)?;

@@ -188,7 +188,8 @@ impl<S: Storage> TraceWriter<S> {
             return Err(WriteError::FormerEvents);
         }
         let before = self.known.counts;
-        self.known.add(former, &before.rest(info))?;
+        let checked = self.known.check(former, &before.rest(info))?;
+        self.known.take(checked);
         match added {
             Some(added) => before.extend(&mut added.info, info),
             None => {
