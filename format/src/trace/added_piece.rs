@@ -91,7 +91,8 @@ impl Piece {
         (crc == crc32fast::hash(cursor.rest())).then_some(())?;
         let (previous, former, len) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
         let frame = blob.get(FRAME_AT..)?;
-        let is_believed = len <= definitions_record::max_json(frame);
+        let believed = definitions_record::max_content(frame.len() as u64);
+        let is_believed = len <= believed.min(Limit::StreamHead.max());
         let records = is_believed.then(|| codec::decompress(frame, len + 1))?;
         let records = records.ok().filter(|records| records.len() as u64 == len)?;
         Some(Self {

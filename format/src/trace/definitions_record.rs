@@ -69,7 +69,7 @@ pub(crate) fn encode(definitions: &Definitions) -> io::Result<Vec<u8>> {
 /// zstd's.
 pub(crate) fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let frame = codec::compress(bytes)?;
-    let is_believed = bytes.len() as u64 <= max_json(&frame);
+    let is_believed = bytes.len() as u64 <= max_content(frame.len() as u64);
     Ok(if is_believed {
         frame
     } else {
@@ -274,8 +274,13 @@ pub(crate) fn decode(blob: &[u8]) -> Result<Definitions, DefinitionsError> {
 }
 
 /// The most bytes of JSON that a frame has.
-pub(crate) fn max_json(frame: &[u8]) -> u64 {
-    MAX_JSON.min(SMALL_JSON + MAX_RATIO * frame.len() as u64)
+fn max_json(frame: &[u8]) -> u64 {
+    MAX_JSON.min(max_content(frame.len() as u64))
+}
+
+/// The most bytes of content of a frame with a length that are believed.
+pub(crate) const fn max_content(frame: u64) -> u64 {
+    SMALL_JSON.saturating_add(MAX_RATIO.saturating_mul(frame))
 }
 
 /// Parses the definitions' JSON. The number of values is checked first, because parsed definitions take up to 50 times the memory of the
