@@ -128,6 +128,7 @@ mod suggested_commands;
 mod suggested_options;
 mod terminal_texts;
 mod thread_context;
+mod trace_room;
 mod undisturbed_programs;
 mod users;
 mod verified;

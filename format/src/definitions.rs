@@ -79,7 +79,7 @@ impl Definitions {
 }
 
 /// A file with probes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileDefinition {
     /// Absolute path at the time of recording. In JSON it is a string, or a list of bytes if it is not UTF-8.
     #[serde(with = "path_bytes")]

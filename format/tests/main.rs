@@ -12,6 +12,7 @@ mod examples;
 #[cfg(feature = "expressions")]
 mod expr;
 mod kill;
+mod limits;
 mod notes;
 mod operand_view;
 mod operands;
@@ -23,6 +24,7 @@ mod samples;
 mod schema_bundled;
 #[cfg(feature = "schemas")]
 mod schema_files;
+mod shared_heads;
 mod stock_perf;
 mod support;
 mod threads;

@@ -1,5 +1,6 @@
 //! Which probes begin and end spans, by their names.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use super::known::known_spans;
@@ -92,67 +93,123 @@ pub fn short_name(event: &str) -> &str {
 /// All pairs that are found by names. A name may occur several times.
 #[must_use]
 pub fn pairs(names: &[&str]) -> Vec<NamedPair> {
+    let places = Places::new(names);
     let mut pairs = known(names);
-    let begins: Vec<usize> = pairs.iter().flat_map(|pair| pair.starts.clone()).collect();
+    let begins: HashSet<usize> = pairs.iter().flat_map(|pair| pair.starts.clone()).collect();
+    let mut taken: HashSet<String> = pairs.iter().map(|pair| pair.name.clone()).collect();
+    let mut ends: HashMap<&str, Option<(String, Vec<usize>)>> = HashMap::new();
+    // Indices of pairs by names and ends. Sites with other operands are events of the same name.
+    let mut same: HashMap<(String, Vec<usize>), usize> = HashMap::new();
+    for (index, pair) in pairs.iter().enumerate() {
+        let key = (pair.name.clone(), pair.dones.clone());
+        same.entry(key).or_insert(index);
+    }
+    // The pair of the last event with a name.
+    let mut of_name: HashMap<&str, usize> = HashMap::new();
     for (at, event) in names.iter().enumerate() {
         if begins.contains(&at) {
             continue;
         }
-        let Some((name, dones)) = ends_of(names, event) else {
-            continue;
-        };
-        // Sites with other operands are events of the same name.
-        let same = |pair: &&mut NamedPair| pair.dones == dones && pair.name == name;
-        if let Some(pair) = pairs.iter_mut().find(same) {
+        if let Some(pair) = of_name.get(event).and_then(|&pair| pairs.get_mut(pair)) {
             pair.starts.push(at);
             continue;
         }
-        let taken = pairs.iter().any(|pair| pair.name == name);
+        let found = ends.entry(event);
+        let Some(key) = found.or_insert_with(|| ends_of(&places, event)).clone() else {
+            continue;
+        };
+        if let Some(&index) = same.get(&key) {
+            of_name.insert(event, index);
+            if let Some(pair) = pairs.get_mut(index) {
+                pair.starts.push(at);
+            }
+            continue;
+        }
+        let (name, dones) = key;
+        let name = match taken.contains(&name) {
+            true => short_name(event).to_owned(),
+            false => name,
+        };
+        taken.insert(name.clone());
+        same.entry((name.clone(), dones.clone()))
+            .or_insert(pairs.len());
+        of_name.insert(event, pairs.len());
         pairs.push(NamedPair {
-            name: if taken {
-                short_name(event).to_owned()
-            } else {
-                name
-            },
+            name,
             starts: vec![at],
             dones,
             key: None,
         });
     }
-    add_ends_of_whole_names(names, &mut pairs);
+    add_ends_of_whole_names(names, &places, &mut pairs);
     pairs.sort_by_key(|pair| pair.starts.first().copied());
     pairs
 }
 
+/// Places of names in their list: there may be very many.
+struct Places<'a>(HashMap<&'a str, Vec<usize>>);
+
+impl<'a> Places<'a> {
+    fn new(names: &[&'a str]) -> Self {
+        let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (at, name) in names.iter().enumerate() {
+            places.entry(name).or_default().push(at);
+        }
+        Self(places)
+    }
+
+    fn of(&self, name: &str) -> &[usize] {
+        self.0.get(name).map_or(&[], Vec::as_slice)
+    }
+}
+
 /// Adds pairs of a probe and one with its whole name and a word for the end: `signal__emit`, `signal__emit__end`.
-fn add_ends_of_whole_names(names: &[&str], pairs: &mut Vec<NamedPair>) {
+fn add_ends_of_whole_names(names: &[&str], places: &Places<'_>, pairs: &mut Vec<NamedPair>) {
+    let mut ends: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (at, name) in names.iter().enumerate() {
+        for event in begins_of(name).filter(|event| !places.of(event).is_empty()) {
+            ends.entry(event).or_default().push(at);
+        }
+    }
+    let mut used: HashSet<usize> = HashSet::new();
+    for pair in &*pairs {
+        used.extend(&pair.dones);
+    }
+    let starts: HashSet<usize> = pairs.iter().flat_map(|pair| pair.starts.clone()).collect();
+    let mut added: HashMap<&str, usize> = HashMap::new();
     for (at, event) in names.iter().enumerate() {
-        let is_end = |name: &str| {
-            let after = name.strip_prefix(event);
-            let word = after.and_then(|after| after.strip_prefix(['_', '-']));
-            word.is_some_and(|word| END_WORDS.contains(&word.trim_start_matches('_')))
-        };
-        let dones = names.iter().enumerate().filter(|(_, name)| is_end(name));
-        let dones: Vec<usize> = dones.map(|(at, _)| at).collect();
-        let used = |pair: &NamedPair| {
-            pair.starts.contains(&at) || pair.dones.iter().any(|done| dones.contains(done))
+        let Some(dones) = ends.get(event) else {
+            continue;
         };
         // Sites with other operands are events of the same name.
-        let same = |pair: &&mut NamedPair| {
-            let first = pair.starts.first().and_then(|&first| names.get(first));
-            pair.dones == dones && first == Some(event) && !pair.starts.contains(&at)
-        };
-        if let Some(pair) = pairs.iter_mut().find(same) {
+        if let Some(pair) = added.get(event).and_then(|&pair| pairs.get_mut(pair)) {
             pair.starts.push(at);
-        } else if !dones.is_empty() && !pairs.iter().any(used) {
+        } else if !starts.contains(&at) && !dones.iter().any(|done| used.contains(done)) {
+            used.extend(dones);
+            added.insert(event, pairs.len());
             pairs.push(NamedPair {
                 name: short_name(event).to_owned(),
                 starts: vec![at],
-                dones,
+                dones: dones.clone(),
                 key: None,
             });
         }
     }
+}
+
+/// The names that a name is the end of by its last word. Of very many `_` between them, the last few may be of the beginning.
+fn begins_of<'a>(name: &'a str) -> impl Iterator<Item = &'a str> {
+    const JOINS: usize = 8;
+    let words = END_WORDS.iter();
+    let rests = words.filter_map(move |word| name.strip_suffix(word));
+    rests.flat_map(|rest| {
+        // At least one character joins the word; after the first one there are only `_`.
+        let joins = rest.len() - rest.trim_end_matches('_').len();
+        let of_underscores = (1..=joins.min(JOINS)).map(move |joins| rest.len() - joins);
+        let before = &rest[..rest.len() - joins];
+        let of_dash = before.strip_suffix('-').map(str::len);
+        of_underscores.chain(of_dash).map(move |len| &rest[..len])
+    })
 }
 
 /// The pairs of well-known programs.
@@ -177,7 +234,7 @@ fn known(names: &[&str]) -> Vec<NamedPair> {
 }
 
 /// The name of the span that an event may begin, and the events that end it, if there are any.
-fn ends_of(names: &[&str], event: &str) -> Option<(String, Vec<usize>)> {
+fn ends_of(places: &Places<'_>, event: &str) -> Option<(String, Vec<usize>)> {
     let words = words(event);
     // The last word that begins something: `lwlock__wait__start` is a wait.
     for (range, word) in words.iter().rev() {
@@ -189,11 +246,10 @@ fn ends_of(names: &[&str], event: &str) -> Option<(String, Vec<usize>)> {
         let sets = WORDS.iter().filter(|(begin, _)| begin == word);
         for ends in own.chain(sets.flat_map(|(_, sets)| sets.split('|'))) {
             let with = |end: &str| [&event[..range.start], end, &event[range.end..]].concat();
-            let wanted: Vec<String> = ends.split(' ').map(with).collect();
-            let is_wanted = |name: &str| wanted.iter().any(|wanted| wanted == name);
-            let dones = names.iter().enumerate();
-            let dones = dones.filter(|(_, name)| is_wanted(name)).map(|(at, _)| at);
-            let dones: Vec<usize> = dones.collect();
+            let wanted: BTreeSet<String> = ends.split(' ').map(with).collect();
+            let dones = wanted.iter().flat_map(|name| places.of(name));
+            let mut dones: Vec<usize> = dones.copied().collect();
+            dones.sort_unstable();
             if dones.is_empty() {
                 continue;
             }

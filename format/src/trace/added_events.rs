@@ -14,118 +14,80 @@
 //! new sections. One write of the header commits attrs, features and data together, so that a killed recorder leaves all or nothing. What was
 //! written before stays valid for older footers.
 //!
-//! perf wants attrs, names and formats each in one piece, so they cannot be appended to. An event takes about 0.8 KiB, in each flush that adds one:
-//! 256 events in as many flushes are 27 MB in all, 1000 are 400 MB (`cargo bench --bench following -- head`).
+//! perf wants attrs, names and formats each in one piece, so they cannot be appended to. An event takes about 0.8 KiB in each of these heads. So that a
+//! file does not grow with the square of the additions, they are written while they are short and when they have doubled; other additions are
+//! [pieces](super::added_piece).
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use super::added_events_fault::AddedEventsFault;
 use super::chunk::RECORD_HEADER;
+use super::definitions_record::PART_MAGIC;
 use super::footer::put_ignored_record;
-use super::head::{Head, check_attrs};
+use super::head::Head;
 use super::head_sums::sum;
-use super::section_records::{MAX_PIECE, SectionRecords};
+use super::known_events::{EventsPart, KnownEvents};
+use super::limits::Limit;
+use super::section_records::SectionRecords;
 use super::write_error::{EventFault, WriteError};
-use super::{TraceInfo, definitions_record, file_head};
+use super::{TraceInfo, definitions_record};
 use crate::definitions::{Definitions, SiteDefinition};
 use crate::perf::feature::{Feature, put_name_and_ids, put_string};
 use crate::perf::header::Section;
-use crate::perf::tracing_data::{longest_text, put_tracing_data};
-use crate::perf::{Attr, EventAttr, SampleType};
-
-/// Checks events of which all but the first `former` were added.
-///
-/// # Errors
-/// [`WriteError::Event`], [`WriteError::FormerEvents`].
-pub(crate) fn check(former: &[EventAttr], info: &TraceInfo) -> Result<(), WriteError> {
-    check_attrs(&info.events)?;
-    if !info.events.starts_with(former) {
-        return Err(WriteError::FormerEvents);
-    }
-    let refuse = |event: &EventAttr, fault| {
-        Err(WriteError::Event {
-            event: event.name.clone(),
-            fault,
-        })
-    };
-    let mut taken: HashSet<u64> = former
-        .iter()
-        .flat_map(|event| &event.ids)
-        .copied()
-        .collect();
-    let uses_place = |event: &&EventAttr| event.attr.sample_type.has(SampleType::REGS_INTR);
-    if let Some(event) = info.events.iter().find(uses_place) {
-        return refuse(event, EventFault::InterruptRegisters);
-    }
-    for (number, event) in info.events.iter().enumerate().skip(former.len()) {
-        if number as u64 >= file_head::MAX_ATTRS {
-            let max = file_head::MAX_ATTRS;
-            return refuse(event, EventFault::TooMany { max });
-        }
-        if size_of_val(event.ids.as_slice()) > MAX_IDS {
-            let ids = event.ids.len();
-            return refuse(event, EventFault::TooManyIds { ids });
-        }
-        let name = event.name.len();
-        if name > MAX_NAME {
-            return refuse(event, EventFault::TooLong { bytes: name });
-        }
-        if let Some(&id) = event.ids.iter().find(|id| !taken.insert(**id)) {
-            return refuse(event, EventFault::TakenId { id });
-        }
-    }
-    match longest_text(&info.tracepoints) {
-        bytes if bytes > MAX_PIECE => Err(WriteError::Formats { bytes }),
-        _ => Ok(()),
-    }
-}
+use crate::perf::tracing_data::put_tracing_data;
+use crate::perf::{Attr, EventAttr};
 
 /// Joins a head and events that a stream adds to it. Nothing of the former events changes.
 ///
 /// # Errors
-/// [`AddedEventsFault`].
-pub(crate) fn join(former: &TraceInfo, added: TraceInfo) -> Result<TraceInfo, AddedEventsFault> {
-    let mut info = former.clone();
-    let ids: HashSet<u64> = added
-        .events
-        .iter()
-        .flat_map(|event| &event.ids)
-        .copied()
-        .collect();
-    info.events.extend(added.events);
-    check(&former.events, &info).map_err(|error| match error {
+/// [`AddedEventsFault`]; the head is as before.
+pub(crate) fn join(
+    info: &mut TraceInfo,
+    known: &mut KnownEvents,
+    added: TraceInfo,
+) -> Result<(), AddedEventsFault> {
+    let (Some(definitions), Some(new)) = (&mut info.definitions, added.definitions) else {
+        return Err(AddedEventsFault::FormerEvents);
+    };
+    let Definitions { files, probes, .. } = new;
+    // Those of the former events were repeated by earlier recorders.
+    let repeats = !definitions.probes.is_empty()
+        && probes.starts_with(&definitions.probes)
+        && files.starts_with(&definitions.files);
+    let (former_files, former_probes) = match repeats {
+        true => (definitions.files.len(), definitions.probes.len()),
+        false => (0, 0),
+    };
+    let part = EventsPart {
+        events: &added.events,
+        formats: &added.tracepoints,
+        files: files.get(former_files..).unwrap_or_default(),
+        probes: probes.get(former_probes..).unwrap_or_default(),
+    };
+    let checked = known.check(&info.events, &part);
+    let checked = checked.map_err(|error| match error {
         WriteError::Event {
             fault: EventFault::TakenId { id },
             ..
         } => AddedEventsFault::TakenId { id },
-        WriteError::Event { .. } | WriteError::Formats { .. } => AddedEventsFault::Attr,
-        _ => AddedEventsFault::FormerEvents,
+        WriteError::Limit(exceeded) => AddedEventsFault::Limit(exceeded),
+        _ => AddedEventsFault::Attr,
     })?;
-    let (Some(known), Some(new)) = (&mut info.definitions, added.definitions) else {
-        return Err(AddedEventsFault::FormerEvents);
-    };
-    let Definitions { files, probes, .. } = new;
-    if !files.starts_with(&known.files) || !probes.starts_with(&known.probes) {
-        return Err(AddedEventsFault::FormerEvents);
-    }
-    let sites = probes
-        .iter()
-        .skip(known.probes.len())
-        .flat_map(|probe| &probe.sites);
+    let sites = part.probes.iter().flat_map(|probe| &probe.sites);
     let mut of_sites = sites.flat_map(|SiteDefinition { ids, .. }| ids);
-    if let Some(&id) = of_sites.find(|id| !ids.contains(id)) {
+    if let Some(&id) = of_sites.find(|id| !checked.has(**id)) {
         return Err(AddedEventsFault::ForeignId { id });
     }
-    (known.files, known.probes) = (files, probes);
+    known.take(checked);
+    definitions.files.extend_from_slice(part.files);
+    definitions.probes.extend_from_slice(part.probes);
+    info.events.extend(added.events);
     info.tracepoints.extend(added.tracepoints);
-    Ok(info)
+    Ok(())
 }
 
-/// Maximum length of the name of an event that is added, bytes.
-const MAX_NAME: usize = MAX_PIECE / 4;
 /// Maximum length of the ids of an event that is added, bytes, so that they fit into a record.
-const MAX_IDS: usize = MAX_PIECE / 2;
+const MAX_IDS: usize = Limit::IdsOfEvent.max() as usize * size_of::<u64>();
 
 /// Appends the changed parts of a head, and returns the head with them. `at` is the file offset of the first byte of `out`.
 ///
@@ -235,7 +197,7 @@ impl Changes<'_> {
     fn version(&mut self, version: &str, blob: &[u8]) -> Section {
         let from = self.out.len() + RECORD_HEADER;
         put_ignored_record(self.out, |out| put_string(version, out));
-        definitions_record::put_records(blob, self.out);
+        definitions_record::put_records(PART_MAGIC, blob, self.out);
         self.section(from..self.out.len())
     }
 

@@ -1,5 +1,7 @@
 //! Why events that a stream adds are ignored.
 
+use super::limits::LimitExceeded;
+
 /// Why events that were added in the middle of a stream are ignored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -10,6 +12,12 @@ pub enum AddedEventsFault {
         /// The most, bytes.
         max: usize,
     },
+    /// What describes them is cut or damaged.
+    #[error("what describes them is cut or damaged: hits of these events cannot be decoded")]
+    Damaged,
+    /// There is more than a trace has.
+    #[error(transparent)]
+    Limit(#[from] LimitExceeded),
     /// An attr samples other fields than the recorder of this trace does.
     #[error("an attr samples other fields than those of the former events")]
     Attr,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use super::code_names::{MAGIC, MAX_JSON, encode};
+use super::code_names::{EncodedNames, MAGIC, MAX_JSON, MAX_VALUES, encode};
 use super::read_error::ReadError;
 use super::reader::Trace;
 use crate::code_names::CodeNames;
@@ -27,7 +27,9 @@ pub enum AppendError {
     #[error("expected a trace whose recorder has ended, found one without an end")]
     NotFinished,
     /// There are more names than a trace may have.
-    #[error("expected at most {MAX_JSON} bytes of names of functions, found {found}")]
+    #[error(
+        "expected at most {MAX_JSON} bytes of names of functions, with at most {MAX_VALUES} values, found {found} bytes"
+    )]
     TooMany {
         /// Bytes.
         found: u64,
@@ -61,9 +63,13 @@ pub fn append_code_names(file: &File, names: &CodeNames) -> Result<(), AppendErr
         offset: end,
         source,
     };
-    let (json_len, bytes) = encode(names).map_err(write_error)?;
-    if json_len > MAX_JSON {
-        return Err(AppendError::TooMany { found: json_len });
+    let EncodedNames {
+        section: bytes,
+        json: found,
+        fits,
+    } = encode(names).map_err(write_error)?;
+    if !fits {
+        return Err(AppendError::TooMany { found });
     }
     let magic = MAGIC.len();
     let (head, rest) = bytes.split_at(magic);

@@ -19,6 +19,8 @@
 use std::io;
 
 use super::codec;
+use super::definitions_record::{compress, max_content};
+use super::limits;
 use super::read_error::ReadError;
 use super::trace_files::TraceFiles;
 use crate::code_names::CodeNames;
@@ -33,17 +35,24 @@ const HEAD: usize = 32;
 const CRC_FROM: u64 = 16;
 /// Maximum length of the JSON, and of the frame, bytes.
 pub(crate) const MAX_JSON: u64 = 64 << 20;
-/// Maximum compression ratio of the frame. Actual ratios are 5 to 30.
-const MAX_RATIO: u64 = 1024;
-/// Length of JSON that is accepted at any compression ratio, bytes.
-const SMALL_JSON: u64 = 1 << 20;
 /// Maximum number of values in the JSON: parsed they take up to ten times the memory.
-const MAX_VALUES: usize = 8 << 20;
+pub(crate) const MAX_VALUES: u64 = 8 << 20;
+/// Maximum length of the headers of a frame whose blocks are not compressed, bytes.
+const HEADERS: u64 = 1 << 20;
 
-/// The length of the JSON, and the section.
-pub(crate) fn encode(names: &CodeNames) -> io::Result<(u64, Vec<u8>)> {
+/// Encoded names.
+pub(crate) struct EncodedNames {
+    pub(crate) section: Vec<u8>,
+    /// Length of the JSON, bytes.
+    pub(crate) json: u64,
+    /// Whether readers take them.
+    pub(crate) fits: bool,
+}
+
+/// Encodes names.
+pub(crate) fn encode(names: &CodeNames) -> io::Result<EncodedNames> {
     let json = serde_json::to_vec(names)?;
-    let frame = codec::compress(&json)?;
+    let frame = compress(&json)?;
     let mut rest = (json.len() as u64).to_le_bytes().to_vec();
     rest.extend((frame.len() as u64).to_le_bytes());
     rest.extend(frame);
@@ -51,7 +60,12 @@ pub(crate) fn encode(names: &CodeNames) -> io::Result<(u64, Vec<u8>)> {
     bytes.extend(VERSION.to_le_bytes());
     bytes.extend(crc32fast::hash(&rest).to_le_bytes());
     bytes.extend(rest);
-    Ok((json.len() as u64, bytes))
+    let len = json.len() as u64;
+    Ok(EncodedNames {
+        section: bytes,
+        json: len,
+        fits: len <= MAX_JSON && limits::values(&json) <= MAX_VALUES,
+    })
 }
 
 /// The bytes after the end of the index.
@@ -99,8 +113,7 @@ impl Head {
         let mut cursor = Cursor::new(head.get(MAGIC.len()..)?);
         let (_version, crc) = (cursor.u32()?, cursor.u32()?);
         let (json, frame) = (cursor.u64()?, cursor.u64()?);
-        let most = MAX_JSON.min(SMALL_JSON.saturating_add(MAX_RATIO.saturating_mul(frame)));
-        let is_sound = json <= most && frame <= MAX_JSON;
+        let is_sound = json <= MAX_JSON.min(max_content(frame)) && frame <= MAX_JSON + HEADERS;
         is_sound.then_some(Self {
             crc,
             json,
@@ -111,8 +124,7 @@ impl Head {
 
 fn decode(frame: &[u8], json: u64) -> Option<CodeNames> {
     let json = codec::decompress(frame, json + 1).ok()?;
-    let values = json.iter().filter(|byte| **byte == b',').count();
-    if values > MAX_VALUES {
+    if limits::values(&json) > MAX_VALUES {
         return None;
     }
     serde_json::from_slice(&json).ok()

@@ -23,6 +23,7 @@ use super::chunk::RECORD_HEADER;
 use super::codec;
 use super::footer::put_ignored_record;
 use super::io_cause::IoCause;
+use super::limits::{self, Limit, LimitExceeded};
 use super::read_error::ReadError;
 use super::trace_files::TraceFiles;
 use crate::definitions::Definitions;
@@ -31,27 +32,28 @@ use crate::perf::{RawRecord, RecordType, Records};
 
 const MAGIC: [u8; 8] = *b"USDTDEFS";
 const VERSION: u32 = 1;
-const PART_MAGIC: [u8; 8] = *b"USDTPART";
+/// Begins each part of a blob in records.
+pub(crate) type PartMagic = [u8; 8];
+/// That of definitions.
+pub(crate) const PART_MAGIC: PartMagic = *b"USDTPART";
+/// That of an [`added_piece`](super::added_piece).
+pub(crate) const MORE_MAGIC: PartMagic = *b"USDTMORE";
 /// Maximum number of bytes of the blob in one record, whose total size is a `u16`.
 const PART: usize = 60_000;
 /// Maximum length of the JSON, and of the blob, bytes.
-const MAX_JSON: u64 = 64 << 20;
+const MAX_JSON: u64 = Limit::Definitions.max();
 /// Maximum compression ratio of the frame. Actual ratios are 5 to 50.
 const MAX_RATIO: u64 = 1024;
 /// Length of JSON that is accepted at any compression ratio, bytes.
 const SMALL_JSON: u64 = 1 << 20;
-/// Maximum number of values in the JSON.
-const MAX_VALUES: usize = 4 << 20;
-/// Maximum total number of arguments of all probes.
-const MAX_ARGUMENTS: usize = 1 << 18;
 
-/// Encodes the definitions as a blob.
+/// Encodes the definitions as a blob. That they are within the limits is known.
 ///
 /// # Errors
 /// Errors of serialization and of zstd.
 pub(crate) fn encode(definitions: &Definitions) -> io::Result<Vec<u8>> {
     let json = serde_json::to_vec(definitions)?;
-    let frame = codec::compress(&json)?;
+    let frame = compress(&json)?;
     let mut blob = MAGIC.to_vec();
     blob.extend(VERSION.to_le_bytes());
     blob.extend(crc32fast::hash(&frame).to_le_bytes());
@@ -61,13 +63,27 @@ pub(crate) fn encode(definitions: &Definitions) -> io::Result<Vec<u8>> {
     Ok(blob)
 }
 
+/// Compresses what readers take of a frame of its length.
+///
+/// # Errors
+/// zstd's.
+pub(crate) fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let frame = codec::compress(bytes)?;
+    let is_believed = bytes.len() as u64 <= max_content(frame.len() as u64);
+    Ok(if is_believed {
+        frame
+    } else {
+        codec::store(bytes)
+    })
+}
+
 /// Appends the blob, split into records.
-pub(crate) fn put_records(blob: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn put_records(magic: PartMagic, blob: &[u8], out: &mut Vec<u8>) {
     let parts = blob.chunks(PART);
     let count = parts.len() as u32;
     for (number, part) in parts.enumerate() {
         put_ignored_record(out, |out| {
-            out.extend(PART_MAGIC);
+            out.extend(magic);
             out.extend((number as u32).to_le_bytes());
             out.extend(count.to_le_bytes());
             out.extend((part.len() as u32).to_le_bytes());
@@ -81,8 +97,12 @@ pub(crate) fn put_records(blob: &[u8], out: &mut Vec<u8>) {
 ///
 /// # Errors
 /// [`ReadError::Read`].
-pub(crate) fn read_records(source: &TraceFiles, mut at: u64) -> Result<Option<Vec<u8>>, ReadError> {
-    let mut parts = Parts::default();
+pub(crate) fn read_records(
+    source: &TraceFiles,
+    mut at: u64,
+    magic: PartMagic,
+) -> Result<Option<Vec<u8>>, ReadError> {
+    let mut parts = Parts::new(magic);
     let mut bytes = Vec::new();
     loop {
         source.read(at, usize::from(u16::MAX), &mut bytes)?;
@@ -100,17 +120,32 @@ pub(crate) fn read_records(source: &TraceFiles, mut at: u64) -> Result<Option<Ve
 }
 
 /// Reassembles a blob from its records.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Parts {
+    magic: PartMagic,
     blob: Vec<u8>,
     /// Number of the next part.
     next: u32,
 }
 
+impl Default for Parts {
+    fn default() -> Self {
+        Self::new(PART_MAGIC)
+    }
+}
+
 impl Parts {
+    const fn new(magic: PartMagic) -> Self {
+        Self {
+            magic,
+            blob: Vec::new(),
+            next: 0,
+        }
+    }
+
     /// Adds a record if it has the next part, or the first one of another blob. Returns the blob after the last part.
     pub(crate) fn take(&mut self, record: &RawRecord<'_>) -> Option<Vec<u8>> {
-        let part = Part::parse(record);
+        let part = Part::parse(record, self.magic);
         let Some(part) = part.filter(|part| [0, self.next].contains(&part.number)) else {
             self.next = 0;
             return None;
@@ -141,12 +176,12 @@ struct Part<'a> {
 
 impl<'a> Part<'a> {
     /// The part in a record; `None` if the record has none.
-    fn parse(record: &RawRecord<'a>) -> Option<Self> {
-        if record.kind != RecordType::HEADER_EVENT_TYPE || !is_part(record.body) {
+    fn parse(record: &RawRecord<'a>, magic: PartMagic) -> Option<Self> {
+        if record.kind != RecordType::HEADER_EVENT_TYPE || !record.body.starts_with(&magic) {
             return None;
         }
         let mut cursor = Cursor::new(record.body);
-        cursor.take(PART_MAGIC.len())?;
+        cursor.take(magic.len())?;
         let (number, count) = (cursor.u32()?, cursor.u32()?);
         let len = cursor.u32()? as usize;
         cursor.u32()?;
@@ -160,7 +195,7 @@ impl<'a> Part<'a> {
 
 /// Whether the payload of a record of type 65 is a part of a blob.
 pub(crate) fn is_part(payload: &[u8]) -> bool {
-    payload.starts_with(&PART_MAGIC)
+    payload.starts_with(&PART_MAGIC) || payload.starts_with(&MORE_MAGIC)
 }
 
 /// The blob that follows the string in the `VERSION` section: as it is, or in its records, which the rest of the string's record precedes.
@@ -198,15 +233,8 @@ pub enum DefinitionsError {
     #[error("the probe definitions cannot be decompressed: {0}")]
     Codec(IoCause),
     /// There are more of something than a recorder writes.
-    #[error("the probe definitions: expected at most {max} {what}, found {found}")]
-    TooMany {
-        /// Name of the definitions, in the plural.
-        what: &'static str,
-        /// Maximum number.
-        max: usize,
-        /// Number of the definitions.
-        found: usize,
-    },
+    #[error("the probe definitions: {0}")]
+    TooMany(#[from] LimitExceeded),
     /// The JSON is not that of definitions.
     #[error("the probe definitions cannot be parsed: {message}")]
     Json {
@@ -235,7 +263,7 @@ impl From<serde_json::Error> for DefinitionsError {
 /// [`DefinitionsError`].
 pub(crate) fn decode(blob: &[u8]) -> Result<Definitions, DefinitionsError> {
     let (found, frame) = frame(blob).ok_or(DefinitionsError::Checksum)?;
-    let max = MAX_JSON.min(SMALL_JSON + MAX_RATIO * frame.len() as u64);
+    let max = max_json(frame);
     if found > max {
         let frame = frame.len();
         return Err(DefinitionsError::Length { max, frame, found });
@@ -245,25 +273,24 @@ pub(crate) fn decode(blob: &[u8]) -> Result<Definitions, DefinitionsError> {
     parse(&json)
 }
 
+/// The most bytes of JSON that a frame has.
+fn max_json(frame: &[u8]) -> u64 {
+    MAX_JSON.min(max_content(frame.len() as u64))
+}
+
+/// The most bytes of content of a frame with a length that are believed.
+pub(crate) const fn max_content(frame: u64) -> u64 {
+    SMALL_JSON.saturating_add(MAX_RATIO.saturating_mul(frame))
+}
+
 /// Parses the definitions' JSON. The number of values is checked first, because parsed definitions take up to 50 times the memory of the
 /// JSON.
 fn parse(json: &[u8]) -> Result<Definitions, DefinitionsError> {
-    let too_many = |found, what, max| Err(DefinitionsError::TooMany { what, max, found });
-    let values = json.iter().filter(|&&byte| byte == b',').count();
-    if values > MAX_VALUES {
-        return too_many(values, "values", MAX_VALUES);
-    }
+    Limit::Values.check(limits::values(json))?;
     let definitions: Definitions = serde_json::from_slice(json)?;
-    // A reader makes something of each argument that a list shows, at each site.
-    let arguments = definitions.probes.iter().map(|probe| {
-        let shown = probe.shown.as_ref().map_or(0, Vec::len);
-        let at_sites = shown.saturating_mul(probe.sites.len());
-        probe.arguments.len().saturating_add(at_sites)
-    });
-    match arguments.fold(0, usize::saturating_add) {
-        0..=MAX_ARGUMENTS => Ok(definitions),
-        count => too_many(count, "arguments", MAX_ARGUMENTS),
-    }
+    let arguments = definitions.probes.iter().map(limits::arguments);
+    Limit::Arguments.check(arguments.fold(0, usize::saturating_add) as u64)?;
+    Ok(definitions)
 }
 
 /// The length of the JSON, and the frame; `None` if the blob is cut or its checksum does not match.

@@ -1,15 +1,19 @@
 //! Reads the feature sections into [`TraceInfo`].
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::damage::Damage;
 use super::damage_kind::DamageKind;
 use super::file_head::AttrIds;
 use super::head_sums::sum;
+use super::limits::Limit;
 use super::read_error::ReadError;
+use super::shared_heads::SharedHeads;
 use super::time_range::TimeRange;
 use super::trace_files::TraceFiles;
 use super::{Clock, TraceInfo, definitions_record};
+use crate::definitions::Definitions;
 use crate::perf::cursor::Cursor;
 use crate::perf::feature::{
     Feature, build_ids, take_event_desc, take_pmus, take_string, take_strings,
@@ -17,8 +21,8 @@ use crate::perf::feature::{
 use crate::perf::header::Section;
 use crate::perf::{Attr, EventAttr, TracingData};
 
-/// Maximum length of a section that is read, bytes.
-const MAX_SECTION: u64 = 64 << 20;
+/// Maximum length of a section that is read, bytes: what is limited, and the headers that it is in.
+const MAX_SECTION: u64 = Limit::Definitions.max() + (1 << 20);
 
 /// The feature table: the sections of all features whose bits are set, in the order of the bits.
 #[derive(Debug, Default)]
@@ -72,9 +76,23 @@ pub(crate) struct Features {
     pub(crate) sections: Vec<(Feature, Section)>,
     /// Damage found; it never costs records.
     pub(crate) damage: Vec<Damage>,
+    /// Heads of files that are opened together with this one.
+    heads: SharedHeads,
+    /// The one of them with the same definitions.
+    known: Option<Arc<TraceInfo>>,
+    /// The blob of the definitions, if it was decoded.
+    blob: Vec<u8>,
 }
 
 impl Features {
+    /// Those of a file that is opened together with others.
+    pub(crate) fn sharing(heads: SharedHeads) -> Self {
+        Self {
+            heads,
+            ..Self::default()
+        }
+    }
+
     /// Reads all sections of a table. `sums` has their checksums in the order of the table; a section whose checksum does not match is
     /// ignored, and one without a checksum, or with the checksum 0, is not checked.
     ///
@@ -206,18 +224,51 @@ impl Features {
 
     /// Decodes the definitions from a blob, unless there are definitions already.
     pub(crate) fn take_definitions(&mut self, offset: u64, blob: &[u8]) {
-        if self.info.definitions.is_some() {
+        if self.definitions().is_some() {
             return;
         }
         let blob = definitions_record::blob_of_section(blob);
         if blob.is_empty() {
             return;
         }
+        self.known = self.heads.find(&blob);
+        if self.known.is_some() {
+            return;
+        }
         match definitions_record::decode(&blob) {
-            Ok(definitions) => self.info.definitions = Some(definitions),
+            Ok(definitions) => {
+                self.info.definitions = Some(definitions);
+                self.blob = blob.into_owned();
+            }
             Err(error) => self
                 .damage
                 .push(Damage::new(offset, DamageKind::Definitions(error))),
+        }
+    }
+
+    /// The definitions, if they were found.
+    pub(crate) fn definitions(&self) -> Option<&Definitions> {
+        let info = self.known.as_deref().unwrap_or(&self.info);
+        info.definitions.as_ref()
+    }
+
+    /// The head, which other files may share. After [`finish`](Self::finish).
+    pub(crate) fn into_head(self) -> Arc<TraceInfo> {
+        let Self {
+            mut info,
+            heads,
+            known,
+            blob,
+            ..
+        } = self;
+        match known {
+            Some(known) if known.is_like(&info) => known,
+            Some(known) => {
+                info.definitions.clone_from(&known.definitions);
+                Arc::new(info)
+            }
+            None if blob.is_empty() => Arc::new(info),
+            None => heads.share(blob, info),
         }
     }
 
@@ -254,21 +305,22 @@ impl Features {
 impl Features {
     /// Names events without a name by the definitions of their ids.
     fn name_by_definitions(&mut self) {
-        let Some(definitions) = &self.info.definitions else {
-            return;
-        };
         if self.info.events.iter().all(|event| !event.name.is_empty()) {
             return;
         }
-        let by_id = definitions.by_id();
-        for event in &mut self.info.events {
+        let mut events = std::mem::take(&mut self.info.events);
+        let definitions = self.definitions();
+        let by_id = definitions.map_or_else(HashMap::new, Definitions::by_id);
+        for event in &mut events {
             let probe = event.ids.iter().find_map(|id| by_id.get(id));
-            if let Some(probe) = probe.and_then(|&probe| definitions.probes.get(probe))
+            let probe = definitions.zip(probe);
+            if let Some(probe) = probe.and_then(|(all, &probe)| all.probes.get(probe))
                 && event.name.is_empty()
             {
                 event.name.clone_from(&probe.event);
             }
         }
+        self.info.events = events;
     }
 }
 

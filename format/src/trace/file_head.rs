@@ -2,6 +2,7 @@
 
 use super::damage::Damage;
 use super::damage_kind::DamageKind;
+use super::limits::Limit;
 use super::read_error::ReadError;
 use super::trace_files::TraceFiles;
 use crate::perf::Attr;
@@ -10,7 +11,7 @@ use crate::perf::feature::take_ids;
 use crate::perf::header::{FileHeader, Section};
 
 /// Maximum number of attrs that are read.
-pub(crate) const MAX_ATTRS: u64 = 65536;
+pub(crate) const MAX_ATTRS: u64 = Limit::Events.max();
 /// Maximum total length of ids that are read, bytes: 16 million ids.
 const MAX_ID_BYTES: u64 = 8 << 24;
 

@@ -59,6 +59,8 @@ pub(crate) struct IndexTail {
     pub(crate) digest: u64,
     /// File offset of the newest clock readings; 0 if there are none.
     pub(crate) clocks: u64,
+    /// File offset of the newest piece of the head since the last whole one; 0 if there is none.
+    pub(crate) added: u64,
     /// Totals of the file.
     pub(crate) totals: RunningTotals,
     /// Whether CPUs went off line or came on line while recording with perf events.
@@ -104,6 +106,7 @@ impl IndexTail {
             cpus_changed: self.cpus_changed,
             recorded: self.recorded,
             clocks: self.clocks,
+            added: self.added,
             head,
             ..IndexNode::default()
         };

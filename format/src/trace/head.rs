@@ -278,6 +278,12 @@ fn clock_data(clock: &Clock) -> Vec<u8> {
 /// Checks what the writer and all readers rely on: the time has the same offset in all samples and the same offset in all other records,
 /// and all attrs have one `read_format`.
 pub(crate) fn check_attrs(events: &[EventAttr]) -> Result<(), WriteError> {
+    let first = events.first().ok_or(WriteError::NoEvent)?;
+    events.iter().try_for_each(|event| check_attr(first, event))
+}
+
+/// Checks an event of a trace whose first one is given.
+pub(crate) fn check_attr(first: &EventAttr, event: &EventAttr) -> Result<(), WriteError> {
     let needed = SampleType::IDENTIFIER
         | SampleType::IP
         | SampleType::TID
@@ -289,26 +295,23 @@ pub(crate) fn check_attrs(events: &[EventAttr]) -> Result<(), WriteError> {
             fault,
         })
     };
-    let first = events.first().ok_or(WriteError::NoEvent)?;
-    for event in events {
-        let attr = &event.attr;
-        if !attr.sample_type.has(needed) {
-            let (found, needed) = (attr.sample_type.0, needed.0);
-            return refuse(event, EventFault::SampleType { found, needed });
-        }
-        if attr.flags & Attr::SAMPLE_ID_ALL == 0 {
-            return refuse(event, EventFault::NoSampleId);
-        }
-        if attr.id_type() != first.attr.id_type() || attr.read_format != first.attr.read_format {
-            let fault = EventFault::Different {
-                id_type: attr.id_type().0,
-                read_format: attr.read_format,
-                first: first.name.clone(),
-                first_id_type: first.attr.id_type().0,
-                first_read_format: first.attr.read_format,
-            };
-            return refuse(event, fault);
-        }
+    let attr = &event.attr;
+    if !attr.sample_type.has(needed) {
+        let (found, needed) = (attr.sample_type.0, needed.0);
+        return refuse(event, EventFault::SampleType { found, needed });
+    }
+    if attr.flags & Attr::SAMPLE_ID_ALL == 0 {
+        return refuse(event, EventFault::NoSampleId);
+    }
+    if attr.id_type() != first.attr.id_type() || attr.read_format != first.attr.read_format {
+        let fault = EventFault::Different {
+            id_type: attr.id_type().0,
+            read_format: attr.read_format,
+            first: first.name.clone(),
+            first_id_type: first.attr.id_type().0,
+            first_read_format: first.attr.read_format,
+        };
+        return refuse(event, fault);
     }
     Ok(())
 }

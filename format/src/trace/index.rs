@@ -11,7 +11,7 @@
 //! | 8 | 4 | CRC-32 (IEEE) of the rest of the node |
 //! | 12 | 4 | length of the node, bytes, including this table |
 //! | 16 | 2 | version: 1, or 2 with checksums of the head, which readers of version 1 ignore |
-//! | 18 | 2 | flags: bit 0 the recorder ended and wrote its losses; bit 1 the time range of the recording follows; bit 2 the recorder has not ended, and the losses are those counted so far; bit 3 CPUs went off line or came on line while recording with perf events: hits there are missing and not counted as lost; bit 4 the offset of clock readings follows |
+//! | 18 | 2 | flags: bit 0 the recorder ended and wrote its losses; bit 1 the time range of the recording follows; bit 2 the recorder has not ended, and the losses are those counted so far; bit 3 CPUs went off line or came on line while recording with perf events: hits there are missing and not counted as lost; bit 4 the offset of clock readings follows; bit 5 the offset of a piece of the head follows |
 //! | 20 | 4 | number of entries |
 //! | 24 | 4 | number of losses |
 //! | 28 | 4 | 0 |
@@ -25,6 +25,7 @@
 //! | | 16 | if flag bit 1 is set: time at which recording began (8), time up to which events are in the file (8), ns of the trace's clock |
 //! | | | version 2: [checksums of the head](super::head_sums) |
 //! | | 8 | if flag bit 4 is set: file offset of the newest [`clock readings`](super::clock_readings) |
+//! | | 8 | if flag bit 5 is set: file offset of the newest [piece of the head](super::added_piece) since the last whole one |
 
 use super::Loss;
 use super::head_sums::HeadSums;
@@ -40,6 +41,7 @@ const RECORDED: u16 = 2;
 const COUNTED: u16 = 4;
 const CPUS_CHANGED: u16 = 8;
 const CLOCKS: u16 = 16;
+const ADDED: u16 = 32;
 const METADATA: u32 = 1;
 /// Offset after the CRC, from the start of the node.
 const CRC_FROM: usize = 12;
@@ -48,7 +50,7 @@ pub(crate) const NODE: usize = 72;
 /// Size of a loss, bytes.
 pub(crate) const LOSS: usize = 24;
 /// Maximum length of a node, bytes. The losses of 500 events with an id for each of 1000 CPUs take 12 MB.
-const MAX_NODE: usize = 16 << 20;
+pub(crate) const MAX_NODE: usize = 16 << 20;
 /// Number of entries in a page.
 pub(crate) const PAGE_ENTRIES: usize = 1024;
 
@@ -103,6 +105,8 @@ pub(crate) struct IndexNode {
     pub(crate) head: Option<HeadSums>,
     /// File offset of the newest clock readings; 0 if there are none. Pages have none.
     pub(crate) clocks: u64,
+    /// File offset of the newest piece of the head since the last whole one; 0 if there is none. Pages have none.
+    pub(crate) added: u64,
 }
 
 impl IndexNode {
@@ -114,7 +118,8 @@ impl IndexNode {
             | flag(self.recorded.is_some(), RECORDED)
             | flag(self.counted, COUNTED)
             | flag(self.cpus_changed, CPUS_CHANGED)
-            | flag(self.clocks != 0, CLOCKS);
+            | flag(self.clocks != 0, CLOCKS)
+            | flag(self.added != 0, ADDED);
         out.extend(MAGIC);
         out.extend([0; 8]);
         out.extend(VERSIONS[usize::from(self.head.is_some())].to_le_bytes());
@@ -145,6 +150,9 @@ impl IndexNode {
         }
         if self.clocks != 0 {
             out.extend(self.clocks.to_le_bytes());
+        }
+        if self.added != 0 {
+            out.extend(self.added.to_le_bytes());
         }
         let len = (out.len() - start) as u32;
         out[start + CRC_FROM..start + CRC_FROM + 4].copy_from_slice(&len.to_le_bytes());
@@ -201,6 +209,10 @@ impl IndexNode {
             0 => 0,
             _ => cursor.u64()?,
         };
+        let added = match flags & ADDED {
+            0 => 0,
+            _ => cursor.u64()?,
+        };
         Some(Self {
             finished: flags & FINISHED != 0,
             counted: flags & COUNTED != 0,
@@ -213,6 +225,7 @@ impl IndexNode {
             recorded,
             head,
             clocks,
+            added,
         })
     }
 }
@@ -302,12 +315,13 @@ mod tests {
             recorded: Some(TimeRange::new(5, 11)),
             head: Some(head),
             clocks: 65_900,
+            added: 65_950,
         };
         let mut bytes = Vec::new();
         node.encode(&mut bytes);
         let head = FileHeader::LEN + 6 * size_of::<u32>();
-        let (entry, times, clocks) = (48, 16, 8);
-        assert_eq!(bytes.len(), NODE + entry + LOSS + times + head + clocks);
+        let (entry, times, offsets) = (48, 16, 16);
+        assert_eq!(bytes.len(), NODE + entry + LOSS + times + head + offsets);
         assert_eq!(IndexNode::parse(&bytes).as_ref(), Some(&node));
         for at in 0..bytes.len() {
             let mut flipped = bytes.clone();

@@ -4,7 +4,9 @@
 //! of them: events and probes are put together, and sample ids that mean something else in another file are replaced when a block is read.
 //! Each file begins with the processes that run ([`TracePart::begin`] says what readers make of them).
 
+use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::damage::Damage;
 use super::group_read;
@@ -100,9 +102,9 @@ struct Joining {
     names: Option<JoinedNames>,
     all: Trace,
     /// Losses, as long as all files have them.
-    losses: Option<Vec<Loss>>,
+    losses: JoinedLosses,
     /// Losses up to the last count, where a recorder did not end.
-    counted: Option<Vec<Loss>>,
+    counted: JoinedLosses,
     has_groups: bool,
 }
 
@@ -116,8 +118,8 @@ impl Joining {
             heads: JoinedHeads::new(first, unused),
             names: None,
             all: Trace::of_head(TraceInfo::default(), Vec::new()),
-            losses: Some(Vec::new()),
-            counted: Some(Vec::new()),
+            losses: JoinedLosses::default(),
+            counted: JoinedLosses::default(),
             has_groups: false,
         };
         for named in traces {
@@ -188,8 +190,8 @@ impl Joining {
         };
         let losses = trace.losses.map(renumbered);
         let counted = losses.clone().or_else(|| trace.counted.map(renumbered));
-        self.losses = joined(self.losses.take(), losses);
-        self.counted = joined(self.counted.take(), counted);
+        self.losses.add(losses.as_deref());
+        self.counted.add(counted.as_deref());
         let probes = if is_first || is_continued {
             // A recorder adds probes of programs that appear.
             ProbeDifference {
@@ -211,10 +213,11 @@ impl Joining {
 
     fn end(self) -> Trace {
         let mut all = self.all;
-        all.info = self.heads.into_info();
+        all.info = Arc::new(self.heads.into_info());
         all.code_names = self.names.map(JoinedNames::into_names);
-        all.counted = self.counted.filter(|_| self.losses.is_none());
-        all.losses = self.losses;
+        all.losses = self.losses.into_losses();
+        let counted = self.counted.into_losses();
+        all.counted = counted.filter(|_| all.losses.is_none());
         all.clocks.sort_by_key(|reading| reading.clock_ns);
         // The same reading ends a file and begins the next.
         all.clocks.dedup();
@@ -242,11 +245,32 @@ fn begin(
     }
 }
 
-/// Losses of files together, as long as all of them have some.
-fn joined(all: Option<Vec<Loss>>, more: Option<Vec<Loss>>) -> Option<Vec<Loss>> {
-    let (mut all, more) = (all?, more?);
-    all.extend(more);
-    Some(all)
+/// Losses of files together, one for each event and id, as long as all files have some.
+#[derive(Debug, Default)]
+struct JoinedLosses {
+    /// In the order of the files.
+    all: Vec<Loss>,
+    known: HashMap<(usize, u64), usize>,
+    /// Whether a file has none.
+    is_unknown: bool,
+}
+
+impl JoinedLosses {
+    fn add(&mut self, losses: Option<&[Loss]>) {
+        self.is_unknown |= losses.is_none();
+        for loss in losses.unwrap_or_default() {
+            let new = self.all.len();
+            let at = *self.known.entry((loss.event, loss.id)).or_insert(new);
+            match self.all.get_mut(at) {
+                Some(known) => known.lost = known.lost.saturating_add(loss.lost),
+                None => self.all.push(*loss),
+            }
+        }
+    }
+
+    fn into_losses(self) -> Option<Vec<Loss>> {
+        (!self.is_unknown).then_some(self.all)
+    }
 }
 
 /// What all files of a trace have in common, in words.

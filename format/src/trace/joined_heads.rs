@@ -1,7 +1,9 @@
 //! Puts the heads of several files together: events and probes that are the same have one number, and sample ids one meaning.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::TraceInfo;
 use super::id_map::IdMap;
@@ -25,8 +27,14 @@ pub(crate) struct JoinedHeads {
     info: TraceInfo,
     /// Indices of the probes of events.
     probes: Vec<Option<usize>>,
-    /// Events by name.
-    by_name: HashMap<String, Vec<usize>>,
+    /// Events by what is the same in all files, as a hash.
+    by_identity: HashMap<u64, Vec<usize>>,
+    /// Indices of tracepoint formats by their numbers.
+    formats: HashMap<u16, usize>,
+    /// All higher numbers of formats are taken.
+    unused_format: u16,
+    /// Indices of files with probes.
+    files: HashMap<FileDefinition, usize>,
     targets: HashMap<u64, Target>,
     /// One id of each target.
     ids: HashMap<Target, u64>,
@@ -39,8 +47,7 @@ pub(crate) struct JoinedHeads {
 /// The head of the file that was added last: those of one recording are mostly the same.
 #[derive(Debug)]
 struct LastHead {
-    events: Vec<EventAttr>,
-    definitions: Option<Definitions>,
+    info: Arc<TraceInfo>,
     head: JoinedHead,
 }
 
@@ -48,8 +55,8 @@ struct LastHead {
 #[derive(Clone, Debug)]
 pub(crate) struct JoinedHead {
     /// New indices of events.
-    pub(crate) events: Vec<usize>,
-    pub(crate) ids: IdMap,
+    pub(crate) events: Arc<[usize]>,
+    pub(crate) ids: Arc<IdMap>,
     pub(crate) probes: ProbeDifference,
 }
 
@@ -63,43 +70,80 @@ struct OneEvent<'a> {
 }
 
 impl<'a> OneEvent<'a> {
-    fn new(info: &'a TraceInfo, event: usize, probe: Option<usize>) -> Option<Self> {
+    fn new(
+        info: &'a TraceInfo,
+        formats: &HashMap<u16, usize>,
+        event: usize,
+        probe: Option<usize>,
+    ) -> Option<Self> {
         let attr = info.events.get(event)?;
         let all = info.definitions.as_ref();
         let probe = all.zip(probe).and_then(|(all, at)| all.probes.get(at));
         let is_of_tracepoint = attr.attr.kind == Attr::TRACEPOINT;
-        let formats = info.tracepoints.iter().filter(|_| is_of_tracepoint);
+        let number = u16::try_from(attr.attr.config).ok();
+        let format = number
+            .filter(|_| is_of_tracepoint)
+            .and_then(|number| info.tracepoints.get(*formats.get(&number)?));
         Some(Self {
             attr,
             probe,
             file: all
                 .zip(probe)
                 .and_then(|(all, probe)| all.files.get(probe.file)),
-            format: formats
-                .into_iter()
-                .find(|format| u64::from(format.id) == attr.attr.config),
+            format,
         })
     }
 
-    /// Whether both are the same event, but for the numbers that files give out.
-    fn is(&self, other: &Self) -> bool {
-        let attr = |event: &Self| Attr {
-            config: match event.format {
-                Some(_) => 0,
-                None => event.attr.attr.config,
+    /// The event without the numbers that files give out.
+    fn identity(&self) -> Identity<'a> {
+        Identity {
+            name: &self.attr.name,
+            attr: Attr {
+                config: match self.format {
+                    Some(_) => 0,
+                    None => self.attr.attr.config,
+                },
+                ..self.attr.attr.clone()
             },
-            ..event.attr.attr.clone()
-        };
-        let format = |event: &Self| {
-            let format = event.format.cloned();
-            format.map(|format| TracepointFormat { id: 0, ..format })
-        };
-        self.attr.name == other.attr.name
-            && self.file == other.file
-            && attr(self) == attr(other)
-            && format(self) == format(other)
-            && self.probe.map(without_numbers) == other.probe.map(without_numbers)
+            file: self.file,
+            format: self.format.map(|format| TracepointFormat {
+                id: 0,
+                ..format.clone()
+            }),
+            probe: self.probe.map(without_numbers),
+        }
     }
+}
+
+/// What is the same of an event in all files.
+#[derive(PartialEq, Eq)]
+struct Identity<'a> {
+    name: &'a str,
+    attr: Attr,
+    file: Option<&'a FileDefinition>,
+    format: Option<TracepointFormat>,
+    probe: Option<ProbeDefinition>,
+}
+
+impl Identity<'_> {
+    fn hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.name.hash(&mut hasher);
+        self.file.hash(&mut hasher);
+        self.format.hash(&mut hasher);
+        let mut bytes = Vec::new();
+        self.attr.encode(&mut bytes);
+        // What cannot be written is compared only.
+        let _ = serde_json::to_writer(&mut bytes, &self.probe);
+        bytes.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// Indices of tracepoint formats by their numbers.
+fn formats_of(info: &TraceInfo) -> HashMap<u16, usize> {
+    let formats = info.tracepoints.iter().enumerate().rev();
+    formats.map(|(at, format)| (format.id, at)).collect()
 }
 
 /// A probe without the numbers that a file gives out.
@@ -127,7 +171,10 @@ impl JoinedHeads {
                 ..first.clone()
             },
             probes: Vec::new(),
-            by_name: HashMap::new(),
+            by_identity: HashMap::new(),
+            formats: HashMap::new(),
+            unused_format: u16::MAX,
+            files: HashMap::new(),
             targets: HashMap::new(),
             ids: HashMap::new(),
             unused,
@@ -137,20 +184,16 @@ impl JoinedHeads {
     }
 
     /// Adds the head of the next file.
-    pub(crate) fn add(&mut self, info: &TraceInfo) -> JoinedHead {
+    pub(crate) fn add(&mut self, info: &Arc<TraceInfo>) -> JoinedHead {
         self.add_machine(info);
-        let mut head = JoinedHead {
-            events: (0..info.events.len()).collect(),
-            ids: IdMap::default(),
-            probes: ProbeDifference::default(),
-        };
+        let mut all_events: Vec<usize> = (0..info.events.len()).collect();
+        let mut ids = IdMap::default();
+        let mut added = Vec::new();
         let last = self.last.as_ref().filter(|last| {
-            last.events == info.events
-                && last.definitions == info.definitions
-                && info
-                    .tracepoints
-                    .iter()
-                    .all(|format| self.has_format(format))
+            Arc::ptr_eq(&last.info, info)
+                || last.info.events == info.events
+                    && last.info.definitions == info.definitions
+                    && last.info.tracepoints == info.tracepoints
         });
         if let Some(last) = last {
             return last.head.clone();
@@ -161,48 +204,51 @@ impl JoinedHeads {
         };
         let mut is_taken = vec![false; self.info.events.len()];
         let mut seen = HashSet::new();
+        let formats = formats_of(info);
+        // How many events of the file are the same, by their hashes.
+        let mut same: HashMap<u64, usize> = HashMap::new();
         // That of a file that is cut may be lost.
         let lacks_probes = info.definitions.is_none() && self.info.definitions.is_some();
         for (event, probe) in probes.into_iter().enumerate() {
-            let Some(one) = OneEvent::new(info, event, probe) else {
+            let Some(one) = OneEvent::new(info, &formats, event, probe) else {
                 continue;
             };
             if lacks_probes && let Some(number) = self.event_with_ids(one.attr) {
                 is_taken[number] = true;
-                head.events[event] = number;
+                all_events[event] = number;
                 seen.extend(&one.attr.ids);
                 continue;
             }
-            let known = self.find(&one, &is_taken);
+            let identity = one.identity();
+            let hash = identity.hash();
+            let same = same.entry(hash).or_default();
+            let known = self.find(&identity, hash, *same);
+            *same += 1;
             let number = known.unwrap_or_else(|| {
-                head.probes.added.push(one.attr.name.clone());
-                self.push(&one)
+                added.push(one.attr.name.clone());
+                self.push(&one, hash)
             });
             is_taken.resize(self.info.events.len(), false);
             is_taken[number] = true;
-            head.events[event] = number;
-            self.add_ids(&one, number, &mut seen, &mut head.ids);
+            all_events[event] = number;
+            self.add_ids(&one, number, &mut seen, &mut ids);
         }
         let events = self.info.events.iter().zip(is_taken);
         let lacking = events.filter(|(event, is_taken)| !is_taken && !is_dummy(&event.attr));
         let lacking = lacking.map(|(event, _)| event.name.clone()).collect();
+        let head = JoinedHead {
+            events: all_events.into(),
+            ids: Arc::new(ids),
+            probes: ProbeDifference::default(),
+        };
         self.last = Some(LastHead {
-            events: info.events.clone(),
-            definitions: info.definitions.clone(),
-            head: JoinedHead {
-                probes: ProbeDifference::default(),
-                ..head.clone()
-            },
+            info: Arc::clone(info),
+            head: head.clone(),
         });
-        head.probes.lacking = lacking;
-        head
-    }
-
-    /// Whether a format of a tracepoint is known by its number.
-    fn has_format(&self, format: &TracepointFormat) -> bool {
-        let mut known = self.info.tracepoints.iter();
-        let known = known.find(|known| known.id == format.id);
-        known.is_none_or(|known| known == format)
+        JoinedHead {
+            probes: ProbeDifference { lacking, added },
+            ..head
+        }
     }
 
     /// The head of all files.
@@ -229,14 +275,12 @@ impl JoinedHeads {
         }
     }
 
-    /// The event that is the same, of those that no other one of the file is.
-    fn find(&self, one: &OneEvent<'_>, is_taken: &[bool]) -> Option<usize> {
-        let mut named = self.by_name.get(&one.attr.name)?.iter().copied();
-        named.find(|&number| {
-            let probe = self.probes.get(number).copied().flatten();
-            let known = OneEvent::new(&self.info, number, probe);
-            is_taken.get(number) == Some(&false) && known.is_some_and(|known| known.is(one))
-        })
+    /// The event that is the same; of several, the one after those that `same` earlier events of the file are.
+    fn find(&self, identity: &Identity<'_>, hash: u64, same: usize) -> Option<usize> {
+        let number = *self.by_identity.get(&hash)?.get(same)?;
+        let probe = self.probes.get(number).copied().flatten();
+        let known = OneEvent::new(&self.info, &self.formats, number, probe)?;
+        (known.identity() == *identity).then_some(number)
     }
 
     /// The event that has all ids of another one.
@@ -248,7 +292,7 @@ impl JoinedHeads {
     }
 
     /// Adds an event without its ids.
-    fn push(&mut self, one: &OneEvent<'_>) -> usize {
+    fn push(&mut self, one: &OneEvent<'_>, hash: u64) -> usize {
         let number = self.info.events.len();
         let mut attr = one.attr.attr.clone();
         if let Some(format) = one.format {
@@ -261,22 +305,24 @@ impl JoinedHeads {
         });
         let probe = one.probe.and_then(|probe| self.add_probe(probe, one.file));
         self.probes.push(probe);
-        let named = self.by_name.entry(one.attr.name.clone()).or_default();
-        named.push(number);
+        self.by_identity.entry(hash).or_default().push(number);
         number
     }
 
     /// Adds the format of a tracepoint, and gives its number.
     fn add_format(&mut self, format: &TracepointFormat) -> u16 {
         let all = &mut self.info.tracepoints;
-        let taken: HashSet<u16> = all.iter().map(|known| known.id).collect();
+        let is_taken = |id: &u16| self.formats.contains_key(id);
         // Numbers of our own files are their own.
-        let id = if taken.contains(&format.id) {
-            let mut others = (1..=u16::MAX).rev();
-            others.find(|id| !taken.contains(id)).unwrap_or(format.id)
+        let id = if is_taken(&format.id) {
+            let mut others = (1..=self.unused_format).rev();
+            let unused = others.find(|id| !is_taken(id));
+            self.unused_format = unused.map_or(0, |id| id - 1);
+            unused.unwrap_or(format.id)
         } else {
             format.id
         };
+        self.formats.entry(id).or_insert(all.len());
         all.push(TracepointFormat {
             id,
             ..format.clone()
@@ -295,10 +341,10 @@ impl JoinedHeads {
             // A damaged file may have none.
             None => usize::MAX,
             Some(file) => {
-                let known = all.files.iter().position(|known| known == file);
-                known.unwrap_or_else(|| {
-                    all.files.push(file.clone());
-                    all.files.len() - 1
+                let files = &mut all.files;
+                *self.files.entry(file.clone()).or_insert_with(|| {
+                    files.push(file.clone());
+                    files.len() - 1
                 })
             }
         };

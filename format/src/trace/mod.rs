@@ -13,7 +13,7 @@
 //! | end of the round | record of type 68 |
 //! | footer | the data end 8 bytes after its start, where perf reads the feature table |
 //! | *more rounds* | |
-//! | added events | at the start of a round, ids, attrs and changed feature sections, definitions, in records of type 65, and a footer |
+//! | added events | at the start of a round, ids, attrs and changed feature sections, definitions, in records of type 65, and a footer; where these heads would be long, only what is new |
 //! | control groups | in chunks of metadata, of each process after its first hit, records of type 65 |
 //! | shortfalls | in chunks of metadata, what the recorder found not to work, records of type 65 |
 //! | pauses | in chunks of metadata, times in which probes were detached to keep to their budget, records of type 65 |
@@ -41,7 +41,8 @@
 //! (files of stock perf, and files that were cut). [`BlockReader`] reads the records of a block. Blocks are independent, except for those
 //! of `perf record -z`.
 //!
-//! No length or count in a file is trusted: memory is bounded by the longest block, and work by the length of the file.
+//! No length or count in a file is trusted: memory is bounded by the longest block, and work by the length of the file. What readers limit, writers
+//! refuse ([`Limit`]).
 //!
 //! # Example
 //!
@@ -91,6 +92,7 @@
 
 mod added_events;
 mod added_events_fault;
+mod added_piece;
 mod append;
 mod block;
 mod block_reader;
@@ -124,6 +126,8 @@ mod join_error;
 mod joined;
 mod joined_heads;
 mod joined_names;
+mod known_events;
+mod limits;
 mod loss_counts;
 mod opening;
 mod own_record;
@@ -143,6 +147,7 @@ mod reader;
 mod record_counts;
 mod scan;
 mod section_records;
+mod shared_heads;
 mod shortfall;
 mod sink;
 mod storage;
@@ -173,6 +178,7 @@ pub use info::{Clock, Loss, TraceInfo};
 pub use io_cause::IoCause;
 pub use join_error::JoinError;
 pub use joined::NamedTrace;
+pub use limits::{HeadSize, Limit, LimitExceeded};
 pub use packed_records::{PackedPart, PackedReader, PackedRecords, RecordPacker};
 pub use pause::{MAX_PAUSED_IDS, Pause};
 pub use pipe_reader::PipeReader;
@@ -181,6 +187,7 @@ pub use plain::{PlainHead, PlainWriter};
 pub use process_cgroup::ProcessCgroup;
 pub use read_error::ReadError;
 pub use reader::Trace;
+pub use shared_heads::SharedHeads;
 pub use shortfall::{Shortfall, ShortfallKind};
 pub use storage::Storage;
 pub use stream_error::StreamError;

@@ -11,6 +11,7 @@ use super::clock_readings::{self, FoundReadings};
 use super::code_names::{self, AfterIndex};
 use super::damage::Damage;
 use super::damage_kind::DamageKind;
+use super::definitions_record::PART_MAGIC;
 use super::digest;
 use super::directory;
 use super::features::{FeatureTable, Features};
@@ -22,8 +23,9 @@ use super::index_reader::{self, IndexContents};
 use super::read_error::ReadError;
 use super::reader::Trace;
 use super::scan::{ScanRules, ScannedRecords, scan};
+use super::shared_heads::SharedHeads;
 use super::trace_files::TraceFiles;
-use super::{TraceInfo, definitions_record, pipe};
+use super::{TraceInfo, added_piece, definitions_record, pipe};
 use crate::perf::SampleLayout;
 use crate::perf::feature::Feature;
 use crate::perf::header::{FileHeader, Section};
@@ -34,9 +36,20 @@ impl Trace {
     /// # Errors
     /// [`ReadError`].
     pub fn open(path: &Path) -> Result<Self, ReadError> {
+        Self::open_sharing(path, &SharedHeads::default())
+    }
+
+    /// As [`open`](Self::open), for several files: what is the same in their heads is kept once.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn open_sharing(path: &Path, heads: &SharedHeads) -> Result<Self, ReadError> {
         match directory::files(path)? {
-            Some(files) => Opening::open_all(files),
-            None => Self::from_file(File::open(path).map_err(ReadError::open(path))?),
+            Some(files) => Opening::open_all(files, heads),
+            None => {
+                let file = File::open(path).map_err(ReadError::open(path))?;
+                Opening::open(file, heads)
+            }
         }
     }
 
@@ -45,7 +58,7 @@ impl Trace {
     /// # Errors
     /// [`ReadError`], except for [`ReadError::Open`].
     pub fn from_file(file: File) -> Result<Self, ReadError> {
-        Opening::open(file)
+        Opening::open(file, &SharedHeads::default())
     }
 }
 
@@ -66,7 +79,7 @@ impl Opening {
     ///
     /// # Errors
     /// [`ReadError`].
-    pub(crate) fn open(file: File) -> Result<Trace, ReadError> {
+    pub(crate) fn open(file: File, heads: &SharedHeads) -> Result<Trace, ReadError> {
         if file.metadata().map_err(ReadError::at(0))?.is_dir() {
             return Err(ReadError::format(
                 0,
@@ -74,14 +87,14 @@ impl Opening {
                 "an open directory: open it by path",
             ));
         }
-        Self::open_all(vec![file])
+        Self::open_all(vec![file], heads)
     }
 
     /// Opens a trace of several files, the first of which has the header.
     ///
     /// # Errors
     /// [`ReadError`].
-    pub(crate) fn open_all(files: Vec<File>) -> Result<Trace, ReadError> {
+    pub(crate) fn open_all(files: Vec<File>, heads: &SharedHeads) -> Result<Trace, ReadError> {
         let mut source = TraceFiles::new(files)?;
         let form = Form::read_settled(&source)?;
         // Updated after reading the header, so that a growing file is at least as long as its header says.
@@ -91,7 +104,7 @@ impl Opening {
                 source,
                 ..Trace::of_head(TraceInfo::default(), Vec::new())
             },
-            features: Features::default(),
+            features: Features::sharing(heads.clone()),
             attrs: Vec::new(),
             checked: None,
             head_records: Vec::new(),
@@ -101,7 +114,9 @@ impl Opening {
             Form::Pipe => opening.read_pipe()?,
         }
         let head_records = std::mem::take(&mut opening.head_records);
+        let pieces = opening.checked.as_ref().map_or(0, |(_, node)| node.added);
         let mut trace = opening.into_trace()?;
+        added_piece::read(&mut trace, pieces)?;
         pipe::add_events(&mut trace, &head_records)?;
         group_read::find_counts(&mut trace);
         Ok(trace)
@@ -121,9 +136,9 @@ impl Opening {
         let is_piece = |block: &Block| block.kind == BlockKind::Stream;
         trace.serial = trace.blocks.iter().any(is_piece);
         trace.recorded = trace.recorded.filter(|time| time.first <= time.last);
-        trace.info = features.info;
         trace.sample_time = features.sample_time;
-        trace.sections = features.sections;
+        trace.sections = std::mem::take(&mut features.sections);
+        trace.info = features.into_head();
         Ok(trace)
     }
 
@@ -500,7 +515,7 @@ impl Opening {
     /// Reads the definitions from their records, unless they are known: at the start of the data, or after the attrs of events that were added
     /// and the record of the `VERSION` string.
     fn read_definitions(&mut self, header: &FileHeader) -> Result<(), ReadError> {
-        if self.features.info.definitions.is_some() {
+        if self.features.definitions().is_some() {
             return Ok(());
         }
         let mut at = header.data.offset;
@@ -508,7 +523,7 @@ impl Opening {
             let end = header.attrs.end();
             at = end + u64::from(record_size(&self.trace.source.bytes(end, RECORD_HEADER)?));
         }
-        if let Some(blob) = definitions_record::read_records(&self.trace.source, at)? {
+        if let Some(blob) = definitions_record::read_records(&self.trace.source, at, PART_MAGIC)? {
             self.features.take_definitions(at, &blob);
         }
         Ok(())

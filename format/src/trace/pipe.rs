@@ -7,8 +7,10 @@
 //! | records 80 | features: number (8), body. `COMPRESSED` first; `EVENT_DESC` after the attrs that it names |
 //! | record 66 | length (4), 0 (4); that many bytes of `TRACING_DATA` follow the record |
 //! | records 65 | the probe definitions, which perf ignores |
-//! | records 64, 80, 66, 65 | between rounds: events that are added while recording, and the definitions of all |
+//! | records 64, 80, 66, 65 | between rounds: events that are added while recording, and their definitions; those of all events in streams of usdtrec 0.1 |
 //! | records | data, as in a file |
+
+use std::sync::Arc;
 
 use super::TraceInfo;
 use super::added_events;
@@ -19,6 +21,8 @@ use super::damage_kind::DamageKind;
 use super::definitions_record::{self, Parts};
 use super::features::Features;
 use super::file_head::{AttrIds, MAX_ATTRS};
+use super::known_events::KnownEvents;
+use super::limits::Limit;
 use super::read_error::ReadError;
 use super::reader::Trace;
 use super::trace_files::TraceFiles;
@@ -94,15 +98,17 @@ impl PipeHead {
 #[derive(Debug, Default)]
 pub(crate) struct AddedRecords {
     head: PipeHead,
+    /// The events so far, once some were added.
+    known: Option<KnownEvents>,
     /// Length of the records, bytes.
     len: usize,
 }
 
 impl AddedRecords {
     /// Maximum length of the records, bytes.
-    const MAX: usize = 64 << 20;
+    const MAX: usize = Limit::StreamHead.max() as usize;
 
-    /// Takes a record of types 64, 65 or 80 whose header is at `offset`. With the last one, returns the former head with the events.
+    /// Takes a record of types 64, 65 or 80 whose header is at `offset`. With the last one, the head gets the events. Returns whether it did.
     ///
     /// # Errors
     /// [`DamageKind`] if the events are not those of a recorder: they are ignored.
@@ -110,30 +116,36 @@ impl AddedRecords {
         &mut self,
         record: &RawRecord<'_>,
         offset: u64,
-        former: &TraceInfo,
-    ) -> Result<Option<TraceInfo>, DamageKind> {
+        info: &mut TraceInfo,
+    ) -> Result<bool, DamageKind> {
         let is_part = record.kind == RecordType::HEADER_EVENT_TYPE;
         if is_part && (self.head.attrs.is_empty() || !definitions_record::is_part(record.body)) {
-            return Ok(None);
+            return Ok(false);
         }
         self.len = self.len.saturating_add(record.body.len());
         if self.len > Self::MAX {
-            *self = Self::default();
+            self.take_head();
             let fault = AddedEventsFault::TooLong { max: Self::MAX };
             return Err(DamageKind::AddedEvents(fault));
         }
         self.head.take(record, offset);
         if !self.head.is_whole() {
-            return Ok(None);
+            return Ok(false);
         }
         let PipeHead {
             attrs,
             mut features,
             ..
-        } = std::mem::take(self).head;
+        } = self.take_head();
         features.finish(attrs);
-        let info = added_events::join(former, features.info);
-        info.map(Some).map_err(DamageKind::AddedEvents)
+        let known = self.known.get_or_insert_with(|| KnownEvents::new(info));
+        let joined = added_events::join(info, known, features.info);
+        joined.map(|()| true).map_err(DamageKind::AddedEvents)
+    }
+
+    fn take_head(&mut self) -> PipeHead {
+        self.len = 0;
+        std::mem::take(&mut self.head)
     }
 
     /// Takes the formats of tracepoints.
@@ -165,11 +177,9 @@ pub(crate) fn add_events(trace: &mut Trace, records: &[u64]) -> Result<(), ReadE
             let section = trace.source.bytes(at, len.min(AddedRecords::MAX))?;
             added.take_tracepoints(at, TracingData::parse(&section));
         } else {
-            match added.take(&record, at, &trace.info) {
-                Ok(Some(info)) => trace.info = info,
-                Ok(None) => {}
-                Err(kind) => trace.damage.push(Damage::new(at, kind)),
-            }
+            let taken = added.take(&record, at, Arc::make_mut(&mut trace.info));
+            let damage = taken.err().map(|kind| Damage::new(at, kind));
+            trace.damage.extend(damage);
         }
         trace.damage.append(&mut added.take_damage());
     }

@@ -6,6 +6,7 @@ use super::chunk::{ChunkHeader, RECORD_HEADER};
 use super::codec::{FrameDecompressor, StreamDecompressor};
 use super::damage::Damage;
 use super::damage_kind::{ChunkDamage, DamageKind};
+use super::limits::Limit;
 use super::pipe::{AddedRecords, HeadRecord, PipeHead};
 use super::process_cgroup::is_of_processes;
 use super::read_error::ReadError;
@@ -20,7 +21,7 @@ const READ: usize = 256 << 10;
 /// Length of records after which [`PipeReader::read`] returns although more have arrived, bytes.
 const RETURN_BYTES: usize = 1 << 20;
 /// Maximum length of `TRACING_DATA`, and of the records before the first sample, bytes.
-const MAX_HEAD: usize = 64 << 20;
+const MAX_HEAD: usize = Limit::StreamHead.max() as usize;
 
 /// Reads the output of `usdtrec record -o -` or `perf record -o -` from a pipe. Memory is bounded by the longest block.
 pub struct PipeReader<R> {
@@ -158,10 +159,7 @@ impl<R: Read> PipeReader<R> {
             return Ok(());
         };
         let offset = self.input.offset;
-        if let Some(info) = self.added.take(&record, offset, &self.info)? {
-            self.info = info;
-            self.has_added = true;
-        }
+        self.has_added |= self.added.take(&record, offset, &mut self.info)?;
         Ok(())
     }
 

@@ -6,15 +6,19 @@ use std::num::NonZeroUsize;
 use super::chunk::RECORD_HEADER;
 use super::clock_readings::{self, ClockReading};
 use super::compression::Compression;
+use super::definitions_record::PART_MAGIC;
 use super::footer::{MIN_RECORD, put_ignored_record};
 use super::head::{check_attrs, feature_bodies};
 use super::index::IndexEntry;
+use super::known_events::{EventsPart, KnownEvents};
+use super::limits::Limit;
 use super::part_queue::PartQueue;
 use super::section_records::MAX_RECORD;
 use super::sink::Sink;
 use super::write_error::{EventFault, WriteError};
 use super::writer::put_loss;
-use super::{Loss, Storage, Totals, TraceInfo, added_events, definitions_record};
+use super::{Loss, Storage, Totals, TraceInfo, definitions_record};
+use crate::definitions::Definitions;
 use crate::perf::feature::{Feature, put_event_desc, put_name_and_ids};
 use crate::perf::header::FileHeader;
 use crate::perf::record::RecordBuilder;
@@ -36,6 +40,7 @@ pub struct PipeWriter<W: Write> {
     totals: Totals,
     /// The events so far.
     events: Vec<EventAttr>,
+    known: KnownEvents,
     formats: WrittenFormats,
     /// Whether a reader waits for the end of another round before it can show all events of the last one.
     unsettled: bool,
@@ -57,6 +62,8 @@ impl<W: Write> PipeWriter<W> {
         compression: Compression,
     ) -> Result<Self, WriteError> {
         check_attrs(&info.events)?;
+        let known = KnownEvents::new(info);
+        known.size.check()?;
         let id_type = info
             .events
             .first()
@@ -70,6 +77,7 @@ impl<W: Write> PipeWriter<W> {
             queue: PartQueue::new(id_type, compression).map_err(WriteError::Compressor)?,
             totals: Totals::default(),
             events: info.events.clone(),
+            known,
             formats: WrittenFormats::default(),
             unsettled: false,
             out: Vec::new(),
@@ -82,7 +90,8 @@ impl<W: Write> PipeWriter<W> {
         }
         put_features(info, compression, &mut head);
         writer.formats.put(&info.tracepoints, &mut head);
-        put_definitions(info, &mut head)?;
+        put_definitions(info.definitions.as_ref(), &mut head)?;
+        Limit::StreamHead.check(head.len() as u64)?;
         writer.write(&head)?;
         writer.flush_output()?;
         Ok(writer)
@@ -94,17 +103,23 @@ impl<W: Write> PipeWriter<W> {
     /// # Errors
     /// As there, and [`WriteError::Io`].
     pub fn add_events(&mut self, info: &TraceInfo) -> Result<(), WriteError> {
-        added_events::check(&self.events, info)?;
+        if !info.events.starts_with(&self.events) {
+            return Err(WriteError::FormerEvents);
+        }
+        let part = self.known.counts.rest(info);
         let former = self.events.len();
         let mut records = Vec::new();
-        for event in info.events.iter().skip(former) {
+        for event in part.events {
             put_attr(event, &mut records)?;
         }
         put_added_names(&info.events, former, &mut records);
         let mut formats = self.formats;
         formats.put(&info.tracepoints, &mut records);
-        put_definitions(info, &mut records)?;
-        self.events.clone_from(&info.events);
+        put_definitions(definitions_of(info, &part).as_ref(), &mut records)?;
+        Limit::StreamHead.check(records.len() as u64)?;
+        let checked = self.known.check(&self.events, &part)?;
+        self.known.take(checked);
+        self.events.extend_from_slice(part.events);
         self.formats = formats;
         self.write(&records)?;
         self.flush_output()
@@ -333,12 +348,43 @@ fn put_added_names(events: &[EventAttr], former: usize, out: &mut Vec<u8>) {
     }
 }
 
-fn put_definitions(info: &TraceInfo, out: &mut Vec<u8>) -> Result<(), WriteError> {
-    if let Some(definitions) = &info.definitions {
+fn put_definitions(definitions: Option<&Definitions>, out: &mut Vec<u8>) -> Result<(), WriteError> {
+    if let Some(definitions) = definitions {
         let blob = definitions_record::encode(definitions).map_err(WriteError::Definitions)?;
-        definitions_record::put_records(&blob, out);
+        definitions_record::put_records(PART_MAGIC, &blob, out);
     }
     Ok(())
+}
+
+/// The definitions of events that are added.
+fn definitions_of(info: &TraceInfo, part: &EventsPart<'_>) -> Option<Definitions> {
+    let all = info.definitions.as_ref()?;
+    Some(Definitions {
+        version: all.version,
+        producer: all.producer.clone(),
+        engine: all.engine.clone(),
+        uncounted: all.uncounted.clone(),
+        boot: all.boot.clone(),
+        files: part.files.to_vec(),
+        probes: part.probes.to_vec(),
+    })
+}
+
+/// Appends the records of events that are added, for our readers.
+///
+/// # Errors
+/// [`WriteError::Event`], [`WriteError::Definitions`].
+pub(crate) fn put_part(
+    info: &TraceInfo,
+    part: &EventsPart<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), WriteError> {
+    for event in part.events {
+        put_attr(event, out)?;
+    }
+    put_event_descs(part.events, out);
+    WrittenFormats::default().put(part.formats, out);
+    put_definitions(definitions_of(info, part).as_ref(), out)
 }
 
 fn put_feature(feature: Feature, body: &[u8], out: &mut Vec<u8>) {

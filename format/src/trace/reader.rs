@@ -1,5 +1,7 @@
 //! An open trace.
 
+use std::sync::Arc;
+
 use super::block::Block;
 use super::clock_readings::ClockReading;
 use super::damage::Damage;
@@ -17,7 +19,8 @@ use crate::perf::header::Section;
 #[derive(Debug, Default)]
 pub struct Trace {
     pub(crate) source: TraceFiles,
-    pub(crate) info: TraceInfo,
+    /// Files of one recording share it.
+    pub(crate) info: Arc<TraceInfo>,
     pub(crate) blocks: Vec<Block>,
     /// Whether any block is a piece of a compressed stream.
     pub(crate) serial: bool,
@@ -46,7 +49,7 @@ impl Trace {
     /// A trace that consists of a head without blocks.
     pub(crate) fn of_head(info: TraceInfo, damage: Vec<Damage>) -> Self {
         Self {
-            info,
+            info: Arc::new(info),
             damage,
             finished: true,
             ..Self::default()
@@ -61,7 +64,7 @@ impl Trace {
 
     /// Replaces the head by one with events that were added ([`PipeReader::take_added`](super::PipeReader::take_added)).
     pub fn set_info(&mut self, info: TraceInfo) {
-        self.info = info;
+        self.info = Arc::new(info);
     }
 
     /// The blocks in file order.

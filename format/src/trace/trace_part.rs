@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::id_map::IdMap;
 use super::time_range::TimeRange;
@@ -15,7 +16,7 @@ pub struct TracePart {
     pub(crate) time: Option<TimeRange>,
     pub(crate) begin: PartBegin,
     /// `None` if all its ids mean the same as in other files.
-    pub(crate) ids: Option<IdMap>,
+    pub(crate) ids: Option<Arc<IdMap>>,
     pub(crate) probes: ProbeDifference,
 }
 

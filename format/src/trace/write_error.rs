@@ -1,5 +1,7 @@
 //! Errors of writing a trace.
 
+use super::limits::LimitExceeded;
+
 /// Error of writing a trace.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -30,12 +32,9 @@ pub enum WriteError {
     /// The events do not begin with those that the trace has.
     #[error("expected the events of the trace, with others after them")]
     FormerEvents,
-    /// A format of a tracepoint does not fit into a record.
-    #[error("a tracepoint format of {bytes} bytes does not fit into a record")]
-    Formats {
-        /// Length of the longest one, bytes.
-        bytes: usize,
-    },
+    /// Readers would ignore something, because there is too much of it.
+    #[error(transparent)]
+    Limit(#[from] LimitExceeded),
     /// The probe definitions cannot be encoded.
     #[error("cannot write the probe definitions")]
     Definitions(#[source] std::io::Error),
@@ -92,18 +91,6 @@ pub enum EventFault {
     TakenId {
         /// The sample id.
         id: u64,
-    },
-    /// The name does not fit into a record.
-    #[error("its name of {bytes} bytes does not fit into a record")]
-    TooLong {
-        /// Length of the name, bytes.
-        bytes: usize,
-    },
-    /// A trace can have no more events.
-    #[error("a trace can have {max} events")]
-    TooMany {
-        /// The most.
-        max: u64,
     },
 }
 

@@ -8,10 +8,13 @@ use std::ops::Range;
 use super::chunk::RECORD_HEADER;
 use super::clock_readings::{self, ClockReading};
 use super::compression::Compression;
+use super::definitions_record::PART_MAGIC;
 use super::digest::DigestTail;
 use super::footer::{IndexTail, put_ignored_record};
 use super::head::{EncodedHead, Head};
-use super::index::{IndexEntry, IndexNode};
+use super::index::{IndexEntry, IndexNode, MAX_NODE};
+use super::known_events::{HeadCounts, KnownEvents};
+use super::limits::fitting_losses;
 use super::loss_counts::LossCounts;
 use super::packed_records::PackedRecords;
 use super::part::Part;
@@ -20,10 +23,13 @@ use super::record_counts::RecordCounts;
 use super::sink::Sink;
 use super::time_range::TimeRange;
 use super::write_error::WriteError;
-use super::{Loss, Storage, TraceInfo, added_events, definitions_record};
+use super::{Loss, Storage, TraceInfo, added_events, added_piece, definitions_record};
 use crate::perf::header::FileHeader;
 use crate::perf::record::RecordBuilder;
 use crate::perf::{EventAttr, LostSamples, RecordType, SampleId, SampleType};
+
+/// Length of the losses in the last node, which has at most a page of entries besides, bytes.
+const MAX_LOSSES: usize = MAX_NODE - (1 << 20);
 
 /// Totals of a written trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,8 +48,28 @@ struct AddedEvents {
     info: TraceInfo,
     /// The head without them.
     first: Head,
-    /// Whether they are in the file.
-    is_written: bool,
+    /// What the file describes of them.
+    written: HeadCounts,
+    /// Length of all heads that were written for them, bytes.
+    head_bytes: u64,
+}
+
+impl AddedEvents {
+    /// Length of heads that is never too much, bytes.
+    const SHORT: u64 = 4 << 20;
+    /// How many times the length of the newest head all of them may have.
+    const MOST: u64 = 2;
+
+    fn is_written(&self) -> bool {
+        self.written == HeadCounts::of(&self.info)
+    }
+
+    /// Whether a whole head of the events is to be written now, and not only what is new.
+    const fn needs_head(&self, bytes: u64) -> bool {
+        // Events without definitions are those of perf alone.
+        let is_whole = self.info.definitions.is_none() || self.written.events == 0;
+        is_whole || self.head_bytes + bytes <= Self::SHORT + Self::MOST * bytes
+    }
 }
 
 /// Packed records, and whether a pass over all rings ends with them.
@@ -59,8 +85,9 @@ pub struct PackedPiece<R> {
 pub struct TraceWriter<S: Storage = File> {
     storage: S,
     head: Head,
-    /// The events so far.
+    /// The events so far, unless some were added.
     events: Vec<EventAttr>,
+    known: KnownEvents,
     /// The events that were added, if any were.
     added: Option<AddedEvents>,
     /// The head as it was written first, from file offset 0 to the data.
@@ -97,6 +124,8 @@ impl<S: Storage> TraceWriter<S> {
         info: &TraceInfo,
         compression: Compression,
     ) -> Result<Self, WriteError> {
+        let known = KnownEvents::new(info);
+        known.size.check()?;
         let EncodedHead { head, bytes } = Head::encode(info, compression)?;
         let id_type = info
             .events
@@ -105,6 +134,7 @@ impl<S: Storage> TraceWriter<S> {
         let mut writer = Self {
             storage,
             events: info.events.clone(),
+            known,
             added: None,
             queue: PartQueue::new(id_type, compression).map_err(WriteError::Compressor)?,
             index: IndexTail::default(),
@@ -136,7 +166,9 @@ impl<S: Storage> TraceWriter<S> {
         write(&mut self.storage, &self.start, 0)?;
         if let Some(added) = &mut self.added {
             self.head.clone_from(&added.first);
-            added.is_written = false;
+            added.written = HeadCounts::default();
+            added.head_bytes = 0;
+            self.index.added = 0;
         }
         match self.counts.time() {
             Some(time) => self.write_time(time),
@@ -148,23 +180,35 @@ impl<S: Storage> TraceWriter<S> {
     /// tracepoints and the definitions are taken. The next flush writes them, before its records.
     ///
     /// # Errors
-    /// [`WriteError::FormerEvents`], [`WriteError::Event`], [`WriteError::Formats`]; the events are as before.
+    /// [`WriteError::FormerEvents`], [`WriteError::Event`], [`WriteError::Limit`]; the events are as before.
     pub fn add_events(&mut self, info: &TraceInfo) -> Result<(), WriteError> {
-        added_events::check(&self.events, info)?;
-        self.events.clone_from(&info.events);
-        let former = self.added.take();
-        self.added = Some(AddedEvents {
-            info: info.clone(),
-            first: former.map_or_else(|| self.head.clone(), |former| former.first),
-            is_written: false,
-        });
+        let added = self.added.as_mut();
+        let former = added.as_ref().map_or(&self.events, |all| &all.info.events);
+        if !info.events.starts_with(former) {
+            return Err(WriteError::FormerEvents);
+        }
+        let before = self.known.counts;
+        let checked = self.known.check(former, &before.rest(info))?;
+        self.known.take(checked);
+        match added {
+            Some(added) => before.extend(&mut added.info, info),
+            None => {
+                self.events = Vec::new();
+                self.added = Some(AddedEvents {
+                    info: info.clone(),
+                    first: self.head.clone(),
+                    written: before,
+                    head_bytes: 0,
+                });
+            }
+        }
         Ok(())
     }
 
     /// Whether the next flush writes events that were added.
     #[must_use]
     pub fn has_added_events(&self) -> bool {
-        self.added.as_ref().is_some_and(|added| !added.is_written)
+        self.added.as_ref().is_some_and(|added| !added.is_written())
     }
 
     /// Buffers whole records, in the order of their ring. After bytes that are not whole records, the next [`flush`](Self::flush) writes all
@@ -331,7 +375,7 @@ impl<S: Storage> TraceWriter<S> {
     /// Writes the definitions as records, and the first footer.
     fn write_start(&mut self) -> Result<(), WriteError> {
         let mut sink = Sink::new(&mut self.storage, &mut self.out, self.end);
-        definitions_record::put_records(&self.head.definitions, sink.out());
+        definitions_record::put_records(PART_MAGIC, &self.head.definitions, sink.out());
         let footer = put_footer(&self.head, &mut self.index, &self.losses, &mut sink);
         sink.drain()?;
         self.commit(footer.data_end)?;
@@ -344,15 +388,23 @@ impl<S: Storage> TraceWriter<S> {
         let mut index = self.index.clone();
         let mut counts = self.counts;
         let mut sink = Sink::new(&mut self.storage, &mut self.out, self.end);
-        let added = self.added.as_ref().filter(|added| !added.is_written);
+        let added = self.added.as_ref().filter(|added| !added.is_written());
         let mut changed = None;
-        if let Some(AddedEvents { info, .. }) = added {
-            let at = sink.at();
-            let head = added_events::put(&self.head, info, at, sink.out())?;
+        if let Some(added) = added {
+            let at = sink.position();
+            let part = added.written.rest(&added.info);
+            let former = added.written.events;
+            let is_piece = !added.needs_head(self.known.size.bytes())
+                && added_piece::put(&added.info, &part, index.added, former, sink.out())?;
+            if is_piece {
+                index.added = at;
+            } else {
+                changed = Some(put_head(&self.head, &added.info, &mut index, &mut sink)?);
+            }
+            let head = changed.as_ref().map_or(&self.head, |changed| &changed.head);
             // For readers of a file that is cut after it.
-            put_footer(&head, &mut index, &self.losses, &mut sink);
+            put_footer(head, &mut index, &self.losses, &mut sink);
             sink.drain_if_full()?;
-            changed = Some(head);
         }
         let mut metadata: Option<Range<u64>> = None;
         let mut blocks = 0;
@@ -375,13 +427,16 @@ impl<S: Storage> TraceWriter<S> {
             index.digest = digest;
         }
         put_clocks(&self.clocks, &mut index, &mut sink);
-        let head = changed.as_ref().unwrap_or(&self.head);
+        let head = changed.as_ref().map_or(&self.head, |changed| &changed.head);
         let footer = put_footer(head, &mut index, &self.losses, &mut sink);
         sink.drain()?;
         self.write_sample_time(&counts)?;
         match changed {
-            Some(head) => self.commit_head(head, footer.data_end)?,
+            Some(changed) => self.commit_head(changed, footer.data_end)?,
             None => self.commit(footer.data_end)?,
+        }
+        if let Some(added) = &mut self.added {
+            added.written = HeadCounts::of(&added.info);
         }
         self.end = footer.end;
         self.index = index;
@@ -395,24 +450,32 @@ impl<S: Storage> TraceWriter<S> {
     fn write_end(&mut self) -> Result<(), WriteError> {
         let losses = self.losses.all();
         let mut sink = Sink::new(&mut self.storage, &mut self.out, self.end);
+        let mut changed = None;
+        if let Some(added) = self.added.as_ref().filter(|_| self.index.added != 0) {
+            let whole = put_head(&self.head, &added.info, &mut self.index, &mut sink)?;
+            put_footer(&whole.head, &mut self.index, &self.losses, &mut sink);
+            changed = Some(whole);
+        }
+        let head = changed.as_ref().map_or(&self.head, |changed| &changed.head);
         for loss in losses.iter().filter(|loss| loss.lost != 0) {
             put_loss(loss, self.id_type, sink.out());
         }
         put_clocks(&self.clocks, &mut self.index, &mut sink);
         let data_end = sink.position();
-        sink.out().extend_from_slice(&self.head.table);
+        sink.out().extend_from_slice(&head.table);
         let node = IndexNode {
             finished: true,
-            losses,
-            ..self
-                .index
-                .next_node(sink.position(), self.head.sums.clone())
+            losses: fitting_losses(losses, MAX_LOSSES),
+            ..self.index.next_node(sink.position(), head.sums.clone())
         };
         node.encode(sink.out());
         let end = sink.position();
         sink.drain()?;
         self.write_ratio()?;
-        self.commit(data_end)?;
+        match changed {
+            Some(changed) => self.commit_head(changed, data_end)?,
+            None => self.commit(data_end)?,
+        }
         self.end = end;
         Ok(())
     }
@@ -424,7 +487,8 @@ impl<S: Storage> TraceWriter<S> {
     }
 
     /// As [`commit`](Self::commit), with the attrs and features of another head.
-    fn commit_head(&mut self, head: Head, data_end: u64) -> Result<(), WriteError> {
+    fn commit_head(&mut self, changed: ChangedHead, data_end: u64) -> Result<(), WriteError> {
+        let ChangedHead { head, bytes } = changed;
         let mut header = head.header;
         header.data.size = data_end - head.data_offset;
         let from = FileHeader::ATTRS_OFFSET;
@@ -432,7 +496,7 @@ impl<S: Storage> TraceWriter<S> {
         self.write_at(&header.encode()[from..], from as u64)?;
         self.head = head;
         if let Some(added) = &mut self.added {
-            added.is_written = true;
+            added.head_bytes += bytes;
         }
         Ok(())
     }
@@ -468,6 +532,29 @@ impl<S: Storage> TraceWriter<S> {
 fn write(storage: &mut impl Storage, bytes: &[u8], offset: u64) -> Result<(), WriteError> {
     let written = storage.write_at(bytes, offset);
     written.map_err(|source| WriteError::Io { offset, source })
+}
+
+/// A head with events that were added.
+struct ChangedHead {
+    head: Head,
+    /// Its length, bytes.
+    bytes: u64,
+}
+
+/// Appends the whole head of all events.
+fn put_head<S: Storage>(
+    head: &Head,
+    info: &TraceInfo,
+    index: &mut IndexTail,
+    sink: &mut Sink<'_, S>,
+) -> Result<ChangedHead, WriteError> {
+    let (from, at) = (sink.position(), sink.at());
+    let head = added_events::put(head, info, at, sink.out())?;
+    index.added = 0;
+    Ok(ChangedHead {
+        head,
+        bytes: sink.position() - from,
+    })
 }
 
 /// Offsets of a footer.

@@ -21,12 +21,13 @@ pub(crate) struct AddedEvents {
 
 impl AddedEvents {
     /// Appends them to a head. Names get numbers if they are taken.
-    pub(crate) fn add_to(mut self, info: &mut TraceInfo) {
+    pub(crate) fn add_to(mut self, info: &mut TraceInfo) -> Before {
+        let before = Before::of(info);
         event_names::make_unique(&info.events, &mut self.events, &mut self.tracepoints);
         info.events.append(&mut self.events);
         info.tracepoints.append(&mut self.tracepoints);
         let Some(definitions) = &mut info.definitions else {
-            return;
+            return before;
         };
         let files = &mut definitions.files;
         let index = |file| {
@@ -43,5 +44,37 @@ impl AddedEvents {
                 probe.file = *files.get(probe.file)?;
                 Some(probe)
             }));
+        before
+    }
+}
+
+/// How much a head had.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Before {
+    events: usize,
+    tracepoints: usize,
+    files: usize,
+    probes: usize,
+}
+
+impl Before {
+    fn of(info: &TraceInfo) -> Self {
+        let definitions = info.definitions.as_ref();
+        Self {
+            events: info.events.len(),
+            tracepoints: info.tracepoints.len(),
+            files: definitions.map_or(0, |all| all.files.len()),
+            probes: definitions.map_or(0, |all| all.probes.len()),
+        }
+    }
+
+    /// Removes what was added.
+    pub(crate) fn restore(self, info: &mut TraceInfo) {
+        info.events.truncate(self.events);
+        info.tracepoints.truncate(self.tracepoints);
+        if let Some(definitions) = &mut info.definitions {
+            definitions.files.truncate(self.files);
+            definitions.probes.truncate(self.probes);
+        }
     }
 }

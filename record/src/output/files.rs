@@ -245,10 +245,11 @@ impl Files {
     /// The writer's; the events are as before if they are refused.
     pub(crate) fn add_events(&mut self, added: AddedEvents) -> Result<usize, RecordError> {
         let first = self.info.events.len();
-        let mut info = self.info.clone();
-        added.add_to(&mut info);
-        self.writer.add_events(&info)?;
-        self.info = info;
+        let before = added.add_to(&mut self.info);
+        if let Err(error) = self.writer.add_events(&self.info) {
+            before.restore(&mut self.info);
+            return Err(error.into());
+        }
         Ok(first)
     }
 

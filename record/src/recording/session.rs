@@ -481,22 +481,7 @@ fn definition(probe: &PlannedProbe, attr: &ProbeAttr, file: usize) -> ProbeDefin
             ids: ids.clone(),
             place: site.place.clone(),
         });
-    ProbeDefinition {
-        event: probe.event(),
-        provider: probe.provider.clone(),
-        name: probe.name.clone(),
-        description: probe.description.clone(),
-        needs: probe.needs.clone(),
-        call: probe.call.clone(),
-        lock: probe.lock.clone(),
-        telemetry: probe.telemetry.clone(),
-        filter: probe.filter.as_ref().map(ToString::to_string),
-        file,
-        plan: probe.plan.clone(),
-        arguments: probe.arguments.clone(),
-        shown: probe.shown.clone(),
-        sites: sites.collect(),
-    }
+    probe.definition(sites.collect(), file)
 }
 
 fn no_signals(source: io::Error) -> RecordError {

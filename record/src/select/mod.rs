@@ -10,6 +10,7 @@ pub(super) mod probe_info;
 pub(super) mod program;
 pub(super) mod refusal;
 mod shared_inode;
+pub(super) mod trace_room;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ use crate::select::probe_info::add_debug_info;
 use crate::select::program::Program;
 use crate::select::refusal::{Refusal, RefusalReason, Refusals};
 pub(crate) use crate::select::shared_inode::is_same_inode;
+use crate::select::trace_room::refuse_without_room;
 
 /// Maximum length of an event's name, bytes. In records of a trace a name has a quarter of 32 KiB (`format/src/trace/added_events.rs`), with the number
 /// that makes it unique.
@@ -175,6 +177,12 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
         }
     }
     let mut selection = selector.finish();
+    let had_probes = !selection.probes.is_empty();
+    let refusals = refuse_without_room(&mut selection.probes);
+    selection.refusals.extend(refusals);
+    if had_probes && selection.probes.is_empty() && !request.may_wait {
+        return Err(RecordError::Refused(selection.refusals));
+    }
     selection.tried_nops = nop5::was_tried_and_sound();
     Ok(selection)
 }

@@ -7,7 +7,9 @@ use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::expr::{Capture, Expr};
 use usdtrec_format::schema::telemetry::Telemetry;
 use usdtrec_format::schema::{Argument, LockUse, ScriptCall};
-use usdtrec_format::{Arch, BuildId, CapturePlan, ShownArgument, Site};
+use usdtrec_format::{
+    Arch, BuildId, CapturePlan, ProbeDefinition, ShownArgument, Site, SiteDefinition,
+};
 
 use crate::error::{RecordError, with_source};
 use crate::plan::call_graph::CallGraph;
@@ -148,6 +150,26 @@ impl PlannedProbe {
     /// The error for a probe that cannot be attached.
     pub(crate) fn refused(&self, reason: RefusalReason) -> RecordError {
         RecordError::Refused(vec![Refusal::new(self.event(), &self.path, reason)])
+    }
+
+    /// What a trace says of it, with these of its sites, in a file with this index.
+    pub(crate) fn definition(&self, sites: Vec<SiteDefinition>, file: usize) -> ProbeDefinition {
+        ProbeDefinition {
+            event: self.event(),
+            provider: self.provider.clone(),
+            name: self.name.clone(),
+            description: self.description.clone(),
+            needs: self.needs.clone(),
+            call: self.call.clone(),
+            lock: self.lock.clone(),
+            telemetry: self.telemetry.clone(),
+            filter: self.filter.as_ref().map(ToString::to_string),
+            file,
+            plan: self.plan.clone(),
+            arguments: self.arguments.clone(),
+            shown: self.shown.clone(),
+            sites,
+        }
     }
 
     /// The file.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use usdtrec_buildid_cache::elf::{CheckError, ElfError};
 use usdtrec_format::BuildId;
 use usdtrec_format::escape::{escape, shown};
+use usdtrec_format::trace::LimitExceeded;
 
 use crate::nop5::verdict::Nop5Danger;
 use crate::places::Exceeded;
@@ -85,6 +86,9 @@ pub enum RefusalReason {
         /// That of the file.
         found: BuildId,
     },
+    /// A trace cannot have its events.
+    #[error("{0}")]
+    NoRoom(LimitExceeded),
     /// The probe has no site.
     #[error("the probe has no site")]
     NoSite,

@@ -11,10 +11,11 @@
 //! | 4 | number of systems; for each: name, NUL, number of events 4, for each: length 8, text |
 //! | 4, 4, 8 | lengths of kallsyms, printk formats and saved command lines: 0 |
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// The format of a tracepoint: an event of type `PERF_TYPE_TRACEPOINT` whose `config` is [`id`](Self::id).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TracepointFormat {
     /// System (`sdt_tick`). Characters other than letters, digits and `_` are written as `_`.
     pub system: String,
@@ -31,7 +32,7 @@ pub struct TracepointFormat {
 }
 
 /// A field of a tracepoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TracepointField {
     /// Type and name as C writes them (`s32 arg1`, `__data_loc char[] text`).
     pub declaration: String,
@@ -76,17 +77,13 @@ impl TextSink for Vec<u8> {
     }
 }
 
-/// The most that a section has from the end of a format's text to the end of the next one, bytes.
-pub(crate) fn longest_text(formats: &[TracepointFormat]) -> usize {
-    /// Numbers, lengths, and what ends the section.
-    const OTHERS: usize = 64;
-    let len = |format: &TracepointFormat| format.text().len() + format.system.len() + 1;
-    formats.iter().map(len).max().unwrap_or(0) + OTHERS
-}
+/// Numbers, lengths, and what ends the section, bytes.
+const OTHERS: usize = 64;
 
 /// Appends the body of the section.
 pub(crate) fn put_tracing_data(formats: &[TracepointFormat], sink: &mut impl TextSink) {
-    let following = longest_text(formats);
+    let following = formats.iter().map(TracepointFormat::len).max();
+    let following = following.unwrap_or(OTHERS);
     let out = sink.bytes();
     out.extend(b"\x17\x08\x44tracing0.6\0");
     out.extend([0, 8]);
@@ -96,15 +93,12 @@ pub(crate) fn put_tracing_data(formats: &[TracepointFormat], sink: &mut impl Tex
         put_string(text, out);
     }
     out.extend(0_u32.to_le_bytes());
-    let mut systems: Vec<String> = formats.iter().map(TracepointFormat::c_system).collect();
-    systems.sort_unstable();
-    systems.dedup();
+    let mut systems: BTreeMap<String, Vec<&TracepointFormat>> = BTreeMap::new();
+    for format in formats {
+        systems.entry(format.c_system()).or_default().push(format);
+    }
     out.extend((systems.len() as u32).to_le_bytes());
-    for system in systems {
-        let of_system: Vec<_> = formats
-            .iter()
-            .filter(|format| format.c_system() == system)
-            .collect();
+    for (system, of_system) in systems {
         sink.bytes().extend(system.bytes().chain([0]));
         sink.bytes().extend((of_system.len() as u32).to_le_bytes());
         for format in of_system {
@@ -132,6 +126,11 @@ fn put_string(text: &str, out: &mut Vec<u8>) {
 }
 
 impl TracepointFormat {
+    /// The most that a section has from the end of another format's text to the end of this one, bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.text().len() + self.system.len() + 1 + OTHERS
+    }
+
     fn c_system(&self) -> String {
         identifier(&self.system)
     }

@@ -6,7 +6,7 @@ mod field;
 mod parse;
 mod text;
 
-pub(crate) use build::{TextSink, longest_text, put_aligned_tracing_data, put_tracing_data};
+pub(crate) use build::{TextSink, put_aligned_tracing_data, put_tracing_data};
 pub use build::{TracepointField, TracepointFormat};
 pub use field::FieldShape;
 pub use parse::{TracingData, TracingDataCut};

@@ -11,6 +11,7 @@ mod error;
 mod native;
 #[cfg(any(test, not(feature = "zstd")))]
 mod pure;
+mod stored;
 #[cfg(test)]
 mod tests;
 
@@ -23,3 +24,4 @@ pub(crate) use native::{
 pub(crate) use pure::{
     FrameCompressor, FrameDecompressor, StreamDecompressor, compress, decompress,
 };
+pub(crate) use stored::store;

@@ -27,6 +27,7 @@ use crate::select::probe::PlannedProbe;
 use crate::select::program::Program;
 use crate::select::refusal::{Refusal, RefusalReason};
 use crate::select::{EventSelector, FileRequest, Selection, is_same_inode, select_in_file};
+use crate::select::trace_room::TraceRoom;
 use crate::semaphores;
 use crate::verify::MapIdentity;
 
@@ -92,6 +93,7 @@ pub(super) struct Search {
     recorded: Vec<Arc<Program>>,
     /// The recorded builds of patterns with digits of a build-id, by their texts.
     builds: HashMap<String, BuildId>,
+    room: TraceRoom,
     /// Attaches; or why that is impossible.
     planter: Result<LatePlanter, RecordError>,
     unmapped: UnmappedFiles,
@@ -135,6 +137,7 @@ impl Search {
             following,
             no_gap: session.options.engine.no_gap.is_some(),
             recorded,
+            room: TraceRoom::beside(session.probes()),
             planter: session.late_planter(),
             unmapped: UnmappedFiles::new(),
             without_place: Vec::new(),
@@ -303,8 +306,10 @@ impl Search {
         };
         let program = Arc::clone(&first.program);
         // It is not tried again.
-        self.recorded.push(Arc::clone(&program));
         (self.following.complete)(&mut probes);
+        let room = self.room.take(&probes).map_err(RefusalReason::NoRoom);
+        room.map_err(|reason| reason.to_string())?;
+        self.recorded.push(Arc::clone(&program));
         // What is counted for the kernel in processes is not taken back here, and what the user named stays.
         let is_released = account.is_some() && !semaphores::are_counted_wrong(&probes);
         let part = planter.plant(probes).map_err(|error| match error {

@@ -1,6 +1,6 @@
 //! Why probes have no events: what their schemas say that they need, and which processes mapped their files.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 
 use usdtrec_format::trace::ShortfallKind;
@@ -66,9 +66,13 @@ impl NoEventsReason {
             let mappers = session.mappers().of_file(at);
             hit.contains(&at) || mappers.same || !definitions.files.get(at).is_some_and(is_known)
         };
+        let names = |probes: &[&ProbeDefinition]| -> HashSet<String> {
+            probes.iter().map(|probe| probe.name.clone()).collect()
+        };
+        let (silent_names, fired_names) = (names(&silent), names(&fired));
         let explains = |probe: &ProbeDefinition, needs: &str| {
-            let is_silent = |name: &str| silent.iter().any(|other| other.name == name);
-            let is_hit = |name: &str| fired.iter().any(|other| other.name == name);
+            let is_silent = |name: &str| silent_names.contains(name);
+            let is_hit = |name: &str| fired_names.contains(name);
             // The probes that it names instead: if they are recorded, at least one has hits.
             let mut named = needs.split(|char: char| !char.is_alphanumeric() && char != '_');
             ran(probe.file) && (named.clone().any(is_hit) || !named.any(is_silent))

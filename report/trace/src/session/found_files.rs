@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use usdtrec_format::trace::{JoinError, NamedTrace, ReadError, Trace};
+use usdtrec_format::trace::{JoinError, NamedTrace, ReadError, SharedHeads, Trace};
 
 use crate::error::ReportError;
 
@@ -137,11 +137,12 @@ pub(crate) fn open_together(files: &[PathBuf]) -> Result<Trace, ReportError> {
     if let [only] = files {
         return Ok(Trace::open(only)?);
     }
+    let heads = SharedHeads::default();
     let mut traces = Vec::with_capacity(files.len());
     for some in files.chunks(AT_ONCE) {
         let opened: Vec<Result<NamedTrace, ReportError>> = some
             .par_iter()
-            .map(|path| open_one(path, files.len() > MAX_OPEN))
+            .map(|path| open_one(path, &heads, files.len() > MAX_OPEN))
             .collect();
         for trace in opened {
             traces.push(trace?);
@@ -150,8 +151,8 @@ pub(crate) fn open_together(files: &[PathBuf]) -> Result<Trace, ReportError> {
     Trace::join(traces).map_err(|error: JoinError| error.into())
 }
 
-fn open_one(path: &Path, close: bool) -> Result<NamedTrace, ReportError> {
-    let mut trace = Trace::open(path).map_err(|error| in_file(path, error))?;
+fn open_one(path: &Path, heads: &SharedHeads, close: bool) -> Result<NamedTrace, ReportError> {
+    let mut trace = Trace::open_sharing(path, heads).map_err(|error| in_file(path, error))?;
     if close {
         let closed = trace.close_between_reads(path);
         closed.map_err(|source| ReadError::Open {

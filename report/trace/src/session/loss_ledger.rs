@@ -1,6 +1,6 @@
 //! What was lost of a trace: the counts of the recorder when it ended, else its last ones, else the sum of the kernel's LOST records.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use usdtrec_format::trace::{Shortfall, ShortfallKind, Trace};
 
@@ -85,10 +85,13 @@ impl LossLedger {
     /// Lost hits by the name of their event, `None` if it is not known of which; without those that lost nothing.
     pub fn by_name<'e>(&self, events: &'e Events) -> Vec<(Option<&'e str>, u64)> {
         let mut named: Vec<(Option<&str>, u64)> = Vec::new();
+        let mut known: HashMap<Option<&str>, usize> = HashMap::new();
         for (event, lost) in self.by_event().filter(|(_, lost)| *lost > 0) {
             let name = event.and_then(|event| events.events.get(event));
             let name = name.map(|event| &*event.name);
-            match named.iter_mut().find(|(known, _)| *known == name) {
+            let new = named.len();
+            let at = *known.entry(name).or_insert(new);
+            match named.get_mut(at) {
                 Some((_, sum)) => *sum = sum.saturating_add(lost),
                 None => named.push((name, lost)),
             }
