@@ -306,10 +306,12 @@ impl Search {
         };
         let program = Arc::clone(&first.program);
         // It is not tried again.
-        (self.following.complete)(&mut probes);
-        let room = self.room.take(&probes).map_err(RefusalReason::NoRoom);
-        room.map_err(|reason| reason.to_string())?;
         self.recorded.push(Arc::clone(&program));
+        (self.following.complete)(&mut probes);
+        if let Err(exceeded) = self.room.take(&probes) {
+            program.give_back();
+            return Err(RefusalReason::NoRoom(exceeded).to_string());
+        }
         // What is counted for the kernel in processes is not taken back here, and what the user named stays.
         let is_released = account.is_some() && !semaphores::are_counted_wrong(&probes);
         let part = planter.plant(probes).map_err(|error| match error {
