@@ -55,6 +55,7 @@ pub use host::capabilities::without as without_capabilities;
 pub use host::cpus::parse as parse_cpus;
 pub use host::descendants::descendants;
 pub use host::limits::raise_open_files;
+pub use host::page_reading::NotCached;
 pub use host::privilege::{check as check_privilege, has_admin};
 pub use kernel_error::{BpfObject, BpfRefusal, ErrorMeaning, KernelOperation};
 pub use left_breakpoints::{BreakpointOwner, LeftBehind, LeftBreakpoint};

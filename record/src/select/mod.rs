@@ -1,6 +1,7 @@
 //! From patterns to probes: which sites of which files, checked, with their operands.
 
 pub(super) mod argument_list;
+mod kept_pages;
 pub(super) mod no_probe;
 pub(super) mod planned_site;
 pub(super) mod probe;
@@ -57,7 +58,7 @@ pub struct Request<'a> {
     /// The traced processes and threads, if they are named. The files that they map take precedence over the cache, and paths are resolved
     /// below their root directories.
     pub processes: &'a [u32],
-    /// Attach even if a check of the file fails.
+    /// Attach even if a check of the file fails, or its pages cannot be kept in the page cache.
     pub force: bool,
     /// Whether a pattern without a path may select no probe yet. An exact one of a provider that is known may not.
     pub may_wait: bool,
@@ -132,6 +133,14 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
         }
     }
     let mut selection = selector.selection;
+    selection.keep_pages(request.force);
+    // A file of some process of the host does not keep others from being recorded.
+    let is_named = |event: &EventSelector| event.pattern.path().is_some();
+    let is_sought =
+        !request.may_wait || !request.processes.is_empty() || request.events.iter().all(is_named);
+    if selection.probes.is_empty() && !selection.refusals.is_empty() && is_sought {
+        return Err(RecordError::Refused(selection.refusals));
+    }
     add_debug_info(&mut selection.probes);
     selection.tried_nops = nop5::was_tried_and_sound();
     Ok(selection)
@@ -170,6 +179,7 @@ pub(crate) fn select_in_file(
         selector.selection.refusals = refusals;
     }
     let mut selection = selector.selection;
+    selection.keep_pages(force);
     add_debug_info(&mut selection.probes);
     selection
 }

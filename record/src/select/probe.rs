@@ -10,6 +10,7 @@ use usdtrec_format::schema::{Argument, LockUse, ScriptCall};
 use usdtrec_format::{Arch, BuildId, CapturePlan, ShownArgument, Site};
 
 use crate::error::RecordError;
+use crate::host::cached_pages;
 use crate::plan::call_graph::CallGraph;
 use crate::select::planned_site::PlannedSite;
 use crate::select::program::Program;
@@ -77,6 +78,11 @@ pub(crate) struct SiteOffsets {
 }
 
 impl SiteOffsets {
+    /// Indexes of the pages that the kernel reads when it attaches.
+    pub(crate) fn pages(self) -> impl Iterator<Item = u64> {
+        cached_pages::of_site(self.offset, self.ref_ctr)
+    }
+
     /// The `config` of an event of the uprobe PMU, which has 32 bits for the semaphore (`PERF_UPROBE_REF_CTR_OFFSET_BITS`,
     /// `kernel/events/core.c`).
     pub(crate) fn pmu_config(self) -> Result<u64, RefusalReason> {

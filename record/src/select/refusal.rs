@@ -9,6 +9,7 @@ use usdtrec_buildid_cache::elf::{CheckError, ElfError};
 use usdtrec_format::BuildId;
 use usdtrec_format::escape::{escape, shown};
 
+use crate::host::page_reading::NotCached;
 use crate::nop5::verdict::Nop5Danger;
 
 /// Why probes are not attached.
@@ -68,6 +69,11 @@ pub enum RefusalReason {
         /// That of the file.
         found: BuildId,
     },
+    /// A page that the kernel reads when it attaches cannot be kept in the page cache.
+    #[error(
+        "{0}, for which the kernel would wait when it attaches, and each process of this host that forks"
+    )]
+    NotCached(NotCached),
     /// The probe has no site.
     #[error("the probe has no site")]
     NoSite,
