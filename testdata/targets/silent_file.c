@@ -144,6 +144,7 @@ int main(int argc, char **argv) {
   check(mapped < 0, path);
   const volatile char *code = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, mapped, 0);
   check(code == MAP_FAILED || code[0] != content[0], path);
+  munmap((void *)content, size);
   puts("mapped");
   fflush(stdout);
   while (getchar() != EOF)
