@@ -192,6 +192,7 @@ mod recording {
                  --force attaches all the same"
                     .to_owned(),
             ),
+            RefusalReason::NotCached(_) => Some("--force attaches all the same".to_owned()),
             RefusalReason::Nop5 { .. } => Some("--force does not change that".to_owned()),
             RefusalReason::Check(error) => match &**error {
                 CheckError::Changed { path, .. } => Some(format!(

@@ -57,6 +57,7 @@ pub use host::cpus::parse as parse_cpus;
 pub use host::descendants::descendants;
 pub use host::inherited::{handle_signals, is_ignored, settle as settle_signals, was_closed};
 pub use host::limits::raise_open_files;
+pub use host::page_reading::NotCached;
 pub use host::privilege::{check as check_privilege, has_admin};
 pub use host::profiler_panic::{KernelVersion, profiler_panic};
 pub use kernel_error::{BpfObject, BpfRefusal, ErrorMeaning, KernelOperation};

@@ -205,7 +205,9 @@ pub(crate) struct CaptureArgs {
     /// --trigger-cmd have no capabilities. Children of -p and CMD get probes of their own while recording, which needs capabilities: leave them out with -i, or record all processes with -a.
     #[arg(long)]
     pub(crate) no_follow: bool,
-    /// Attach even if a check of the file fails
+    /// Attach even if a check of the file fails, or its pages cannot be kept in the page cache
+    ///
+    /// When the kernel attaches, it reads the pages of the sites while it holds a lock that each fork of the host needs. If the file system answers late or never (FUSE with direct I/O, a server that hangs), all processes that fork wait as long.
     #[arg(short, long)]
     pub(crate) force: bool,
     /// Print only errors and losses

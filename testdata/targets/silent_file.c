@@ -1,7 +1,7 @@
-// Maps a file whose file system does not answer a process: silent_file DIR FILE PID
+// Maps a file whose file system does not answer a process: silent_file DIR FILE PID [direct]
 //
 // DIR/file is FILE, served by a child over FUSE, in a mount namespace of these two processes. Requests of process PID to open it are not answered until they
-// are interrupted. The process maps its code, says so, and ends with its input.
+// are interrupted. With `direct`, it is read past the page cache (direct I/O). The process maps its code, says so, and ends with its input.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -57,6 +57,8 @@ static void answer(int device, unsigned long unique, int error, const void *data
   check(writev(device, parts, 2) < 0 && errno != ENOENT, "answer");
 }
 
+static int open_flags = FOPEN_KEEP_CACHE;
+
 static void answer_one(int device, const char *content, size_t size, int unanswered) {
   static char buffer[REQUEST_BYTES];
   if (read(device, buffer, sizeof buffer) < 0) {
@@ -86,7 +88,7 @@ static void answer_one(int device, const char *content, size_t size, int unanswe
     return answer(device, request->unique, 0, &out, sizeof out);
   }
   case FUSE_OPEN: {
-    struct fuse_open_out out = {.open_flags = FOPEN_KEEP_CACHE};
+    struct fuse_open_out out = {.open_flags = open_flags};
     if (!is_of(request->pid, unanswered))
       answer(device, request->unique, 0, &out, sizeof out);
     return;
@@ -114,7 +116,9 @@ static void answer_one(int device, const char *content, size_t size, int unanswe
 int main(int argc, char **argv) {
   char options[100], path[4096];
   struct stat status;
-  if (argc != 4)
+  if (argc == 5 && strcmp(argv[4], "direct") == 0)
+    open_flags = FOPEN_DIRECT_IO;
+  else if (argc != 4)
     return 2;
   int file = open(argv[2], O_RDONLY);
   check(file < 0 || fstat(file, &status) < 0, argv[2]);
@@ -140,6 +144,7 @@ int main(int argc, char **argv) {
   check(mapped < 0, path);
   const volatile char *code = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, mapped, 0);
   check(code == MAP_FAILED || code[0] != content[0], path);
+  munmap((void *)content, size);
   puts("mapped");
   fflush(stdout);
   while (getchar() != EOF)

@@ -12,26 +12,83 @@ const USUAL: [ProgramPlace; 1] = [ProgramPlace {
     script: "exec $PROGRAM $HITS",
 }];
 
-/// Starts a process that maps a copy of a program, whose file system does not answer another process.
-fn silent(lab: &Lab, server: &Path, program: &Path, unanswered: &Process) -> Process {
+/// A copy of a program, in a file system of its own.
+struct Served<'a> {
+    server: &'a Path,
+    program: &'a Path,
+    /// The process that the file system does not answer.
+    unanswered: Option<u32>,
+    /// Whether it is read past the page cache.
+    is_direct: bool,
+}
+
+/// Starts a process that maps it.
+fn start(lab: &Lab, served: &Served<'_>) -> Process {
     let directory = lab.file("silent");
     let _ = fs::create_dir(&directory);
-    let mut command = Command::new(server);
-    command.args([directory.as_path(), program]);
-    command.arg(unanswered.pid().to_string());
+    let mut command = Command::new(served.server);
+    command.args([directory.as_path(), served.program]);
+    command.arg(served.unanswered.unwrap_or(0).to_string());
+    command.args(served.is_direct.then_some("direct"));
     let mut process = Process::spawn(command);
     assert_eq!(process.line().as_deref(), Some("mapped"));
     process
+}
+
+fn lab_with_fuse() -> Lab {
+    let lab = Lab::privileged();
+    if !Path::new("/dev/fuse").exists() {
+        skip("the kernel has no FUSE");
+    }
+    lab
+}
+
+/// While the kernel attaches it would read such a file, and each process of the host that forks would wait for that.
+#[test]
+fn files_past_the_page_cache_are_refused_unless_forced() {
+    const REFUSED: &str = "its file system reads past the page cache (FUSE with direct I/O)";
+    const EVENT: &str = "appearing_direct:hit";
+    let lab = lab_with_fuse();
+    let program = program(&lab, "-DPROVIDER=appearing_direct");
+    let server = Build::USUAL.make(&lab, "silent_file.c", "silent_file");
+    let process = start(
+        &lab,
+        &Served {
+            server: &server,
+            program: &program,
+            unanswered: None,
+            is_direct: true,
+        },
+    );
+    let pid = process.pid().to_string();
+    for engine in ["bpf-multi", "bpf-perf", "perf-tracefs", "perf-pmu"] {
+        let record = |more: &[&str]| {
+            let options = ["record", "-i", "-p", &pid, "--engine", engine, "-e", EVENT];
+            let options = options.iter().chain(&["--duration", "100ms"]).chain(more);
+            lab.usdtrec(options)
+        };
+        record(&[]).exits(1).complains(REFUSED).complains("--force");
+        record(&["--force"]).success();
+    }
+    // As a file that appears, beside one that is recorded.
+    let recorder = lab.at_home(
+        Path::new(env!("CARGO_BIN_EXE_usdtrec")),
+        ["record", "-a", "-o", "trace", "-e", EVENT],
+    );
+    let mut recorder = Process::spawn(recorder);
+    recorder.until_error_line("[ usdtrec record: 0 probes");
+    let own = run_until_planted(&lab, &program, &mut recorder, &USUAL, |_| {});
+    recorder.signal("INT");
+    recorder.finish().success().complains(REFUSED);
+    check(&lab, &USUAL, &own);
+    process.finish().success();
 }
 
 /// They delay neither the start of a recording, nor other files, nor the end.
 #[test]
 fn nothing_waits_for_them() {
     const WAIT_FOR_LINE: &str = "read line && exec \"$0\" \"$@\"";
-    let lab = Lab::privileged();
-    if !Path::new("/dev/fuse").exists() {
-        skip("the kernel has no FUSE");
-    }
+    let lab = lab_with_fuse();
     let program = program(&lab, "-DPROVIDER=appearing_silent");
     let server = Build::USUAL.make(&lab, "silent_file.c", "silent_file");
     for is_there_first in [true, false] {
@@ -39,10 +96,16 @@ fn nothing_waits_for_them() {
         let mut recorder = lab.at_home(Path::new("sh"), shell);
         recorder.args(["record", "-a", "-o", "trace", "-e", "appearing_silent:hit"]);
         let mut recorder = Process::spawn(recorder);
-        let before = is_there_first.then(|| silent(&lab, &server, &program, &recorder));
+        let served = Served {
+            server: &server,
+            program: &program,
+            unanswered: Some(recorder.pid()),
+            is_direct: false,
+        };
+        let before = is_there_first.then(|| start(&lab, &served));
         recorder.say("");
         recorder.until_error_line("[ usdtrec record: 0 probes");
-        let process = before.unwrap_or_else(|| silent(&lab, &server, &program, &recorder));
+        let process = before.unwrap_or_else(|| start(&lab, &served));
         let own = run_until_planted(&lab, &program, &mut recorder, &USUAL, |_| {});
         recorder.signal("INT");
         let said = recorder.finish().success();

@@ -1,6 +1,7 @@
 //! The description of the recording machine in the trace.
 
 pub(crate) mod boot;
+pub(crate) mod cached_pages;
 pub(crate) mod capabilities;
 pub(super) mod cpu_time;
 pub(super) mod cpus;
@@ -8,9 +9,11 @@ pub(super) mod descendants;
 pub(super) mod high_priority;
 pub(super) mod inherited;
 pub(super) mod limits;
+mod mapped_page;
 pub(super) mod named_process;
 pub(super) mod null_device;
 pub(super) mod orphans;
+pub(crate) mod page_reading;
 pub(super) mod pagemap;
 pub(super) mod private_directory;
 pub(super) mod privilege;

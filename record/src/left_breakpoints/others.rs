@@ -118,6 +118,10 @@ fn event(line: &str) -> Option<(String, FileSite)> {
     let (name, place) = rest.split_once(' ')?;
     // A path may have blanks and colons; the offset is the last one with `:0x` before it.
     let (path, offset) = place.rsplit_once(":0x")?;
+    // It was that of the process which created the event: an own one, whose probes are being removed, or one of another recording, which has notes.
+    if path.starts_with("/proc/self/") {
+        return None;
+    }
     let end = offset.find(|c: char| !c.is_ascii_hexdigit());
     let offset = offset.get(..end.unwrap_or(offset.len()))?;
     Some((
@@ -142,6 +146,8 @@ fn debugger(pid: i32) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use super::*;
 
     #[test]
@@ -159,6 +165,13 @@ mod tests {
             };
             assert_eq!(found, Some(("g/e".to_owned(), site)));
         }
+        // An event of our own is not another tracer's: what stays of it is waited for, and said.
+        let file = fs::File::open(&path).unwrap();
+        let own = format!(
+            "p:usdtrec_1_2_3/site0 /proc/self/fd/{}:0x1a2b",
+            file.as_raw_fd()
+        );
+        assert_eq!(event(&own), None);
         for other in [
             "",
             "p:g/e /does/not/exist:0x1",

@@ -3,6 +3,7 @@
 pub(super) mod argument_list;
 mod found_files;
 mod hugify;
+mod kept_pages;
 pub(super) mod no_probe;
 pub(super) mod planned_site;
 pub(super) mod probe;
@@ -72,7 +73,7 @@ pub struct Request<'a> {
     /// The traced processes and threads, if they are named. The files that they map take precedence over the cache, and paths are resolved
     /// below their root directories.
     pub processes: &'a [u32],
-    /// Attach even if a check of the file fails.
+    /// Attach even if a check of the file fails, or its pages cannot be kept in the page cache.
     pub force: bool,
     /// Whether programs may start while the probes are attached: those that then copy their code are refused.
     pub starts_programs: bool,
@@ -177,10 +178,13 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
         }
     }
     let mut selection = selector.finish();
-    let had_probes = !selection.probes.is_empty();
-    let refusals = refuse_without_room(&mut selection.probes);
-    selection.refusals.extend(refusals);
-    if had_probes && selection.probes.is_empty() && !request.may_wait {
+    selection.keep_pages(request.force);
+    selection.refusals.extend(refuse_without_room(&mut selection.probes));
+    // A file of some process of the host does not keep others from being recorded.
+    let is_named = |event: &EventSelector| event.pattern.path().is_some();
+    let is_sought =
+        !request.may_wait || !request.processes.is_empty() || request.events.iter().all(is_named);
+    if selection.probes.is_empty() && !selection.refusals.is_empty() && is_sought {
         return Err(RecordError::Refused(selection.refusals));
     }
     selection.tried_nops = nop5::was_tried_and_sound();
@@ -236,7 +240,9 @@ pub(crate) fn select_in_file(file: &Shared<ObjectFile>, request: &FileRequest<'_
                 .for_each(|refusal| selector.refusals.add(refusal));
         }
     }
-    selector.finish()
+    let mut selection = selector.finish();
+    selection.keep_pages(request.force);
+    selection
 }
 
 /// Removes older builds of a path if the file that is now at the path is indexed.

@@ -12,6 +12,7 @@ use usdtrec_format::{
 };
 
 use crate::error::{RecordError, with_source};
+use crate::host::cached_pages;
 use crate::plan::call_graph::CallGraph;
 use crate::select::planned_site::PlannedSite;
 use crate::select::program::Program;
@@ -93,6 +94,11 @@ pub(crate) struct SiteOffsets {
 }
 
 impl SiteOffsets {
+    /// Indexes of the pages that the kernel reads when it attaches.
+    pub(crate) fn pages(self) -> impl Iterator<Item = u64> {
+        cached_pages::of_site(self.offset, self.ref_ctr)
+    }
+
     /// The `config` of an event of the uprobe PMU, which has 32 bits for the semaphore (`PERF_UPROBE_REF_CTR_OFFSET_BITS`,
     /// `kernel/events/core.c`).
     pub(crate) fn pmu_config(self) -> Result<u64, RefusalReason> {

@@ -6,11 +6,15 @@
 //! the kernel gets `/proc/self/fd/N`. A site must be in the file's own notes; the cache only determines which files are
 //! opened.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use usdtrec_buildid_cache::elf::ObjectFile;
 
+use crate::host::cached_pages::CachedPages;
+use crate::host::page_reading::NotCached;
 use crate::places::Place;
 use crate::plan::frame::Frames;
 use crate::plan::symbols::Symbols;
@@ -21,6 +25,7 @@ pub struct Program {
     parts: Mutex<Parts>,
     /// What its probes take of the limits, while they are attached.
     places: Mutex<Vec<Place>>,
+    pages: CachedPages,
 }
 
 /// The parts that were read.
@@ -38,6 +43,7 @@ impl Program {
             file,
             parts: Mutex::default(),
             places: Mutex::default(),
+            pages: CachedPages::default(),
         }
     }
 
@@ -73,6 +79,27 @@ impl Program {
         let mut parts = self.parts();
         let symbols = &mut parts.symbols;
         Arc::clone(symbols.get_or_insert_with(|| Arc::new(Symbols::from_file(&self.file))))
+    }
+
+    /// Reads pages, and keeps them in the page cache. Returns those that are not there ([`CachedPages::keep`]).
+    pub(crate) fn keep_pages(
+        &self,
+        pages: impl IntoIterator<Item = u64>,
+    ) -> BTreeMap<u64, NotCached> {
+        self.pages.keep((&*self.file).into(), pages)
+    }
+
+    /// Attaches although pages are not in the page cache.
+    pub(crate) fn force_pages(&self) {
+        self.pages.force();
+    }
+
+    /// Checks right before attaching that the pages which the kernel reads then are in the page cache.
+    ///
+    /// # Errors
+    /// [`NotCached`], as the source of an error.
+    pub(crate) fn check_pages(&self, pages: impl IntoIterator<Item = u64>) -> io::Result<()> {
+        self.pages.check((&*self.file).into(), pages)
     }
 
     /// Frees what was read. The file stays open.

@@ -12,6 +12,7 @@ use usdtrec_format::BuildId;
 use usdtrec_format::escape::{escape, shown};
 use usdtrec_format::trace::LimitExceeded;
 
+use crate::host::page_reading::NotCached;
 use crate::nop5::verdict::Nop5Danger;
 use crate::places::Exceeded;
 
@@ -89,6 +90,11 @@ pub enum RefusalReason {
     /// A trace cannot have its events.
     #[error("{0}")]
     NoRoom(LimitExceeded),
+    /// A page that the kernel reads when it attaches cannot be kept in the page cache.
+    #[error(
+        "{0}, for which the kernel would wait when it attaches, and each process of this host that forks"
+    )]
+    NotCached(NotCached),
     /// The probe has no site.
     #[error("the probe has no site")]
     NoSite,

@@ -235,7 +235,7 @@ impl Process {
             // A child has its parent's breakpoints, and semaphores that were incremented for them.
             let had = |semaphore: &Semaphore| memory.breakpoints(semaphore) > 0;
             let had: Vec<bool> = file.semaphores.iter().map(had).collect();
-            let descriptors = counting.count(context.pid, &file.object.kernel_path(), &counted)?;
+            let descriptors = counting.count(context.pid, &file.object, &counted)?;
             self.owned.push(Owned {
                 file: index,
                 descriptors,

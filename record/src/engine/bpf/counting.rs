@@ -1,9 +1,10 @@
 //! Semaphores of single processes that the kernel counts: a uprobe of one process at a place that nobody executes, with the semaphore. The
 //! kernel decrements it when the descriptor is closed, also if the recorder is killed.
 
-use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+
+use usdtrec_buildid_cache::elf::ObjectFile;
 
 use super::super::events::pmu::UprobePmu;
 use super::super::release::{Descriptors, Release};
@@ -11,6 +12,7 @@ use super::super::separate_process::planting;
 use super::insn::Assembler;
 use super::kernel::version::tells_processes;
 use super::sys::{self, ProgramKind, UprobeEvent, Uprobes};
+use crate::host::cached_pages::{CachedPages, of_site};
 use crate::select::probe::SiteOffsets;
 
 /// A semaphore, and the place of the uprobe that counts it. File offsets.
@@ -63,9 +65,14 @@ impl Counting {
     pub(crate) fn count(
         &self,
         pid: u32,
-        path: &CStr,
+        file: &ObjectFile,
         counted: &[Counted],
     ) -> io::Result<Vec<OwnedFd>> {
+        let path = &file.kernel_path();
+        let kept = CachedPages::default();
+        let pages = counted.iter();
+        let pages = pages.flat_map(|counted| of_site(counted.place, counted.semaphore));
+        kept.check(file.into(), pages)?;
         if let Some(program) = &self.program {
             let uprobes = Uprobes {
                 offsets: counted.iter().map(|counted| counted.place).collect(),

@@ -60,7 +60,11 @@ impl PerfEngine {
             // The call must not allocate.
             let mut events =
                 Vec::with_capacity(request.perf_target.tids.len() * request.perf_target.cpus.len());
-            match planting(|| open_site(&attr, &request.perf_target, &self.rings, &mut events)) {
+            let checked = probe.program.check_pages(offsets.pages());
+            let opened = checked.and_then(|()| {
+                planting(|| open_site(&attr, &request.perf_target, &self.rings, &mut events))
+            });
+            match opened {
                 Ok(()) => {}
                 Err(error) => {
                     sites.push(events);

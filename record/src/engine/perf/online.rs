@@ -17,7 +17,9 @@ impl PerfEngine {
         self.rings.add(cpu)?;
         for (probe, opened) in probes.iter().zip(&mut self.probes) {
             let path = probe.file().kernel_path();
-            for site in &opened.sites {
+            for (site, planned) in opened.sites.iter().zip(&probe.sites) {
+                let pages = probe.offsets(&planned.site)?.pages();
+                probe.program.check_pages(pages).map_err(refusal)?;
                 let mode = self.mode.for_probe(probe);
                 let attr = KernelAttr::for_site(&site.place, &path, mode, &probe.plan);
                 let mut event = planting(|| Event::open(&attr, -1, cpu)).map_err(refusal)?;

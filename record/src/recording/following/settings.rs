@@ -27,7 +27,7 @@ pub struct Following {
     pub events: Vec<EventSelector>,
     /// Names and types of arguments.
     pub schemas: Arc<Schemas>,
-    /// Attach even if a check of the file fails.
+    /// Attach even if a check of the file fails, or its pages cannot be kept in the page cache.
     pub force: bool,
     /// When the files that run were read, [ns since boot](Self::now).
     pub read_at: u64,

@@ -187,9 +187,10 @@ impl<'a> Attacher<'a> {
     /// One link, or one for each process that is still there.
     fn link_once(&self, key: LinkKey, sites: &[usize]) -> io::Result<Vec<Linked>> {
         let first = sites.first().and_then(|index| self.sites.get(*index));
-        let file = &first.ok_or(io::ErrorKind::NotFound)?.probe.file();
+        let file = &first.ok_or(io::ErrorKind::NotFound)?.probe.program;
         let uprobes = self.uprobes(sites, false)?;
-        let (program, path) = (self.programs.get(key.program)?, file.kernel_path());
+        let (program, path) = (self.programs.get(key.program)?, file.file().kernel_path());
+        file.check_pages(uprobes.pages())?;
         let link = |pid| {
             let link = planting(|| sys::link_uprobes(program, &path, &uprobes, pid))?;
             let link = UnitLink {
@@ -221,7 +222,8 @@ impl<'a> Attacher<'a> {
                     continue;
                 }
             };
-            match planting(|| event.open()) {
+            let checked = self.check_pages(index);
+            match checked.and_then(|()| planting(|| event.open())) {
                 Ok(OpenSiteEvent { event, link }) => {
                     self.attachment.events.push(event);
                     self.attachment.links.extend(link);
@@ -233,6 +235,11 @@ impl<'a> Attacher<'a> {
             }
         }
         Ok(bad)
+    }
+
+    fn check_pages(&self, index: usize) -> io::Result<()> {
+        let site = &self.sites[index];
+        site.probe.program.check_pages(offsets(site)?.pages())
     }
 
     /// The event of a site.
@@ -282,7 +289,7 @@ impl<'a> Attacher<'a> {
             links.add(PlannedLink {
                 programs: &self.programs.programs,
                 program: key.program,
-                file: first.probe.file(),
+                file: &first.probe.program,
                 uprobes,
                 unit: key.unit,
             });

@@ -6,10 +6,9 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use usdtrec_buildid_cache::elf::ObjectFile;
-
 use super::super::sys::{self, Uprobes};
 use crate::engine::separate_process::planting;
+use crate::select::program::Program;
 
 /// One link for each program, file and unit.
 #[derive(Debug, Default)]
@@ -25,7 +24,7 @@ struct Link {
     /// Index of its program.
     program: usize,
     /// Keeps `path` valid.
-    _file: Arc<ObjectFile>,
+    file: Arc<Program>,
     path: CString,
     uprobes: Uprobes,
     unit: Option<usize>,
@@ -36,7 +35,7 @@ pub(in crate::engine::bpf) struct PlannedLink<'a> {
     pub(in crate::engine::bpf) programs: &'a Arc<Vec<OwnedFd>>,
     /// Index of its program.
     pub(in crate::engine::bpf) program: usize,
-    pub(in crate::engine::bpf) file: &'a Arc<ObjectFile>,
+    pub(in crate::engine::bpf) file: &'a Arc<Program>,
     pub(in crate::engine::bpf) uprobes: Uprobes,
     /// The unit with which its sites are detached for a time.
     pub(in crate::engine::bpf) unit: Option<usize>,
@@ -70,8 +69,8 @@ impl Links {
         self.links.push(Link {
             programs: Arc::clone(programs),
             program,
-            path: file.kernel_path(),
-            _file: Arc::clone(file),
+            path: file.file().kernel_path(),
+            file: Arc::clone(file),
             uprobes,
             unit,
         });
@@ -113,6 +112,13 @@ impl Links {
 
     fn plant(&self, pid: u32, is_wanted: impl Fn(&Link) -> bool) -> Planted {
         let mut links = Vec::with_capacity(self.links.len());
+        let mut wanted = self.links.iter().filter(|link| is_wanted(link));
+        if let Err(error) = wanted.try_for_each(Link::check_pages) {
+            return Planted {
+                links,
+                error: Some(error),
+            };
+        }
         // Nothing is allocated here: the process that does it may be killed. Then it is done once more, to no effect.
         let planted = planting(|| {
             links.clear();
@@ -131,7 +137,10 @@ impl Links {
     pub(in crate::engine::bpf) fn plant_everywhere(&self) -> Planted {
         let mut planted = Planted::default();
         for link in self.links.iter().filter(|link| self.is_wanted(link)) {
-            match planting(|| link.create(0)) {
+            match link
+                .check_pages()
+                .and_then(|()| planting(|| link.create(0)))
+            {
                 Ok(link) => planted.links.push(link),
                 Err(error) => planted.error = Some(error),
             }
@@ -141,6 +150,10 @@ impl Links {
 }
 
 impl Link {
+    fn check_pages(&self) -> io::Result<()> {
+        self.file.check_pages(self.uprobes.pages())
+    }
+
     /// Creates it, for a process or, with 0, for all.
     fn create(&self, pid: u32) -> io::Result<UnitLink> {
         let program = self.programs.get(self.program).map(AsFd::as_fd);

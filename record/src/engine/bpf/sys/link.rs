@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use super::call::{open, raw};
+use crate::host::cached_pages;
 
 const RAW_TRACEPOINT_OPEN: i32 = 17;
 const LINK_CREATE: i32 = 28;
@@ -56,6 +57,14 @@ pub(in crate::engine::bpf) struct Uprobes {
     pub(in crate::engine::bpf) ref_ctrs: Vec<u64>,
     /// Cookies, which the program reads at a hit.
     pub(in crate::engine::bpf) cookies: Vec<u64>,
+}
+
+impl Uprobes {
+    /// Indexes of the pages that the kernel reads when it attaches.
+    pub(in crate::engine::bpf) fn pages(&self) -> impl Iterator<Item = u64> {
+        let sites = self.offsets.iter().zip(&self.ref_ctrs);
+        sites.flat_map(|(&site, &semaphore)| cached_pages::of_site(site, semaphore))
+    }
 }
 
 /// Attaches a program to all sites of a file: in the process `pid`, or in all processes (0). Dropping the link detaches it.
