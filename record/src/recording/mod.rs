@@ -34,6 +34,7 @@ pub(super) mod triggering;
 pub(super) mod unread_files;
 pub(super) mod user_filter;
 mod waiting;
+mod watched_files;
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -60,6 +61,7 @@ use crate::recording::session::Session;
 use crate::recording::signals::Signals;
 use crate::recording::snapshot::Snapshot;
 use crate::recording::triggering::Triggering;
+use crate::recording::watched_files::FileWatch;
 use crate::window::KeptProcesses;
 
 pub use self::outcome::{
@@ -108,11 +110,13 @@ pub struct Recording {
     /// `None` without a budget.
     budgeting: Option<Budgeting>,
     hot_probes: HotProbes,
+    /// Files with probes in all processes.
+    file_watch: FileWatch,
 }
 
 impl Recording {
     pub(crate) fn new(
-        session: Session,
+        mut session: Session,
         files: Files,
         command: Option<RunningCommand>,
         started: Instant,
@@ -129,6 +133,9 @@ impl Recording {
         let next_interval = interval(&session).map(|interval| started + interval);
         let follower = Follower::start(&session);
         let follower = follower.map_err(|source| host_error("new files (a thread)", source))?;
+        let file_watch = FileWatch::start(&mut session);
+        let file_watch =
+            file_watch.map_err(|source| host_error("mapped files (a thread)", source))?;
         Ok(Self {
             session,
             files,
@@ -151,6 +158,7 @@ impl Recording {
             log: None,
             budgeting: None,
             hot_probes,
+            file_watch,
         })
     }
 

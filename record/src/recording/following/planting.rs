@@ -33,6 +33,8 @@ impl Recording {
         if !added.is_empty() {
             self.files.add_events(self.session.describe_added(before))?;
             self.session.enable_added()?;
+            let all = before..self.session.probes().len();
+            self.file_watch.add(&self.session, all);
         }
         let planted_at = trace_clock::now();
         let added = added

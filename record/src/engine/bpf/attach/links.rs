@@ -25,7 +25,7 @@ struct Link {
     /// Index of its program.
     program: usize,
     /// Keeps `path` valid.
-    _file: Arc<ObjectFile>,
+    file: Arc<ObjectFile>,
     path: CString,
     uprobes: Uprobes,
     unit: Option<usize>,
@@ -46,7 +46,17 @@ pub(in crate::engine::bpf) struct PlannedLink<'a> {
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct UnitLink {
     pub(in crate::engine::bpf) unit: Option<usize>,
+    /// `None` for one that is only closed.
+    pub(in crate::engine::bpf) file: Option<Arc<ObjectFile>>,
     pub(in crate::engine::bpf) link: OwnedFd,
+}
+
+impl UnitLink {
+    /// Whether it is of a file.
+    pub(in crate::engine::bpf) fn is_of(&self, file: &Arc<ObjectFile>) -> bool {
+        let own = self.file.as_ref();
+        own.is_some_and(|own| Arc::ptr_eq(own, file))
+    }
 }
 
 /// The links that were created.
@@ -71,7 +81,7 @@ impl Links {
             programs: Arc::clone(programs),
             program,
             path: file.kernel_path(),
-            _file: Arc::clone(file),
+            file: Arc::clone(file),
             uprobes,
             unit,
         });
@@ -111,6 +121,15 @@ impl Links {
         self.plant(pid, |link| link.unit == Some(unit))
     }
 
+    /// Attaches the links of chosen units and files to a process, or, with 0, to all. The choice allocates nothing.
+    pub(in crate::engine::bpf) fn plant_some_in(
+        &self,
+        pid: u32,
+        is_chosen: impl Fn(Option<usize>, &Arc<ObjectFile>) -> bool,
+    ) -> Planted {
+        self.plant(pid, |link| is_chosen(link.unit, &link.file))
+    }
+
     fn plant(&self, pid: u32, is_wanted: impl Fn(&Link) -> bool) -> Planted {
         let mut links = Vec::with_capacity(self.links.len());
         // Nothing is allocated here: the process that does it may be killed. Then it is done once more, to no effect.
@@ -148,6 +167,7 @@ impl Link {
         let link = sys::link_uprobes(program, &self.path, &self.uprobes, pid)?;
         Ok(UnitLink {
             unit: self.unit,
+            file: Some(Arc::clone(&self.file)),
             link,
         })
     }
