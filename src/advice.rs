@@ -94,7 +94,7 @@ pub(crate) fn refusal(refusal: &usdtrec_record::Refusal) -> String {
 }
 
 #[cfg(feature = "record")]
-pub(crate) use self::recording::{caution, guard_death, notice};
+pub(crate) use self::recording::{caution, guard_death, notice, spared};
 
 /// Advice about recording.
 #[cfg(feature = "record")]
@@ -109,6 +109,15 @@ mod recording {
     };
 
     use crate::shell;
+
+    /// The options with which the remedy of a shortfall is applied, if it is to leave other processes alone.
+    pub(crate) fn spared(remedy: &str) -> &'static str {
+        match remedy {
+            usdtrec_record::SPARED => " (-p PID, or -- CMD)",
+            usdtrec_record::SPARED_ALONE => " (-p PID --no-inherit)",
+            _ => "",
+        }
+    }
 
     /// Advice where no capability but `CAP_SYS_ADMIN` is enough.
     const AS_ROOT: &str = "record as root, or with CAP_SYS_ADMIN";

@@ -43,6 +43,7 @@ mod escapes;
 mod export;
 mod expressions;
 mod far_semaphore;
+mod file_readers;
 mod filter;
 mod first_minute;
 #[cfg(feature = "flame")]

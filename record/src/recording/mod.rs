@@ -69,6 +69,7 @@ pub use self::outcome::{
     PausedProbes, Progress, ThreadShare, TriggerEvent,
 };
 pub(crate) use self::pipeline::Pipeline;
+pub use self::watched_files::{SPARED, SPARED_ALONE};
 
 /// Interval at which losses are counted if they are reported while recording, and the minimum ratio of the pause after a count to its
 /// duration: there may be very many events to read.

@@ -410,7 +410,8 @@ impl RunningReports {
         let new = shortfalls.iter().skip(self.shortfalls);
         // Counts of spans are printed at the end.
         for shortfall in new.filter(|shortfall| shortfall.kind != ShortfallKind::ShortSpans) {
-            say(format_args!("usdtrec: {shortfall}"));
+            let options = advice::spared(&shortfall.remedy);
+            say(format_args!("usdtrec: {shortfall}{options}"));
         }
         self.shortfalls = shortfalls.len();
     }

@@ -1,4 +1,4 @@
-//! A file that is watched.
+//! A file with probes in all processes.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::verify::MapIdentity;
 
 /// A file with probes in all processes.
 #[derive(Debug)]
-pub(super) struct WatchedFile {
+pub(super) struct ProbedFile {
     pub(super) object: Arc<ObjectFile>,
     pub(super) path: PathBuf,
     pub(super) build_id: Option<BuildId>,
@@ -33,7 +33,7 @@ pub(super) struct WatchedFile {
     pub(super) links: Option<FileLinks>,
 }
 
-impl WatchedFile {
+impl ProbedFile {
     /// The files of these probes of a session.
     pub(super) fn of_probes(session: &Session, probes: Range<usize>) -> Vec<Self> {
         let mut files: Vec<Self> = Vec::new();

@@ -1,9 +1,9 @@
 //! The thread that detaches the probes of files that nobody executes, attaches them again when somebody does, and names readers.
 //!
 //! **When nobody executes a file** is known from three things: the time of its last mapping with the right to execute, a process that was seen to
-//! execute it, and, when that does not any more, a search among all processes. Its probes are detached after two searches have found nobody, and
-//! if it was not mapped since the last one began: from then on the program on mappings calls. A search may take long, so that the pauses
-//! between them are [`SEARCH_PAUSE`] times as long.
+//! execute it, and, when that does not any more, searches among all processes. Its probes are detached after two searches have found nobody, and
+//! if it was not mapped since the last one began: from then on the programs on mappings call. A process may be forked while one search
+//! passes, but hardly while both do. Searches take at most a hundredth of a CPU.
 
 use std::collections::HashMap;
 use std::io::{PipeReader, Read};
@@ -17,21 +17,24 @@ use usdtrec_format::scaled::duration;
 use usdtrec_format::trace::ShortfallKind;
 
 use super::IDLE_TIME;
-use super::file::WatchedFile;
+use super::file::ProbedFile;
 use super::readers::{LOADER_TIME, Readers};
 use super::search::{Found, mapped_by, search};
 use crate::clocks::trace_clock;
 use crate::engine::{FileCall, MAX_HOLD, WatchedFiles};
+use crate::host::cpu_time::WorkTime;
 use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
 
 /// Interval of looking.
 const STEP: Duration = Duration::from_millis(500);
+/// For how long a mapping may be that of a loader when the recording ends.
+const LAST_LOADER_TIME: Duration = Duration::from_millis(20);
 /// Interval of looking for who executes files without probes or reads files with breakpoints, which the program did not see.
 const SEARCH_TIME: Duration = Duration::from_secs(10);
 /// Ratio of the pause after a search to its duration: a hundredth of a CPU.
 const SEARCH_PAUSE: u32 = 99;
 /// Number of searches that must find nobody.
-const SEARCHES: u8 = 2;
+const SEARCHES: u32 = 2;
 
 /// The thread.
 #[derive(Debug)]
@@ -39,14 +42,14 @@ pub(super) struct Keeper {
     /// What sees mappings; `None` if the kernel does not allow that.
     watched: Option<WatchedFiles>,
     shortfalls: Shortfalls,
-    added: Receiver<Vec<WatchedFile>>,
+    added: Receiver<Vec<ProbedFile>>,
     woken: PipeReader,
-    files: Vec<WatchedFile>,
+    files: Vec<ProbedFile>,
     uses: Vec<FileUse>,
     /// Places of files by their numbers.
     numbers: HashMap<u32, usize>,
     readers: Readers,
-    /// When the last search began, and when the next one may begin.
+    /// When the last search ended, and when the next one may begin.
     searched: Option<Instant>,
     search_from: Instant,
     /// Number of mappings that the program had missed at that time.
@@ -61,7 +64,7 @@ struct FileUse {
     /// A process that did then.
     executing: Option<i32>,
     /// Number of searches that have found nobody since.
-    searches: u8,
+    searches: u32,
     /// Whether its probes are detached.
     is_idle: bool,
 }
@@ -84,10 +87,14 @@ impl FileUse {
         };
     }
 
-    /// Whether nobody is known to have executed it for so long.
-    fn is_unused(&self) -> bool {
-        let unused = trace_clock::now().saturating_sub(self.used);
-        Duration::from_nanos(unused) >= IDLE_TIME
+    /// For how long nobody is known to have executed it.
+    fn unused(&self) -> Duration {
+        Duration::from_nanos(trace_clock::now().saturating_sub(self.used))
+    }
+
+    /// Whether somebody is to be looked for: the last search is that after which its probes are detached.
+    fn is_search_due(&self) -> bool {
+        self.unused() >= IDLE_TIME * (self.searches + 1).min(SEARCHES) / SEARCHES
     }
 }
 
@@ -95,7 +102,7 @@ impl Keeper {
     pub(super) fn new(
         watched: Option<WatchedFiles>,
         shortfalls: Shortfalls,
-        added: Receiver<Vec<WatchedFile>>,
+        added: Receiver<Vec<ProbedFile>>,
         woken: PipeReader,
     ) -> Self {
         let readers = Readers::new(watched.as_ref().is_some_and(WatchedFiles::holds));
@@ -121,13 +128,14 @@ impl Keeper {
             self.answer();
             if looked.elapsed() >= STEP {
                 looked = Instant::now();
-                self.name_readers();
+                self.name_readers(LOADER_TIME);
                 self.look();
             }
         }
         if let Some(watched) = &self.watched {
             watched.end();
         }
+        self.name_readers(LAST_LOADER_TIME);
     }
 
     /// Waits for calls and files. Returns whether the recording goes on.
@@ -157,7 +165,7 @@ impl Keeper {
         }
     }
 
-    fn add(&mut self, mut file: WatchedFile) {
+    fn add(&mut self, mut file: ProbedFile) {
         file.learn(self.watched.as_mut());
         if let Some(number) = file.number {
             self.numbers.insert(number, self.files.len());
@@ -202,9 +210,9 @@ impl Keeper {
         }
     }
 
-    /// Names the processes that have mapped files and did not execute them.
-    fn name_readers(&mut self) {
-        let until = trace_clock::now().saturating_sub(LOADER_TIME.as_nanos() as u64);
+    /// Names the processes that have mapped files and did not execute them within a time.
+    fn name_readers(&mut self, after: Duration) {
+        let until = trace_clock::now().saturating_sub(after.as_nanos() as u64);
         let readers = self
             .watched
             .as_ref()
@@ -234,7 +242,7 @@ impl Keeper {
             if executed > of_file.used && !of_file.is_idle {
                 *of_file = FileUse::new(executed);
             }
-            if file.links.is_none() || of_file.is_idle || !of_file.is_unused() {
+            if file.links.is_none() || of_file.is_idle || !of_file.is_search_due() {
                 continue;
             }
             match of_file
@@ -259,11 +267,11 @@ impl Keeper {
     }
 
     fn search(&mut self) {
-        let begun = Instant::now();
-        let from = trace_clock::now();
+        let (work, from) = (WorkTime::begin(), trace_clock::now());
         let Found { executing, reading } = search(&self.files);
-        self.searched = Some(begun);
-        self.search_from = Instant::now() + begun.elapsed() * SEARCH_PAUSE;
+        let now = Instant::now();
+        self.searched = Some(now);
+        self.search_from = now + work.taken() * SEARCH_PAUSE;
         for (at, pid) in reading {
             if self.uses.get(at).is_some_and(|of_file| !of_file.is_idle) {
                 self.readers.suspect(pid, at);
@@ -279,7 +287,7 @@ impl Keeper {
                 None if of_file.is_idle => {}
                 None => {
                     of_file.searches = of_file.searches.saturating_add(1);
-                    if of_file.searches >= SEARCHES && of_file.is_unused() {
+                    if of_file.searches >= SEARCHES && of_file.unused() >= IDLE_TIME {
                         self.detach(at, from);
                     }
                 }
@@ -308,7 +316,7 @@ impl Keeper {
 }
 
 /// What is said of a process that executed a file before its probes were attached again.
-fn gap_of(file: &WatchedFile, pid: i32, gap: Option<Duration>) -> FoundShortfall {
+fn gap_of(file: &ProbedFile, pid: i32, gap: Option<Duration>) -> FoundShortfall {
     let probes = counted(file.events.len(), "probe");
     let after = match gap {
         Some(gap) => format!("{} after it was mapped", duration(gap.as_nanos() as f64)),

@@ -20,8 +20,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use self::file::WatchedFile;
+use self::file::ProbedFile;
 use self::keeper::Keeper;
+pub use self::readers::{SPARED, SPARED_ALONE};
 use crate::recording::session::Session;
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
@@ -34,7 +35,7 @@ const END_TIME: Duration = Duration::from_secs(2);
 /// The thread. Dropping this ends it.
 #[derive(Debug, Default)]
 pub(super) struct FileWatch {
-    added: Option<Sender<Vec<WatchedFile>>>,
+    added: Option<Sender<Vec<ProbedFile>>>,
     /// Wakes the thread.
     wake: Option<PipeWriter>,
     thread: Option<JoinHandle<()>>,
@@ -74,7 +75,7 @@ impl FileWatch {
     pub(super) fn add(&mut self, session: &Session, probes: Range<usize>) {
         if let (Some(added), Some(wake)) = (&self.added, &mut self.wake) {
             // It ends when the recording does.
-            let _ = added.send(WatchedFile::of_probes(session, probes));
+            let _ = added.send(ProbedFile::of_probes(session, probes));
             let _ = wake.write_all(&[0]);
         }
     }

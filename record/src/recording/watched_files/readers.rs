@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use usdtrec_format::trace::ShortfallKind;
 
-use super::file::WatchedFile;
+use super::file::ProbedFile;
 use super::search::{Mapped, mapped_by};
 use crate::engine::tells_processes;
 use crate::host::process::Process;
@@ -16,6 +16,12 @@ pub(super) const LOADER_TIME: Duration = Duration::from_secs(1);
 /// Maximum number of programs and files that are named, and of processes that are looked at once more.
 const MAX_NAMED: usize = 256;
 const MAX_SUSPECTED: usize = 256;
+
+/// What leaves readers alone, where children can be held until probes are attached to them (Linux 6.18).
+pub const SPARED: &str = "to record named processes or a command plants none in others";
+/// The same where probes can be attached to single processes (Linux 6.11).
+pub const SPARED_ALONE: &str =
+    "to record named processes without their children plants none in others";
 
 /// The programs that were named, and the processes that may be readers.
 #[derive(Debug, Default)]
@@ -48,7 +54,7 @@ impl Readers {
     }
 
     /// Names the processes that were seen a moment ago and still read.
-    pub(super) fn look_again(&mut self, files: &[WatchedFile], shortfalls: &Shortfalls) {
+    pub(super) fn look_again(&mut self, files: &[ProbedFile], shortfalls: &Shortfalls) {
         let is_due = |(_, _, since): &mut (i32, usize, Instant)| since.elapsed() >= LOADER_TIME;
         for (pid, at, _) in self.suspected.extract_if(.., is_due).collect::<Vec<_>>() {
             let reads_only = Mapped {
@@ -73,7 +79,7 @@ impl Readers {
         &mut self,
         name: String,
         pid: i32,
-        (at, file): (usize, &WatchedFile),
+        (at, file): (usize, &ProbedFile),
         shortfalls: &Shortfalls,
     ) {
         let key = (name, at);
@@ -81,10 +87,8 @@ impl Readers {
             return;
         }
         let remedy = match (self.holds, tells_processes()) {
-            (true, _) => "to record named processes or a command plants none in others",
-            (false, true) => {
-                "to record named processes without their children plants none in others"
-            }
+            (true, _) => SPARED,
+            (false, true) => SPARED_ALONE,
             (false, false) => "what is to be written from it should not be recorded meanwhile",
         };
         shortfalls.add(FoundShortfall {

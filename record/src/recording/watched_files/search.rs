@@ -6,7 +6,7 @@ use std::io::Read;
 
 use usdtrec_buildid_cache::FileMapping;
 
-use super::file::WatchedFile;
+use super::file::ProbedFile;
 use crate::verify::MapIdentity;
 
 /// Maximum length of `/proc/PID/maps` that is read, bytes.
@@ -29,7 +29,7 @@ pub(super) struct Mapped {
 }
 
 /// Looks among the mappings of all processes.
-pub(super) fn search(files: &[WatchedFile]) -> Found {
+pub(super) fn search(files: &[ProbedFile]) -> Found {
     let identities = files.iter().enumerate();
     let identities = identities.filter_map(|(at, file)| Some((file.identity?, at)));
     let identities: HashMap<MapIdentity, usize> = identities.collect();
@@ -50,7 +50,7 @@ pub(super) fn search(files: &[WatchedFile]) -> Found {
 }
 
 /// How a process maps one file.
-pub(super) fn mapped_by(pid: i32, file: &WatchedFile) -> Mapped {
+pub(super) fn mapped_by(pid: i32, file: &ProbedFile) -> Mapped {
     let files = std::slice::from_ref(file);
     let is_it = |identity: &MapIdentity| (file.identity == Some(*identity)).then_some(0);
     let mapped = mapped_of(pid, files, is_it);
@@ -60,7 +60,7 @@ pub(super) fn mapped_by(pid: i32, file: &WatchedFile) -> Mapped {
 /// How a process maps files, by their places; nothing if it has ended or cannot be read.
 fn mapped_of(
     pid: i32,
-    files: &[WatchedFile],
+    files: &[ProbedFile],
     place: impl Fn(&MapIdentity) -> Option<usize>,
 ) -> HashMap<usize, Mapped> {
     let mut maps = Vec::with_capacity(1 << 14);

@@ -16,8 +16,20 @@ pub(super) struct WatchKernel {
     pub(super) unlocked: Unlocked,
     /// `task_struct.mm`.
     pub(super) memory: i16,
+    /// A structure with a pointer to a file.
+    pub(super) file: FilePointer,
     /// How threads are held; `None` if they cannot be (before Linux 6.18).
     pub(super) hold: Option<HoldKernel>,
+}
+
+/// The table of descriptors has pointers whose type the verifier does not know. One of them is read as `vm_area_struct.vm_file` is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FilePointer {
+    /// `bpf_rdonly_cast(pointer, type)` (Linux 6.2).
+    pub(super) cast: u32,
+    pub(super) structure: u32,
+    /// Offset of the pointer.
+    pub(super) offset: u32,
 }
 
 /// What holding a thread needs.
@@ -41,7 +53,18 @@ impl WatchKernel {
             common: Kernel::find(btf, running.preemption)?,
             unlocked: Unlocked::find(btf).ok_or_else(missing)?,
             memory: memory.ok_or_else(missing)?,
+            file: FilePointer::find(btf).ok_or_else(missing)?,
             hold: HoldKernel::find(btf),
+        })
+    }
+}
+
+impl FilePointer {
+    fn find(btf: &Btf) -> Option<Self> {
+        Some(Self {
+            cast: btf.function("bpf_rdonly_cast")?.kind,
+            structure: btf.structure_type("vm_area_struct")?,
+            offset: btf.member("vm_area_struct", &["vm_file"])?,
         })
     }
 }

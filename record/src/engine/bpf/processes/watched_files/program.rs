@@ -153,15 +153,13 @@ fn find_mapped(asm: &mut Assembler, kernel: &WatchKernel, labels: Labels) {
     }
     asm.op_value(Op::Multiply, Reg::R9, 8);
     asm.op(Op::Add, Reg::R6, Reg::R9);
-    for offset in [0, kernel.common.inode] {
-        asm.address(Reg::R3, Reg::R6, offset.cast_signed());
-        asm.address(Reg::R1, Reg::R10, INODE.into());
-        asm.set(Reg::R2, 8);
-        asm.call(Helper::ReadKernel);
-        asm.jump_if(If::NotEqual, Reg::R0, 0, labels.out);
-        asm.load(Width::Double, Reg::R6, Reg::R10, INODE);
-        asm.jump_if(If::Equal, Reg::R6, 0, labels.out);
-    }
+    asm.address(Reg::R1, Reg::R6, -kernel.file.offset.cast_signed());
+    asm.set(Reg::R2, kernel.file.structure.into());
+    asm.call_kernel(kernel.file.cast);
+    asm.copy(Reg::R8, Reg::R0);
+    asm.follow(Reg::R8, kernel.file.offset, labels.out);
+    asm.follow(Reg::R8, kernel.common.inode, labels.out);
+    asm.store(Width::Double, Reg::R10, INODE, Reg::R8);
 }
 
 /// `R8`: the words of the file whose inode is in its slot. Goes on if it is watched; the slots have its number, the time, the thread, and its memory.
