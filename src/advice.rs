@@ -87,12 +87,18 @@ fn of_build(error: &BuildError) -> Option<String> {
 /// What a recording lacks, with the advice.
 #[cfg(feature = "record")]
 pub(crate) fn shortfall(shortfall: &usdtrec_format::trace::Shortfall) -> String {
-    match shortfall.found.starts_with(usdtrec_record::TRAPPED) {
-        true => format!(
+    if shortfall.found.starts_with(usdtrec_record::TRAPPED) {
+        return format!(
             "{shortfall}\n  with --delay MSECS, or with -p once it runs, the probes are attached later"
-        ),
-        false => shortfall.to_string(),
+        );
     }
+    // The options that leave other processes alone.
+    let options = match &*shortfall.remedy {
+        usdtrec_record::SPARED => " (-p PID, or -- CMD)",
+        usdtrec_record::SPARED_ALONE => " (-p PID --no-inherit)",
+        _ => "",
+    };
+    format!("{shortfall}{options}")
 }
 
 /// A refusal with its advice.
@@ -123,7 +129,6 @@ mod recording {
 
     /// Advice for kernels that panic if threads that hit probes are profiled, too.
     pub(crate) const NO_PROFILER: &str = "use Linux 6.1.131, 6.6.83, 6.12.19, 6.13 or later, or do not profile (perf record -g, profilers by eBPF) while probes are attached";
-
     /// Advice where no capability but `CAP_SYS_ADMIN` is enough.
     const AS_ROOT: &str = "record as root, or with CAP_SYS_ADMIN";
 

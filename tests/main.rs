@@ -44,6 +44,7 @@ mod escapes;
 mod export;
 mod expressions;
 mod far_semaphore;
+mod file_readers;
 mod filter;
 mod first_minute;
 mod first_thread_ended;

@@ -111,6 +111,12 @@ impl Btf {
         Some(KernelFunction { kind, arguments })
     }
 
+    /// Id of the type of a structure.
+    #[must_use]
+    pub fn structure_type(&self, name: &str) -> Option<u32> {
+        Some(self.named(STRUCT, name)?.0)
+    }
+
     /// Id of the type that a program on a tracepoint is loaded with.
     #[must_use]
     pub fn tracepoint(&self, name: &str) -> Option<u32> {

@@ -80,7 +80,7 @@ pub use recording::signals::Signals;
 pub use recording::target::Target;
 pub use recording::{
     BudgetEvent, End, EndedProcess, Finished, HitTotals, HotProbe, Outcome, PausePlanned,
-    PausedProbes, Progress, Recording, ThreadShare, TriggerEvent,
+    PausedProbes, Progress, Recording, SPARED, SPARED_ALONE, ThreadShare, TriggerEvent,
 };
 /// Size of a memory page on this machine, bytes.
 pub use rustix::param::page_size;

@@ -98,6 +98,8 @@ pub enum ShortfallKind {
     SemaphoreLeft,
     /// Only slow spans were recorded: hits of others are missing, as was asked for.
     ShortSpans,
+    /// A process maps a file with breakpoints and does not execute it: what it reads and writes elsewhere has them, too.
+    Reader,
     /// Another one, of a later recorder.
     #[default]
     #[serde(other)]
@@ -107,6 +109,11 @@ pub enum ShortfallKind {
 impl fmt::Display for Shortfall {
     /// One line; names are escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.kind == ShortfallKind::Reader {
+            // It names the program and the file.
+            write!(f, "{}: {}", escape(&self.found), escape(&self.effect))?;
+            return self.put_remedy(f);
+        }
         let named = self.pids.len() as u64;
         match *self.pids {
             [] if self.processes == 0 || self.kind == ShortfallKind::NotRead => {}
@@ -140,14 +147,18 @@ impl fmt::Display for Shortfall {
             f.write_str(")")?;
         }
         write!(f, "; {}", escape(&self.effect))?;
-        if !self.remedy.is_empty() {
-            write!(f, "; {}", escape(&self.remedy))?;
-        }
-        Ok(())
+        self.put_remedy(f)
     }
 }
 
 impl Shortfall {
+    fn put_remedy(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.remedy.as_str() {
+            "" => Ok(()),
+            remedy => write!(f, "; {}", escape(remedy)),
+        }
+    }
+
     /// Whether this is such a record, which may be damaged.
     #[must_use]
     pub fn is(record: &RawRecord<'_>) -> bool {

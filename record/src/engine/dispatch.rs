@@ -4,11 +4,12 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
+use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::perf::TracepointFormat;
 
 use super::bpf::{
-    AttachMethod, BpfEngine, HeldProcesses, NewMapping, SkippedMethod, StackUse, StringFinding,
-    UnitSwitcher, VariableLocations,
+    AttachMethod, BpfEngine, FileLinks, HeldProcesses, NewMapping, SkippedMethod, StackUse,
+    StringFinding, UnitSwitcher, VariableLocations, WatchedFiles,
 };
 use super::events::event::IdCount;
 use super::events::rings::Rings;
@@ -56,6 +57,16 @@ impl Engine {
     /// The error of duplicating descriptors.
     pub(crate) fn unit_switcher(&self) -> io::Result<Option<UnitSwitcher>> {
         self.bpf().map_or(Ok(None), |bpf| bpf.unit_switcher())
+    }
+
+    /// The links of the file of a probe; `None` if they are not in all processes of it, or are events.
+    pub(crate) fn file_links(&self, probe: usize, file: &Arc<ObjectFile>) -> Option<FileLinks> {
+        self.bpf()?.file_links(probe, file)
+    }
+
+    /// Takes what watches who maps files with probes; or why there is nothing. `None` if probes are in chosen processes only, or with perf events.
+    pub(crate) fn take_watched_files(&mut self) -> Option<io::Result<WatchedFiles>> {
+        self.bpf_mut()?.take_watched_files()
     }
 
     /// Makes room for what is kept of threads, if there is none: removes what is kept of those that have ended.

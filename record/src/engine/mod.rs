@@ -37,9 +37,10 @@ pub use bpf::{
     StoppedProcess, guard_stopped,
 };
 pub(crate) use bpf::{
-    Counted, Counting, HeldProcesses, LatePart, LateSettings, MAX_HOLD, ModuleBlock, NewMapping,
-    PartPlanter, Repair, StackUse, StringFinding, SwitchResult, UnitSwitcher, VariableLocation,
-    VariableLocations, stopped_processes, uprobes_of_links,
+    Counted, Counting, FileCall, FileLinks, HeldProcesses, LatePart, LateSettings, MAX_HOLD,
+    ModuleBlock, NewMapping, PartPlanter, Repair, StackUse, StringFinding, SwitchResult,
+    UnitSwitcher, VariableLocation, VariableLocations, WatchedFiles, stopped_processes,
+    tells_processes, uprobes_of_links,
 };
 pub use choice::EngineChoice;
 pub(crate) use dispatch::Engine;

@@ -34,6 +34,7 @@ impl Recording {
         let is_asked = matches!(looped, Ok(End::Signal));
         signals.forget();
         self.follower.end();
+        self.file_watch.end();
         if let Some(budgeting) = &mut self.budgeting {
             budgeting.end();
         }

@@ -35,6 +35,7 @@ pub(super) mod triggering;
 pub(super) mod unread_files;
 pub(super) mod user_filter;
 mod waiting;
+mod watched_files;
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -62,6 +63,7 @@ use crate::recording::session::Session;
 use crate::recording::signals::Signals;
 use crate::recording::snapshot::Snapshot;
 use crate::recording::triggering::Triggering;
+use crate::recording::watched_files::FileWatch;
 use crate::window::KeptProcesses;
 
 pub use self::outcome::{
@@ -69,6 +71,7 @@ pub use self::outcome::{
     PausedProbes, Progress, ThreadShare, TriggerEvent,
 };
 pub(crate) use self::pipeline::Pipeline;
+pub use self::watched_files::{SPARED, SPARED_ALONE};
 
 /// Interval at which losses are counted if they are reported while recording, and the minimum ratio of the pause after a count to its
 /// duration: there may be very many events to read.
@@ -111,11 +114,13 @@ pub struct Recording {
     budgeting: Option<Budgeting>,
     hot_probes: HotProbes,
     orphans: Orphans,
+    /// Files with probes in all processes.
+    file_watch: FileWatch,
 }
 
 impl Recording {
     pub(crate) fn new(
-        session: Session,
+        mut session: Session,
         files: Files,
         command: Option<RunningCommand>,
         started: Instant,
@@ -132,6 +137,9 @@ impl Recording {
         let next_interval = interval(&session).map(|interval| started + interval);
         let follower = Follower::start(&session);
         let follower = follower.map_err(|source| host_error("new files (a thread)", source))?;
+        let file_watch = FileWatch::start(&mut session);
+        let file_watch =
+            file_watch.map_err(|source| host_error("mapped files (a thread)", source))?;
         Ok(Self {
             session,
             files,
@@ -155,6 +163,7 @@ impl Recording {
             budgeting: None,
             hot_probes,
             orphans: Orphans::new(),
+            file_watch,
         })
     }
 

@@ -86,8 +86,11 @@ impl Shortfalls {
         let is_same = |noted: &Noted| is_kind(&noted) && noted.shortfall.path == found.path;
         let of_kind = known.all.iter().filter(is_kind).count();
         let is_full = known.all.len() >= MAX_SHORTFALLS || of_kind >= most_of(found.kind);
-        // Each file that was planted is one, also of the same path, until the last one is for the rest; so is each reason for not reading files.
-        let is_one = matches!(found.kind, ShortfallKind::Followed | ShortfallKind::NotRead);
+        // Each file that was planted is one, also of the same path, until the last one is for the rest; so are each reason for not reading files, and each reader.
+        let is_one = matches!(
+            found.kind,
+            ShortfallKind::Followed | ShortfallKind::NotRead | ShortfallKind::Reader
+        );
         let same = known.all.iter().position(is_same).filter(|_| !is_one);
         let same = same.or_else(|| {
             let last = known.all.iter().rposition(|noted| is_kind(&noted));
@@ -167,7 +170,7 @@ impl Shortfalls {
 /// Maximum number of shortfalls of one kind.
 const fn most_of(kind: ShortfallKind) -> usize {
     match kind {
-        ShortfallKind::Followed | ShortfallKind::NotFollowed => MAX_FILES,
+        ShortfallKind::Followed | ShortfallKind::NotFollowed | ShortfallKind::Reader => MAX_FILES,
         _ => MAX_SHORTFALLS,
     }
 }

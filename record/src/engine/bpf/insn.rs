@@ -127,6 +127,14 @@ pub(super) enum Map {
     Calls,
     /// The files at whose mappings no process is held.
     KnownFiles,
+    /// The numbers of the files that are watched, by the addresses of their inodes.
+    WatchedInodes,
+    /// The words of these files.
+    WatchedFiles,
+    /// Who maps them without executing them.
+    Readers,
+    /// Who executes them.
+    Executing,
     /// Where processes have their thread contexts.
     ThreadContexts,
     /// The number of hits of each group.

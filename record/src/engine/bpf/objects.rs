@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use super::super::options::AttachRequest;
+use super::super::task_filter::TaskFilter;
 use super::aggregate::{
     EventNeeds, GroupDescriptors, GroupMaps, Grouping, MAX_SPAN_BYTES, SharedGroups,
 };
@@ -13,11 +14,13 @@ use super::attach::site_programs::Maps;
 use super::control::Control;
 use super::kernel::RunningKernel;
 use super::kernel::trials::functions_take_memory;
+use super::kernel::version::tells_processes;
 use super::lossless::stopped::Stopped;
 use super::processes::executables::Executables;
 use super::processes::follow::Tracked;
 use super::processes::groups::Groups;
 use super::processes::mapping_hold::{HoldRequest, MappingHold};
+use super::processes::watched_files::WatchedFiles;
 use super::rings::cpu_rings::{CpuRings, Sizes};
 use super::samples::Samples;
 use super::samples::stack_rates;
@@ -38,6 +41,8 @@ pub(super) struct Objects {
     pub(super) executables: Option<Executables>,
     /// `None` if no process is held when it maps a file.
     pub(super) mapping_hold: Option<MappingHold>,
+    /// What watches who maps files with probes; or why there is nothing. `None` if probes are in chosen processes only, and when it is taken.
+    pub(super) watched_files: Option<io::Result<WatchedFiles>>,
     /// `None` if processes are not stopped.
     pub(super) stopped: Option<Stopped>,
     /// That of the first part, which has what is about the whole recording.
@@ -76,6 +81,13 @@ impl Objects {
         };
         let rings = CpuRings::new(sizes).map_err(setup(BpfObject::Rings))?;
         let can_hold = attach::can_be_apart(request) && kernel.namespace.is_none();
+        let is_everywhere = match filter {
+            TaskFilter::All => true,
+            TaskFilter::Processes(_) => !can_hold,
+            TaskFilter::ProcessesAlone(_) | TaskFilter::Threads(_) => !tells_processes(),
+        };
+        let watched_files =
+            (is_everywhere && kernel.namespace.is_none()).then(|| WatchedFiles::new(kernel));
         let tracked = Tracked::new(filter, kernel, can_hold.then_some(&control));
         let tracked = tracked.map_err(setup(BpfObject::Follower))?;
         let (choice, btf) = (&options.processes, kernel.btf);
@@ -138,6 +150,7 @@ impl Objects {
             groups: groups.transpose()?,
             executables: executables.transpose()?,
             mapping_hold,
+            watched_files,
             stopped: stopped.map_err(setup(BpfObject::StoppedProcesses))?,
             control: Arc::new(control),
             rings,

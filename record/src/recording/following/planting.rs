@@ -57,6 +57,8 @@ impl Recording {
                 .into_iter()
                 .map(|file| AddedFile { planted_at, ..file });
             self.follower.unreported.extend(added);
+            let all = before..self.session.probes().len();
+            self.file_watch.add(&self.session, all);
         }
         self.report_planted(!self.follower.no_gap);
         while let Some(mapping) = self.follower.held.take(done) {

@@ -134,9 +134,9 @@ fn sum(lost: impl Iterator<Item = (Option<usize>, u64)>) -> u64 {
 
 /// Whether hits of attached probes are missing because of a shortfall. Of files that were not read, none are attached.
 fn lacks_hits(shortfall: &Shortfall) -> bool {
-    use ShortfallKind::{BreakpointLeft, NotRead, SemaphoreLeft, ShortSpans};
+    use ShortfallKind::{BreakpointLeft, NotRead, Reader, SemaphoreLeft, ShortSpans};
     !matches!(
         shortfall.kind,
-        BreakpointLeft | NotRead | SemaphoreLeft | ShortSpans
+        BreakpointLeft | NotRead | Reader | SemaphoreLeft | ShortSpans
     )
 }

@@ -84,7 +84,8 @@ impl<'a> Attacher<'a> {
                 if is_apart {
                     self.prepare(&bad)?;
                 }
-                if !is_apart && self.sites.iter().any(|site| site.unit.is_some()) {
+                let has_units = self.sites.iter().any(|site| site.unit.is_some());
+                if !is_apart && (has_units || self.attachment.processes.is_none()) {
                     let planned = self.planned(&bad, false)?;
                     let processes = self.attachment.processes.clone();
                     let links = self.linked.drain(..).map(|linked| linked.link);
@@ -195,6 +196,7 @@ impl<'a> Attacher<'a> {
             let link = planting(|| sys::link_uprobes(program, &path, &uprobes, pid))?;
             let link = UnitLink {
                 unit: key.unit,
+                file: Some(Arc::clone(file)),
                 link,
             };
             Ok(Linked { pid, link })

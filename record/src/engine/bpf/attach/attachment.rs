@@ -26,7 +26,7 @@ pub(in crate::engine::bpf) struct Attachment {
     /// What is attached to the processes that these start.
     pub(in crate::engine::bpf) later: Option<Later>,
     pub(in crate::engine::bpf) links: Vec<OwnedFd>,
-    /// The links, if units of them are detached for a time.
+    /// The links, if those of units or of files are detached for a time.
     pub(in crate::engine::bpf) units: Option<Arc<UnitLinks>>,
     pub(in crate::engine::bpf) events: Vec<File>,
     pub(in crate::engine::bpf) programs: Arc<Vec<OwnedFd>>,

@@ -6,6 +6,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use usdtrec_buildid_cache::elf::ObjectFile;
+
 use super::super::sys::{self, Uprobes};
 use crate::engine::separate_process::planting;
 use crate::select::program::Program;
@@ -45,7 +47,17 @@ pub(in crate::engine::bpf) struct PlannedLink<'a> {
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct UnitLink {
     pub(in crate::engine::bpf) unit: Option<usize>,
+    /// `None` for one that is only closed.
+    pub(in crate::engine::bpf) file: Option<Arc<ObjectFile>>,
     pub(in crate::engine::bpf) link: OwnedFd,
+}
+
+impl UnitLink {
+    /// Whether it is of a file.
+    pub(in crate::engine::bpf) fn is_of(&self, file: &Arc<ObjectFile>) -> bool {
+        let own = self.file.as_ref();
+        own.is_some_and(|own| Arc::ptr_eq(own, file))
+    }
 }
 
 /// The links that were created.
@@ -110,6 +122,15 @@ impl Links {
         self.plant(pid, |link| link.unit == Some(unit))
     }
 
+    /// Attaches the links of chosen units and files to a process, or, with 0, to all. The choice allocates nothing.
+    pub(in crate::engine::bpf) fn plant_some_in(
+        &self,
+        pid: u32,
+        is_chosen: impl Fn(Option<usize>, &Arc<ObjectFile>) -> bool,
+    ) -> Planted {
+        self.plant(pid, |link| is_chosen(link.unit, link.file.file()))
+    }
+
     fn plant(&self, pid: u32, is_wanted: impl Fn(&Link) -> bool) -> Planted {
         let mut links = Vec::with_capacity(self.links.len());
         let mut wanted = self.links.iter().filter(|link| is_wanted(link));
@@ -161,6 +182,7 @@ impl Link {
         let link = sys::link_uprobes(program, &self.path, &self.uprobes, pid)?;
         Ok(UnitLink {
             unit: self.unit,
+            file: Some(Arc::clone(&self.file)),
             link,
         })
     }

@@ -1,8 +1,13 @@
-//! Links to named processes, or to all processes of the files, of which units are detached for a time.
+//! Links to named processes, or to all processes of the files, of which those of units or files are detached for a time.
+//!
+//! A link is there while its unit is not paused (a budget) and its file is not released (nobody executes it).
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use usdtrec_buildid_cache::elf::ObjectFile;
 
 use super::links::{Links, Planted, UnitLink};
 use crate::engine::events::refusal::has_ended;
@@ -19,7 +24,29 @@ pub(in crate::engine::bpf) struct UnitLinks {
 #[derive(Debug)]
 struct OpenLinks {
     links: Vec<UnitLink>,
+    absent: Absent,
     has_ended: bool,
+}
+
+/// What has no links now.
+#[derive(Clone, Debug, Default)]
+struct Absent {
+    units: BTreeSet<usize>,
+    files: Vec<Arc<ObjectFile>>,
+}
+
+impl Absent {
+    fn has_unit(&self, unit: Option<usize>) -> bool {
+        unit.is_some_and(|unit| self.units.contains(&unit))
+    }
+
+    fn has_file(&self, file: &Arc<ObjectFile>) -> bool {
+        self.files.iter().any(|absent| Arc::ptr_eq(absent, file))
+    }
+
+    fn remove_file(&mut self, file: &Arc<ObjectFile>) {
+        self.files.retain(|absent| !Arc::ptr_eq(absent, file));
+    }
 }
 
 impl UnitLinks {
@@ -34,6 +61,7 @@ impl UnitLinks {
             processes,
             open: Mutex::new(OpenLinks {
                 links,
+                absent: Absent::default(),
                 has_ended: false,
             }),
         }
@@ -44,16 +72,66 @@ impl UnitLinks {
         self.open().links.len()
     }
 
+    /// Whether they are in all processes of the files.
+    pub(in crate::engine::bpf) const fn is_everywhere(&self) -> bool {
+        self.processes.is_none()
+    }
+
     /// Takes the links of a unit.
     pub(in crate::engine::bpf) fn take(&self, unit: usize) -> Vec<OwnedFd> {
         let mut open = self.open();
-        let of_unit = open.links.extract_if(.., |link| link.unit == Some(unit));
-        of_unit.map(|link| link.link).collect()
+        open.absent.units.insert(unit);
+        open.take(|link| link.unit == Some(unit))
     }
 
-    /// Creates the links of a unit. If the kernel refuses one, or the recording has ended meanwhile, returns those that were created, which are to be
-    /// closed, and why.
+    /// Takes the links of a file.
+    pub(in crate::engine::bpf) fn take_file(&self, file: &Arc<ObjectFile>) -> Vec<OwnedFd> {
+        let mut open = self.open();
+        if !open.absent.has_file(file) {
+            open.absent.files.push(Arc::clone(file));
+        }
+        open.take(|link| link.is_of(file))
+    }
+
+    /// Creates the links of a unit, but for files that are released. If the kernel refuses one, or the recording has ended meanwhile, returns those that
+    /// were created, which are to be closed, and why.
     pub(in crate::engine::bpf) fn attach(&self, unit: usize) -> Result<(), NotAttached> {
+        let absent = self.change(|absent| {
+            absent.units.remove(&unit);
+        });
+        let attached = self.create(|of, file| of == Some(unit) && !absent.has_file(file));
+        if attached.is_err() {
+            self.change(|absent| {
+                absent.units.insert(unit);
+            });
+        }
+        attached
+    }
+
+    /// As [`attach`](Self::attach), those of a file, but for units that are paused.
+    pub(in crate::engine::bpf) fn attach_file(
+        &self,
+        file: &Arc<ObjectFile>,
+    ) -> Result<(), NotAttached> {
+        let absent = self.change(|absent| absent.remove_file(file));
+        let attached = self.create(|unit, of| Arc::ptr_eq(of, file) && !absent.has_unit(unit));
+        if attached.is_err() {
+            self.change(|absent| absent.files.push(Arc::clone(file)));
+        }
+        attached
+    }
+
+    /// Changes what has no links. Two threads that attach create each link once: each sees what is absent beside its own change.
+    fn change(&self, change: impl FnOnce(&mut Absent)) -> Absent {
+        let mut open = self.open();
+        change(&mut open.absent);
+        open.absent.clone()
+    }
+
+    fn create(
+        &self,
+        is_chosen: impl Fn(Option<usize>, &Arc<ObjectFile>) -> bool,
+    ) -> Result<(), NotAttached> {
         let all = [0];
         let processes = self.processes.as_deref().unwrap_or(&all);
         let mut links = Vec::new();
@@ -62,7 +140,7 @@ impl UnitLinks {
             let Planted {
                 links: planted,
                 error,
-            } = self.planned.plant_unit_in(unit, pid);
+            } = self.planned.plant_some_in(pid, &is_chosen);
             links.extend(planted);
             // One that has ended hits no more.
             refusal = error.filter(|error| !has_ended(error));
@@ -77,7 +155,15 @@ impl UnitLinks {
                 error: refusal.unwrap_or_else(|| io::ErrorKind::Interrupted.into()),
             });
         }
+        // Another thread may have detached its unit or its file meanwhile.
+        let absent = &open.absent;
+        let is_absent = |link: &mut UnitLink| {
+            absent.has_unit(link.unit) || absent.files.iter().any(|file| link.is_of(file))
+        };
+        let unwanted: Vec<UnitLink> = links.extract_if(.., is_absent).collect();
         open.links.extend(links);
+        drop(open);
+        drop(unwanted);
         Ok(())
     }
 
@@ -85,7 +171,7 @@ impl UnitLinks {
     pub(in crate::engine::bpf) fn end(&self) -> Vec<OwnedFd> {
         let mut open = self.open();
         open.has_ended = true;
-        open.links.drain(..).map(|link| link.link).collect()
+        open.take(|_| true)
     }
 
     fn open(&self) -> MutexGuard<'_, OpenLinks> {
@@ -94,7 +180,14 @@ impl UnitLinks {
     }
 }
 
-/// Why a unit could not be attached.
+impl OpenLinks {
+    fn take(&mut self, is_taken: impl Fn(&UnitLink) -> bool) -> Vec<OwnedFd> {
+        let taken = self.links.extract_if(.., |link| is_taken(link));
+        taken.map(|link| link.link).collect()
+    }
+}
+
+/// Why links could not be created.
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct NotAttached {
     /// Links that were created, to be closed.

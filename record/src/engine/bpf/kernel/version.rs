@@ -14,6 +14,6 @@ pub(in crate::engine::bpf) fn is_since(major: u32, minor: u32) -> bool {
 }
 
 /// Whether a link for a process is one for all its threads: from Linux 6.11 on. Before, it was one for its first thread.
-pub(in crate::engine::bpf) fn tells_processes() -> bool {
+pub(crate) fn tells_processes() -> bool {
     is_since(6, 11)
 }

@@ -1,11 +1,12 @@
 //! The recorded processes: following them, and holding those that they start until the probes are attached to them.
 //!
-//! [`follow`] keeps the map of recorded processes, in which the programs of the probes look up who has a hit. The other three folders act on
+//! [`follow`] keeps the map of recorded processes, in which the programs of the probes look up who has a hit. The other folders act on
 //! programs that are only observed otherwise, and so are the parts of the recorder that can harm a host:
 //!
 //! * [`children`] attaches the probes to the recorded processes alone, child by child.
 //! * [`hold`] holds such a child meanwhile, in the kernel.
 //! * [`mapping_hold`] holds a thread that maps a file with code that is not known yet (`--no-gap`), in the kernel or by a stop.
+//! * [`watched_files`] holds a thread that executes a file whose probes were detached because nobody executed it, in the kernel.
 //!
 //! A change of them keeps the invariants below. How each is kept, and which other ways were tried, is at the heads of the folders. The guests
 //! test them (`tests/guests/tests`: `children.sh`, `held.sh`, `killed.sh`, `no_gap.sh`).
@@ -56,3 +57,4 @@ pub(super) mod follow;
 pub(super) mod groups;
 pub(super) mod hold;
 pub(super) mod mapping_hold;
+pub(super) mod watched_files;

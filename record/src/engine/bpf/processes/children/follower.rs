@@ -118,7 +118,11 @@ impl Follower {
             high_priority.at_usual_priority(|| self.ended.go_on());
         }
         let left = self.ended.take().into_iter();
-        let left = left.map(|link| UnitLink { unit: None, link });
+        let left = left.map(|link| UnitLink {
+            unit: None,
+            file: None,
+            link,
+        });
         self.table.leave(left.collect());
     }
 

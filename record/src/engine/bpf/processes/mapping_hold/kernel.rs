@@ -10,22 +10,22 @@ use crate::engine::bpf::processes::hold::work;
 
 /// What both ways to hold a thread need: offsets of members of the running kernel's structures, bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kernel {
+pub(in crate::engine::bpf::processes) struct Kernel {
     /// `sched_process_exec(task, old_pid, binprm)`.
-    pub(super) executed: u32,
-    pub(super) preemption: Option<Preemption>,
+    pub(in crate::engine::bpf::processes) executed: u32,
+    pub(in crate::engine::bpf::processes) preemption: Option<Preemption>,
     /// `task_struct.files`, `files_struct.fdt`, `fdtable.fd`.
-    pub(super) descriptors: [u32; 3],
+    pub(in crate::engine::bpf::processes) descriptors: [u32; 3],
     /// `linux_binprm.file`.
-    pub(super) executable: u32,
+    pub(in crate::engine::bpf::processes) executable: u32,
     /// `file.f_inode`.
-    pub(super) inode: u32,
+    pub(in crate::engine::bpf::processes) inode: u32,
     /// `inode.i_ino`, `inode.i_generation`, `inode.i_sb`.
-    pub(super) number: u32,
-    pub(super) generation: u32,
-    pub(super) file_system: u32,
+    pub(in crate::engine::bpf::processes) number: u32,
+    pub(in crate::engine::bpf::processes) generation: u32,
+    pub(in crate::engine::bpf::processes) file_system: u32,
     /// `super_block.s_dev`.
-    pub(super) device: u32,
+    pub(in crate::engine::bpf::processes) device: u32,
 }
 
 /// What holding a thread by work needs.
@@ -57,25 +57,33 @@ pub(super) struct StopKernel {
 
 /// `mmap_lock_released(mm, write)`, with which `mmap` ends.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Unlocked {
-    pub(super) tracepoint: u32,
+pub(in crate::engine::bpf::processes) struct Unlocked {
+    pub(in crate::engine::bpf::processes) tracepoint: u32,
     /// How system calls pass their arguments, for the architectures of this machine.
-    pub(super) calls: [MmapCall; 2],
+    pub(in crate::engine::bpf::processes) calls: [MmapCall; 2],
 }
 
-/// `mmap` or `mmap2`: its number, and offsets in `struct pt_regs` of the number of a system call and of two arguments.
+/// `mmap` or `mmap2`: its number, and offsets in `struct pt_regs` of the number of a system call and of its arguments.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MmapCall {
-    pub(super) number: i32,
-    pub(super) number_at: i16,
-    pub(super) protection_at: i16,
-    pub(super) descriptor_at: i16,
+pub(in crate::engine::bpf::processes) struct MmapCall {
+    pub(in crate::engine::bpf::processes) number: i32,
+    pub(in crate::engine::bpf::processes) number_at: i16,
+    pub(in crate::engine::bpf::processes) length_at: i16,
+    pub(in crate::engine::bpf::processes) protection_at: i16,
+    pub(in crate::engine::bpf::processes) flags_at: i16,
+    pub(in crate::engine::bpf::processes) descriptor_at: i16,
+    pub(in crate::engine::bpf::processes) offset_at: i16,
+    /// Whether the offset in the file is in units of 4096 bytes.
+    pub(in crate::engine::bpf::processes) is_in_pages: bool,
 }
 
 impl Kernel {
     /// # Errors
     /// The kernel does not describe its structures, or not as expected.
-    pub(super) fn find(btf: &Btf, preemption: Option<Preemption>) -> io::Result<Self> {
+    pub(in crate::engine::bpf::processes) fn find(
+        btf: &Btf,
+        preemption: Option<Preemption>,
+    ) -> io::Result<Self> {
         let one = |structure, member| btf.member(structure, &[member]).ok_or_else(missing);
         Ok(Self {
             executed: btf.tracepoint("sched_process_exec").ok_or_else(missing)?,
@@ -137,7 +145,7 @@ impl Unlocked {
     /// Number of arguments of the function that calls the programs. It is one more with the path of the control group.
     const ARGUMENTS: usize = 3;
 
-    fn find(btf: &Btf) -> Option<Self> {
+    pub(in crate::engine::bpf::processes) fn find(btf: &Btf) -> Option<Self> {
         let calling = btf.function("__traceiter_mmap_lock_released")?;
         (calling.arguments == Self::ARGUMENTS).then_some(())?;
         Some(Self {
@@ -147,20 +155,43 @@ impl Unlocked {
     }
 }
 
+/// `__NR_mmap2` of 32-bit programs.
+const MMAP2: i32 = 192;
+
 /// `mmap` of 64-bit and `mmap2` of 32-bit programs (arch/x86/include/asm/ptrace.h, arch/arm64/include/asm/ptrace.h). A number that is another
 /// call's of the other kind releases no mappings for writing.
 fn mmap_calls() -> Option<[MmapCall; 2]> {
-    let call = |number, [number_at, protection_at, descriptor_at]: [i16; 3]| MmapCall {
-        number,
+    let call = |number,
+                [
         number_at,
+        length_at,
         protection_at,
+        flags_at,
         descriptor_at,
+        offset_at,
+    ]: [i16; 6]| {
+        MmapCall {
+            number,
+            number_at,
+            length_at,
+            protection_at,
+            flags_at,
+            descriptor_at,
+            offset_at,
+            is_in_pages: number == MMAP2,
+        }
     };
     match Arch::host()? {
-        // orig_ax, dx and r8; dx and di.
-        Arch::X86_64 => Some([call(9, [120, 96, 72]), call(192, [120, 96, 112])]),
-        // syscallno, x2 and x4.
-        Arch::Aarch64 => Some([call(222, [280, 16, 32]), call(192, [280, 16, 32])]),
+        // orig_ax; si, dx, r10, r8 and r9; cx, dx, si, di and bp.
+        Arch::X86_64 => Some([
+            call(9, [120, 104, 96, 56, 72, 64]),
+            call(MMAP2, [120, 88, 96, 104, 112, 32]),
+        ]),
+        // syscallno; x1 to x5.
+        Arch::Aarch64 => {
+            let registers = [280, 8, 16, 24, 32, 40];
+            Some([call(222, registers), call(MMAP2, registers)])
+        }
         _ => None,
     }
 }

@@ -16,7 +16,7 @@
 
 mod by_stop;
 mod by_work;
-mod kernel;
+pub(super) mod kernel;
 mod maps;
 mod new_mapping;
 mod program;

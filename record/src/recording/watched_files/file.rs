@@ -1,0 +1,123 @@
+//! A file with probes in all processes.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_format::BuildId;
+
+use crate::engine::{FileLinks, WatchedFiles};
+use crate::recording::session::Session;
+use crate::recording::target::Target;
+use crate::select::probe::PlannedProbe;
+use crate::verify::MapIdentity;
+
+/// A file with probes in all processes.
+#[derive(Debug)]
+pub(super) struct ProbedFile {
+    pub(super) object: Arc<ObjectFile>,
+    pub(super) path: PathBuf,
+    pub(super) build_id: Option<BuildId>,
+    /// The events of its probes.
+    pub(super) events: BTreeSet<String>,
+    /// File offsets of its sites.
+    sites: Vec<u64>,
+    /// How it appears among the mappings of processes; `None` until it is mapped, or if it cannot be.
+    pub(super) identity: Option<MapIdentity>,
+    /// Its number for the program on mappings; `None` without one.
+    pub(super) number: Option<u32>,
+    /// What detaches its probes; `None` if it keeps them.
+    pub(super) links: Option<FileLinks>,
+}
+
+impl ProbedFile {
+    /// The files of these probes of a session.
+    pub(super) fn of_probes(session: &Session, probes: Range<usize>) -> Vec<Self> {
+        let mut files: Vec<Self> = Vec::new();
+        let all = session.probes().iter().enumerate();
+        for (number, probe) in all.skip(probes.start).take(probes.len()) {
+            let is_named = is_named(session, probe);
+            let known = files
+                .iter()
+                .position(|file| Arc::ptr_eq(&file.object, probe.file()));
+            let at = known.unwrap_or_else(|| {
+                let links = session.attached.engine.file_links(number, probe.file());
+                files.push(Self::new(probe, links));
+                files.len() - 1
+            });
+            let Some(file) = files.get_mut(at) else {
+                continue;
+            };
+            if is_named {
+                file.links = None;
+            }
+            file.events.insert(probe.event());
+            let offsets = probe.sites.iter().filter_map(|site| site.site.offset);
+            file.sites.extend(offsets);
+        }
+        files
+    }
+
+    fn new(probe: &PlannedProbe, links: Option<FileLinks>) -> Self {
+        Self {
+            object: Arc::clone(probe.file()),
+            path: probe.path.clone(),
+            build_id: probe.build_id,
+            events: BTreeSet::new(),
+            sites: Vec::new(),
+            identity: None,
+            number: None,
+            links,
+        }
+    }
+
+    /// Maps it once, so that it is known how it appears among mappings.
+    pub(super) fn learn(&mut self, watched: Option<&mut WatchedFiles>) {
+        let file = self.object.file();
+        let mut identity = None;
+        let mut map = || identity = MapIdentity::of_file(file);
+        let sites = self.sites.iter().min().zip(self.sites.iter().max());
+        match watched.zip(sites) {
+            Some((watched, (first, last))) => self.number = watched.watch(*first, *last, map),
+            None => map(),
+        }
+        self.identity = identity;
+        if self.number.is_none() || self.identity.is_none() {
+            // Nobody would call when it is executed again.
+            self.links = None;
+        }
+    }
+
+    pub(super) fn sites(&self) -> usize {
+        self.sites.len()
+    }
+
+    /// Whether a mapping has one of its sites.
+    pub(super) fn has_site(&self, offsets: &Range<u64>) -> bool {
+        self.sites.iter().any(|site| offsets.contains(site))
+    }
+}
+
+/// Whether the user named the file of a probe: by a path or a build-id in a pattern, as an executable, or as a process of a recording that is not of all.
+fn is_named(session: &Session, probe: &PlannedProbe) -> bool {
+    let options = &session.options;
+    let selects = |pattern: &usdtrec_format::Pattern| {
+        let is_named = pattern.path().is_some() || pattern.build().is_some();
+        is_named
+            && pattern.matches(&probe.provider, &probe.name)
+            && pattern.fits_build(probe.build_id)
+    };
+    let mut events = options.following.events.iter();
+    let is_executable = |path: &PathBuf| {
+        let named = path.metadata().map(|named| (named.dev(), named.ino()));
+        let own = probe.file().file().metadata();
+        let own = own.map(|own| (own.dev(), own.ino()));
+        named.is_ok_and(|named| own.is_ok_and(|own| own == named))
+    };
+    options.target != Target::All
+        || events.any(|event| selects(&event.pattern))
+        || (options.engine.processes.executables.iter()).any(is_executable)
+}

@@ -1,0 +1,341 @@
+//! The thread that detaches the probes of files that nobody executes, attaches them again when somebody does, and names readers.
+//!
+//! **When nobody executes a file** is known from three things: the time of its last mapping with the right to execute, a process that was seen to
+//! execute it, and, when that does not any more, searches among all processes. Its probes are detached after two searches have found nobody, and
+//! if it was not mapped since the last one began: from then on the programs on mappings call. A process may be forked while one search
+//! passes, but hardly while both do. Searches take at most a hundredth of a CPU.
+
+use std::collections::HashMap;
+use std::io::{PipeReader, Read};
+use std::os::fd::AsFd;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use usdtrec_format::counted;
+use usdtrec_format::scaled::duration;
+use usdtrec_format::trace::ShortfallKind;
+
+use super::IDLE_TIME;
+use super::file::ProbedFile;
+use super::readers::{LOADER_TIME, Readers};
+use super::search::{Found, mapped_by, search};
+use crate::clocks::trace_clock;
+use crate::engine::{FileCall, MAX_HOLD, WatchedFiles};
+use crate::host::cpu_time::WorkTime;
+use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
+
+/// Interval of looking.
+const STEP: Duration = Duration::from_millis(500);
+/// For how long a mapping may be that of a loader when the recording ends.
+const LAST_LOADER_TIME: Duration = Duration::from_millis(20);
+/// Interval of looking for who executes files without probes or reads files with breakpoints, which the program did not see.
+const SEARCH_TIME: Duration = Duration::from_secs(10);
+/// Ratio of the pause after a search to its duration: a hundredth of a CPU.
+const SEARCH_PAUSE: u32 = 99;
+/// Number of searches that must find nobody.
+const SEARCHES: u32 = 2;
+
+/// The thread.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    /// What sees mappings; `None` if the kernel does not allow that.
+    watched: Option<WatchedFiles>,
+    shortfalls: Shortfalls,
+    added: Receiver<Vec<ProbedFile>>,
+    woken: PipeReader,
+    files: Vec<ProbedFile>,
+    uses: Vec<FileUse>,
+    /// Places of files by their numbers.
+    numbers: HashMap<u32, usize>,
+    readers: Readers,
+    /// When the last search ended, and when the next one may begin.
+    searched: Option<Instant>,
+    search_from: Instant,
+    /// Number of mappings that the program had missed at that time.
+    missed: u64,
+}
+
+/// Whether a file is executed.
+#[derive(Debug)]
+struct FileUse {
+    /// When it was last known to be, ns of the trace's clock.
+    used: u64,
+    /// A process that did then.
+    executing: Option<i32>,
+    /// Number of searches that have found nobody since.
+    searches: u32,
+    /// Whether its probes are detached.
+    is_idle: bool,
+}
+
+impl FileUse {
+    fn new(used: u64) -> Self {
+        Self {
+            used,
+            executing: None,
+            searches: 0,
+            is_idle: false,
+        }
+    }
+
+    fn use_now(&mut self, executing: Option<i32>) {
+        *self = Self {
+            executing,
+            is_idle: self.is_idle,
+            ..Self::new(trace_clock::now())
+        };
+    }
+
+    /// For how long nobody is known to have executed it.
+    fn unused(&self) -> Duration {
+        Duration::from_nanos(trace_clock::now().saturating_sub(self.used))
+    }
+
+    /// Whether somebody is to be looked for: the last search is that after which its probes are detached.
+    fn is_search_due(&self) -> bool {
+        self.unused() >= IDLE_TIME * (self.searches + 1).min(SEARCHES) / SEARCHES
+    }
+}
+
+impl Keeper {
+    pub(super) fn new(
+        watched: Option<WatchedFiles>,
+        shortfalls: Shortfalls,
+        added: Receiver<Vec<ProbedFile>>,
+        woken: PipeReader,
+    ) -> Self {
+        let readers = Readers::new(watched.as_ref().is_some_and(WatchedFiles::holds));
+        Self {
+            watched,
+            shortfalls,
+            added,
+            woken,
+            files: Vec::new(),
+            uses: Vec::new(),
+            numbers: HashMap::new(),
+            readers,
+            searched: None,
+            search_from: Instant::now(),
+            missed: 0,
+        }
+    }
+
+    /// Runs until the recording ends.
+    pub(super) fn run(mut self) {
+        let mut looked = Instant::now();
+        while self.wait() {
+            self.answer();
+            if looked.elapsed() >= STEP {
+                looked = Instant::now();
+                self.name_readers(LOADER_TIME);
+                self.look();
+            }
+        }
+        if let Some(watched) = &self.watched {
+            watched.end();
+        }
+        self.name_readers(LAST_LOADER_TIME);
+    }
+
+    /// Waits for calls and files. Returns whether the recording goes on.
+    fn wait(&mut self) -> bool {
+        let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let mut polled = vec![readable(self.woken.as_fd())];
+        polled.extend(
+            self.watched
+                .as_ref()
+                .map(|watched| readable(watched.as_fd())),
+        );
+        let timeout = Timespec::try_from(STEP).ok();
+        if poll(&mut polled, timeout.as_ref()).is_err() {
+            return true;
+        }
+        let is_woken = polled.first().is_some_and(|fd| !fd.revents().is_empty());
+        if is_woken {
+            // At the end nobody writes any more.
+            let _ = self.woken.read(&mut [0; 64]);
+        }
+        loop {
+            match self.added.try_recv() {
+                Ok(files) => files.into_iter().for_each(|file| self.add(file)),
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+    }
+
+    fn add(&mut self, mut file: ProbedFile) {
+        file.learn(self.watched.as_mut());
+        if let Some(number) = file.number {
+            self.numbers.insert(number, self.files.len());
+        }
+        self.files.push(file);
+        self.uses.push(FileUse::new(trace_clock::now()));
+    }
+
+    /// Attaches the probes of files that are executed again.
+    fn answer(&mut self) {
+        let calls = self.watched.as_mut().map(WatchedFiles::take_calls);
+        for call in calls.into_iter().flatten() {
+            if let Some(at) = self.numbers.get(&call.file).copied() {
+                self.attach(at, call.pid, Some(call));
+            }
+        }
+    }
+
+    /// Attaches the probes of a file that a process executes, unless they are. `call` is that of its thread, if there was one.
+    fn attach(&mut self, at: usize, pid: i32, call: Option<FileCall>) {
+        let (Some(file), Some(of_file)) = (self.files.get(at), self.uses.get_mut(at)) else {
+            return;
+        };
+        let links = file.links.as_ref();
+        let Some((links, number)) = links.zip(file.number).filter(|_| of_file.is_idle) else {
+            return;
+        };
+        // If the kernel refuses, the next search tries again.
+        if links.attach().is_err() {
+            return;
+        }
+        if let Some(watched) = &self.watched {
+            watched.set_attached(number);
+        }
+        of_file.is_idle = false;
+        of_file.use_now(Some(pid));
+        let since = |call: FileCall| trace_clock::now().saturating_sub(call.time);
+        let gap = call.map(|call| Duration::from_nanos(since(call)));
+        let is_held = call.is_some_and(|call| call.is_held);
+        if !is_held || gap > Some(MAX_HOLD) {
+            self.shortfalls.add(gap_of(file, pid, gap));
+        }
+    }
+
+    /// Names the processes that have mapped files and did not execute them within a time.
+    fn name_readers(&mut self, after: Duration) {
+        let until = trace_clock::now().saturating_sub(after.as_nanos() as u64);
+        let readers = self
+            .watched
+            .as_ref()
+            .map(|watched| watched.take_readers(until));
+        for reader in readers.into_iter().flatten() {
+            let Some(at) = self.numbers.get(&reader.file).copied() else {
+                continue;
+            };
+            // It may execute the file for longer than the program knows.
+            if let Some(file) = self.files.get(at)
+                && !mapped_by(reader.pid, file).executes
+            {
+                let file = (at, file);
+                self.readers
+                    .name(reader.name, reader.pid, file, &self.shortfalls);
+            }
+        }
+        self.readers.look_again(&self.files, &self.shortfalls);
+    }
+
+    /// Looks for files that nobody executes, and for what the program did not see.
+    fn look(&mut self) {
+        let mut is_wanted = false;
+        for (file, of_file) in self.files.iter().zip(&mut self.uses) {
+            let executed = file.number.zip(self.watched.as_ref());
+            let executed = executed.map_or(0, |(number, watched)| watched.executed(number));
+            if executed > of_file.used && !of_file.is_idle {
+                *of_file = FileUse::new(executed);
+            }
+            if file.links.is_none() || of_file.is_idle || !of_file.is_search_due() {
+                continue;
+            }
+            match of_file
+                .executing
+                .filter(|pid| mapped_by(*pid, file).executes)
+            {
+                Some(pid) => of_file.use_now(Some(pid)),
+                None => is_wanted = true,
+            }
+        }
+        let missed = self.watched.as_ref().map_or(0, WatchedFiles::missed);
+        let is_idle = self.uses.iter().any(|of_file| of_file.is_idle);
+        let is_blind = self.watched.is_none() && !self.files.is_empty();
+        let is_first = self.searched.is_none() && !self.files.is_empty();
+        let is_late = self.searched.is_some_and(|at| at.elapsed() >= SEARCH_TIME);
+        let has_missed = is_idle && missed != self.missed;
+        is_wanted |= is_first || has_missed || is_late && (is_idle || is_blind);
+        if is_wanted && Instant::now() >= self.search_from {
+            self.missed = missed;
+            self.search();
+        }
+    }
+
+    fn search(&mut self) {
+        let (work, from) = (WorkTime::begin(), trace_clock::now());
+        let Found { executing, reading } = search(&self.files);
+        let now = Instant::now();
+        self.searched = Some(now);
+        self.search_from = now + work.taken() * SEARCH_PAUSE;
+        for (at, pid) in reading {
+            if self.uses.get(at).is_some_and(|of_file| !of_file.is_idle) {
+                self.readers.suspect(pid, at);
+            }
+        }
+        for at in 0..self.files.len() {
+            let Some(of_file) = self.uses.get_mut(at) else {
+                continue;
+            };
+            match executing.get(&at) {
+                Some(pid) if of_file.is_idle => self.attach(at, *pid, None),
+                Some(pid) => of_file.use_now(Some(*pid)),
+                None if of_file.is_idle => {}
+                None => {
+                    of_file.searches = of_file.searches.saturating_add(1);
+                    if of_file.searches >= SEARCHES && of_file.unused() >= IDLE_TIME {
+                        self.detach(at, from);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Detaches the probes of a file that nobody executed when a search began, `from`.
+    fn detach(&mut self, at: usize, from: u64) {
+        let (Some(file), Some(of_file)) = (self.files.get(at), self.uses.get_mut(at)) else {
+            return;
+        };
+        let links = file.links.as_ref().zip(file.number);
+        let Some(((links, number), watched)) = links.zip(self.watched.as_ref()) else {
+            return;
+        };
+        watched.set_idle(number);
+        if watched.executed(number) >= from {
+            watched.set_attached(number);
+            return;
+        }
+        of_file.is_idle = true;
+        // A thread that executes it meanwhile has called, and is answered afterwards.
+        links.detach();
+    }
+}
+
+/// What is said of a process that executed a file before its probes were attached again.
+fn gap_of(file: &ProbedFile, pid: i32, gap: Option<Duration>) -> FoundShortfall {
+    let probes = counted(file.events.len(), "probe");
+    let after = match gap {
+        Some(gap) => format!("{} after it was mapped", duration(gap.as_nanos() as f64)),
+        None => "after it was mapped".to_owned(),
+    };
+    FoundShortfall {
+        kind: ShortfallKind::Gap,
+        path: file.path.clone(),
+        pid: Some(pid),
+        processes: 1,
+        events: file.events.iter().take(6).cloned().collect(),
+        sites: file.sites() as u64,
+        build_id: file.build_id,
+        gap_ns: gap.map(|gap| gap.as_nanos() as u64),
+        found: format!(
+            "planted {probes} again {after}, which nobody had executed for {}",
+            duration(IDLE_TIME.as_nanos() as f64)
+        ),
+        effect: "hits in that time are not recorded".to_owned(),
+        ..FoundShortfall::default()
+    }
+}

@@ -1,0 +1,101 @@
+//! Files whose probes are in all processes: who only reads them is named, and those that nobody executes have no probes.
+//!
+//! The kernel plants breakpoints in each private mapping of a file, also of a program that reads it to write what it has read: `git add`, `dwz` and
+//! `llvm-strip` store programs with breakpoints. So each process that maps such a file and does not execute it is a shortfall, once for each
+//! program and file. And files that were found (a pattern without a path selected them) are detached when nobody has executed them for
+//! [`IDLE_TIME`], until somebody does. Files that were named keep their probes.
+//!
+//! Where the kernel allows it, a program sees the mappings, and holds the thread that executes a detached file until it is attached again
+//! ([`WatchedFiles`](crate::engine::WatchedFiles)). A thread of the recorder ([`keeper`]) decides, and looks for processes in `/proc` ([`search`]):
+//! before it detaches, and for what the program cannot see.
+
+mod file;
+mod keeper;
+mod readers;
+mod search;
+
+use std::io::{self, PipeWriter, Write};
+use std::ops::Range;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use self::file::ProbedFile;
+use self::keeper::Keeper;
+pub use self::readers::{SPARED, SPARED_ALONE};
+use crate::recording::session::Session;
+
+/// Name of the thread, as in `/proc/PID/task/TID/comm`.
+const NAME: &str = "files";
+/// After what time without anybody who executes a file its probes are detached.
+const IDLE_TIME: Duration = Duration::from_secs(10);
+/// How long the end of a recording waits for the thread.
+const END_TIME: Duration = Duration::from_secs(2);
+
+/// The thread. Dropping this ends it.
+#[derive(Debug, Default)]
+pub(super) struct FileWatch {
+    added: Option<Sender<Vec<ProbedFile>>>,
+    /// Wakes the thread.
+    wake: Option<PipeWriter>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl FileWatch {
+    /// Starts the thread, with the files that the recording begins with. There is none if the probes are in recorded processes only, or the recorder
+    /// drops its capabilities.
+    ///
+    /// # Errors
+    /// Those of starting the thread.
+    pub(super) fn start(session: &mut Session) -> io::Result<Self> {
+        let watched = session.attached.engine.take_watched_files();
+        let is_program = session.attached.engine.follows();
+        if session.options.following.is_off || (is_program && watched.is_none()) {
+            return Ok(Self::default());
+        }
+        // Without the program, mappings are seen in /proc.
+        let watched = watched.and_then(Result::ok);
+        let (added, take_added) = channel();
+        let (woken, wake) = io::pipe()?;
+        let shortfalls = session.shortfalls.clone();
+        let keeper = Keeper::new(watched, shortfalls, take_added, woken);
+        let thread = thread::Builder::new().name(NAME.to_owned());
+        let thread = thread.spawn(move || keeper.run())?;
+        let mut this = Self {
+            added: Some(added),
+            wake: Some(wake),
+            thread: Some(thread),
+        };
+        let all = 0..session.probes().len();
+        this.add(session, all);
+        Ok(this)
+    }
+
+    /// Adds the files of probes that are attached.
+    pub(super) fn add(&mut self, session: &Session, probes: Range<usize>) {
+        if let (Some(added), Some(wake)) = (&self.added, &mut self.wake) {
+            // It ends when the recording does.
+            let _ = added.send(ProbedFile::of_probes(session, probes));
+            let _ = wake.write_all(&[0]);
+        }
+    }
+
+    /// Ends the thread: nothing is detached or attached any more, and no process is held.
+    pub(super) fn end(&mut self) {
+        self.added = None;
+        self.wake = None;
+        let begun = Instant::now();
+        let thread = self.thread.take();
+        while thread.as_ref().is_some_and(|thread| !thread.is_finished())
+            && begun.elapsed() < END_TIME
+        {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for FileWatch {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
