@@ -62,14 +62,21 @@ fn an_overwritten_trace_is_a_failure() {
 #[test]
 fn a_trace_that_is_overwritten_in_its_middle_is_a_failure() {
     let lab = Lab::privileged();
-    let ended = recorded(&lab, |trace| {
-        let middle = fs::metadata(trace).expect("the trace").len() / 2;
-        let file = fs::File::options().write(true).open(trace);
-        let file = file.expect("the trace");
-        file.write_all_at(&[0x55; 600], middle).expect("room");
-    });
-    ended.exits(1).complains("was overwritten");
-    let lab = Lab::privileged();
+    // Of the part of the head that is reserved, and of the hits.
+    for after_middle in [false, true] {
+        let ended = recorded(&lab, |trace| {
+            let written = fs::metadata(trace).expect("the trace").len();
+            let at = if after_middle {
+                written - 800
+            } else {
+                written / 2
+            };
+            let file = fs::File::options().write(true).open(trace);
+            let file = file.expect("the trace");
+            file.write_all_at(&[0x55; 600], at).expect("room");
+        });
+        ended.exits(1).complains("was overwritten");
+    }
     let ended = recorded(&lab, |trace| {
         drop(fs::File::options().write(true).open(trace));
         drop(fs::read(trace));

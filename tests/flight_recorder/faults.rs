@@ -82,7 +82,16 @@ fn a_recorder_without_descriptors_waits() {
         line.and_then(|number| number.parse().ok())
             .expect("a number")
     };
-    limit("3");
+    // More than it polls.
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).expect("its descriptors");
+    let open = open
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let open: Vec<u32> = open.collect();
+    let free = (0..)
+        .find(|number| !open.contains(number))
+        .expect("a number");
+    limit(&free.to_string());
     std::thread::scope(|scope| {
         let asked = scope.spawn(|| lab.usdtrec(["dump", "-p", &pid]));
         let before = waits();

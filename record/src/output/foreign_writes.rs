@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
@@ -89,6 +90,9 @@ pub(super) fn check(file: &File) -> io::Result<Check> {
     if trace.damage().iter().any(Damage::loses_records) || trace.uncommitted().is_some() {
         return Ok(Check::Changed);
     }
+    if has_unused_bytes(file)? {
+        return Ok(Check::Changed);
+    }
     let mut reader = BlockReader::new();
     let mut checked = 0;
     let mut is_whole = true;
@@ -99,9 +103,10 @@ pub(super) fn check(file: &File) -> io::Result<Check> {
         if reader.check(&trace, block).is_err() {
             return Ok(Check::Changed);
         }
-        // Records that are not compressed have no checksum.
+        // Records that are not compressed have no checksum. Of the few that are no samples, the lengths fit.
         match block.kind {
             BlockKind::Chunk => checked += block.len,
+            BlockKind::Plain if block.metadata => {}
             BlockKind::Plain | BlockKind::Stream => is_whole = false,
         }
     }
@@ -110,4 +115,26 @@ pub(super) fn check(file: &File) -> io::Result<Check> {
     } else {
         Check::Partly(checked)
     })
+}
+
+/// Whether there is anything in the part of the head that is reserved: zeros, after a page of them, up to the data.
+fn has_unused_bytes(file: &File) -> io::Result<bool> {
+    /// Where the file's header has the offset of the data.
+    const DATA_AT: u64 = 40;
+    /// Maximum length of a head that is looked at.
+    const MAX_HEAD: u64 = 1 << 20;
+    const PAGE: usize = 4096;
+    let mut offset = [0; 8];
+    file.read_exact_at(&mut offset, DATA_AT)?;
+    let mut head = vec![0; u64::from_le_bytes(offset).min(MAX_HEAD) as usize];
+    file.read_exact_at(&mut head, 0)?;
+    let mut zeros = 0;
+    for byte in head {
+        match byte {
+            0 => zeros += 1,
+            _ if zeros >= PAGE => return Ok(true),
+            _ => zeros = 0,
+        }
+    }
+    Ok(false)
 }
