@@ -196,7 +196,7 @@ impl<'a> Attacher<'a> {
             let link = planting(|| sys::link_uprobes(program, &path, &uprobes, pid))?;
             let link = UnitLink {
                 unit: key.unit,
-                file: Some(Arc::clone(file)),
+                file: Some(Arc::clone(file.file())),
                 link,
             };
             Ok(Linked { pid, link })

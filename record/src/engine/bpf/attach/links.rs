@@ -182,7 +182,7 @@ impl Link {
         let link = sys::link_uprobes(program, &self.path, &self.uprobes, pid)?;
         Ok(UnitLink {
             unit: self.unit,
-            file: Some(Arc::clone(&self.file)),
+            file: Some(Arc::clone(self.file.file())),
             link,
         })
     }
