@@ -186,9 +186,9 @@ fn a_killed_recorder_leaves_no_socket() {
     // Other tests may start recorders or heal meanwhile.
     let doctor = lab.usdtrec(["doctor"]);
     assert!(
-        doctor.stdout().contains(&left) || socket(&pid).is_none(),
+        doctor.stdout.contains(&left) || socket(&pid).is_none(),
         "{}",
-        doctor.stdout()
+        doctor.stdout
     );
     start().stop();
     assert_eq!(socket(&pid), None);
