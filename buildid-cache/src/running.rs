@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::io;
-use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -237,7 +236,7 @@ impl WantedFile {
             outcome: Outcome::Nothing,
         };
         for (pid, mapping) in &self.mapped_by {
-            let Ok(process) = OpenProcess::open(*pid).map(Arc::new) else {
+            let Ok(process) = OpenProcess::open(*pid) else {
                 continue;
             };
             let inode = Some(mapping.mapped_inode());

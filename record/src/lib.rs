@@ -56,6 +56,7 @@ pub use host::cpus::parse as parse_cpus;
 pub use host::descendants::descendants;
 pub use host::limits::raise_open_files;
 pub use host::privilege::{check as check_privilege, has_admin};
+pub use host::served_files::serve_files;
 pub use kernel_error::{BpfObject, BpfRefusal, ErrorMeaning, KernelOperation};
 pub use left_breakpoints::{BreakpointOwner, LeftBehind, LeftBreakpoint};
 pub use leftovers::{Leftovers, LeftoversError, leftovers};

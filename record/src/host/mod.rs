@@ -14,6 +14,7 @@ pub(super) mod private_directory;
 pub(super) mod privilege;
 pub(super) mod process;
 pub(super) mod run_directory;
+pub(crate) mod served_files;
 
 use std::fs;
 

@@ -27,8 +27,10 @@ pub(crate) fn is_same_inode(one: &ObjectFile, other: &ObjectFile) -> bool {
             && one.build_id().is_some()
             && one.build_id() == other.build_id()
     };
-    let is_frame = || same_frame(one.file(), other.file()).is_ok_and(|same| same == Some(true));
-    one == other || may_be() && is_frame()
+    // A file that a helper reads is not mapped here.
+    let both = || one.local().zip(other.local());
+    let is_frame = |(one, other)| same_frame(one, other).is_ok_and(|same| same == Some(true));
+    one == other || may_be() && both().is_some_and(is_frame)
 }
 
 /// Whether the first page of both files is the same frame; `None` if that is not known.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc as Shared, OnceLock};
 
 use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_buildid_cache::served::{Patience, Reader};
 use usdtrec_buildid_cache::{FileMapping, file_id};
 use usdtrec_format::perf::{Mmap, MmapFile};
 use usdtrec_format::{Arch, BuildId, Site};
@@ -75,7 +76,7 @@ impl ExpectedFiles {
             let known = files.iter().position(|file| file.file == *probe.file());
             let at = known.unwrap_or_else(|| {
                 files.push(ExpectedFile {
-                    identity: MapIdentity::of_file(probe.file().file()),
+                    identity: MapIdentity::of_file(probe.file()),
                     file: Shared::clone(probe.file()),
                     path: probe.path.clone(),
                     build_id: probe.build_id,
@@ -160,7 +161,8 @@ impl ExpectedFile {
             return false;
         };
         let inside = PathBuf::from(format!("/proc/{pid}/root")).join(below);
-        file_id(&inside) == Some(self.file.id())
+        let reader = Reader::of_process(pid, Patience::Usual);
+        file_id(&inside, reader) == Some(self.file.id())
     }
 }
 
@@ -246,7 +248,7 @@ impl ExpectedFiles {
             args: String::new(),
         };
         let mut expected = ExpectedFile {
-            identity: MapIdentity::of_file(file.file()),
+            identity: MapIdentity::of_file(&file),
             path: file.path().to_owned(),
             build_id: file.build_id(),
             arch: Arch::host().unwrap(),

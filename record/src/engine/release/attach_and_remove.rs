@@ -1,9 +1,8 @@
 //! A probe that is attached for a moment.
 
 use std::ffi::CString;
-use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd as _};
 
 use super::super::bpf::{UprobeEvent, open_uprobe};
 use super::super::events::pmu::pmu_type;
@@ -14,12 +13,12 @@ use crate::select::probe::SiteOffsets;
 ///
 /// # Errors
 /// The error of `perf_event_open(2)`.
-pub(crate) fn attach_and_remove(file: &File, site: u64, semaphore: u64) -> io::Result<()> {
+pub(crate) fn attach_and_remove(file: &impl AsFd, site: u64, semaphore: u64) -> io::Result<()> {
     let offsets = SiteOffsets {
         offset: site,
         ref_ctr: semaphore,
     };
-    let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    let path = CString::new(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()))?;
     open_uprobe(&UprobeEvent {
         pmu: pmu_type().map_err(io::Error::other)?,
         path: &path,

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
+use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_buildid_cache::served::{Patience, Reader};
 use usdtrec_buildid_cache::{file_id, locate};
 use usdtrec_format::{Binary, BuildId, Probe};
 
@@ -319,11 +320,17 @@ fn reasons(refusals: &[Refusal]) -> String {
 /// Whether a path leads to a file: as its process sees it, or from here.
 fn is_at(file: &NewFile, path: &PathBuf) -> bool {
     let id = Some(file.object.id());
+    let reader = Reader {
+        user: user_of(file),
+        device: file.id.device,
+        patience: Patience::Usual,
+    };
     let inside = || {
         let below = path.strip_prefix("/").ok()?;
-        file_id(&PathBuf::from(format!("/proc/{}/root", file.pid)).join(below))
+        let inside = PathBuf::from(format!("/proc/{}/root", file.pid)).join(below);
+        file_id(&inside, reader)
     };
-    file.path == *path || FileId::from_path(path) == id || inside() == id
+    file.path == *path || file_id(path, reader) == id || inside() == id
 }
 
 /// Number of sites of the selected probes.
