@@ -120,10 +120,10 @@ fn start() -> io::Result<Message> {
     // Those that have ended.
     while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
     let started = started()?;
-    Ok(Message {
-        bytes: Vec::new(),
-        descriptors: vec![started.socket, started.process],
-    })
+    let mut answer = Message::default();
+    put(&mut answer.bytes, &[started.pid.into()]);
+    answer.descriptors = vec![started.socket, started.process];
+    Ok(answer)
 }
 
 /// A helper that was started.
@@ -132,6 +132,7 @@ pub(super) struct StartedHelper {
     pub(super) socket: OwnedFd,
     /// A handle of the process (pidfd_open(2)).
     pub(super) process: OwnedFd,
+    pub(super) pid: u32,
 }
 
 /// Starts a helper.
@@ -154,7 +155,11 @@ pub(super) fn started() -> io::Result<StartedHelper> {
     let child = command.spawn()?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let process = pidfd_open(pid.ok_or(io::ErrorKind::Other)?, PidfdFlags::empty())?;
-    Ok(StartedHelper { socket, process })
+    Ok(StartedHelper {
+        socket,
+        process,
+        pid: child.id(),
+    })
 }
 
 fn path(bytes: &[u8]) -> PathBuf {

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,9 +37,11 @@ const HALVING: usize = 4;
 /// Maximum number of helpers that wait for requests.
 const MAX_IDLE: usize = 4;
 
+/// How files of others are read: a [`Use`].
+static USE: AtomicU8 = AtomicU8::new(Use::Not as u8);
+/// The helper that starts others, and reads nothing.
+static STARTER: Mutex<Option<StartedHelper>> = Mutex::new(None);
 static HELPERS: Mutex<Helpers> = Mutex::new(Helpers {
-    use_: Use::Not,
-    starter: None,
     idle: Vec::new(),
     stuck: Vec::new(),
     short: None,
@@ -115,7 +118,7 @@ impl Drop for Haste {
 }
 
 /// Whether helpers are used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 enum Use {
     /// Files are read by this process.
     Not,
@@ -126,9 +129,6 @@ enum Use {
 
 #[derive(Debug)]
 struct Helpers {
-    use_: Use,
-    /// The one that starts others, and reads nothing.
-    starter: Option<StartedHelper>,
     idle: Vec<StartedHelper>,
     stuck: Vec<StuckHelper>,
     short: Option<ShortTime>,
@@ -156,7 +156,7 @@ impl fmt::Debug for StuckHelper {
 /// Has files of others read by helpers from now on, which are started when they are needed. This program's `main` must call
 /// [`serve`](helper::serve) if its only argument is [`SERVE_VERB`](helper::SERVE_VERB).
 pub fn begin() {
-    helpers().use_ = Use::Yes;
+    USE.store(Use::Yes as u8, SeqCst);
 }
 
 /// Starts the helper that starts others: before this process has anything that would be in its way.
@@ -164,25 +164,38 @@ pub fn begin() {
 /// # Errors
 /// A process cannot be started.
 pub fn prepare() -> io::Result<()> {
-    let mut helpers = helpers();
-    if helpers.use_ == Use::Yes && helpers.starter.is_none() {
-        helpers.starter = Some(helper::started()?);
+    let mut starter = starter();
+    if starter.is_none() {
+        *starter = Some(helper::started()?);
     }
     Ok(())
 }
 
 /// Ends the helpers. Files that are not known to be local are not read any more.
 pub fn end() {
+    USE.store(Use::Ended as u8, SeqCst);
+    *starter() = None;
     let mut helpers = helpers();
-    helpers.use_ = Use::Ended;
-    helpers.starter = None;
     helpers.idle.clear();
     helpers.stuck.clear();
 }
 
+/// The helpers that this process has now, but for those that answer.
+pub(crate) fn pids() -> Vec<u32> {
+    let starter = starter().as_ref().map(|starter| starter.pid);
+    let helpers = helpers();
+    let stuck = helpers.stuck.iter().map(|stuck| stuck.helper.pid);
+    let idle = helpers.idle.iter().map(|helper| helper.pid);
+    starter.into_iter().chain(stuck).chain(idle).collect()
+}
+
+fn is_use(wanted: Use) -> bool {
+    USE.load(SeqCst) == wanted as u8
+}
+
 /// Whether files are read by helpers.
 pub(super) fn are_used() -> bool {
-    helpers().use_ != Use::Not
+    !is_use(Use::Not)
 }
 
 /// Has a helper answer a request.
@@ -209,6 +222,10 @@ pub(super) fn ask(
     };
     for _ in 0..TRIES {
         let TakenHelper { helper, time } = helpers().take(reader)?;
+        let helper = match helper {
+            Some(helper) => helper,
+            None => start(patience)?,
+        };
         let begun = Instant::now();
         let answer = helper.ask(request, handle, time);
         if reader.patience == Patience::Short {
@@ -264,15 +281,34 @@ fn helpers() -> MutexGuard<'static, Helpers> {
     HELPERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A helper, and how long its answer is waited for.
+fn starter() -> MutexGuard<'static, Option<StartedHelper>> {
+    STARTER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts a helper. This process, which may have links and rings by now, only starts the starter, and another one if that was killed.
+fn start(patience: Patience) -> io::Result<StartedHelper> {
+    let mut starter = match patience {
+        Patience::Usual => starter(),
+        // Another thread starts one.
+        Patience::Short => STARTER.try_lock().map_err(|_| no_answer())?,
+    };
+    if let Some(known) = &*starter
+        && let Ok(started) = known.start_another()
+    {
+        return Ok(started);
+    }
+    starter.insert(helper::started()?).start_another()
+}
+
+/// A helper, if one waits for requests, and how long its answer is waited for.
 struct TakenHelper {
-    helper: StartedHelper,
+    helper: Option<StartedHelper>,
     time: Duration,
 }
 
 impl Helpers {
     fn take(&mut self, reader: &Reader) -> io::Result<TakenHelper> {
-        if self.use_ == Use::Ended {
+        if is_use(Use::Ended) {
             let ended = "files of other file systems than local ones are not read any more";
             return Err(io::Error::new(io::ErrorKind::Unsupported, ended));
         }
@@ -297,10 +333,7 @@ impl Helpers {
         {
             return Err(no_answer());
         }
-        let helper = match self.idle.pop() {
-            Some(helper) => helper,
-            None => self.start()?,
-        };
+        let helper = self.idle.pop();
         Ok(TakenHelper { helper, time })
     }
 
@@ -325,26 +358,8 @@ impl Helpers {
 
     /// Keeps a helper for the next request.
     fn give(&mut self, helper: StartedHelper) {
-        if self.use_ == Use::Yes && self.idle.len() < MAX_IDLE {
+        if is_use(Use::Yes) && self.idle.len() < MAX_IDLE {
             self.idle.push(helper);
-        }
-    }
-
-    /// Starts a helper. This process, which may have links and rings by now, only starts the starter, and another one if that was killed.
-    fn start(&mut self) -> io::Result<StartedHelper> {
-        let starter = match self.starter.take() {
-            Some(starter) => starter,
-            None => helper::started()?,
-        };
-        match starter.start_another() {
-            Ok(started) => {
-                self.starter = Some(starter);
-                Ok(started)
-            }
-            Err(_) => {
-                let starter = self.starter.insert(helper::started()?);
-                starter.start_another()
-            }
         }
     }
 }
@@ -381,7 +396,12 @@ impl StartedHelper {
             .descriptors
             .try_into()
             .map_err(|_| io::ErrorKind::InvalidData)?;
-        Ok(Self { socket, process })
+        let [pid] = numbers(&answer.bytes).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self {
+            socket,
+            process,
+            pid: u32::try_from(pid).map_err(|_| io::ErrorKind::InvalidData)?,
+        })
     }
 
     /// Whether the process has ended: it has no socket any more.

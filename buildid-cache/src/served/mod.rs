@@ -23,4 +23,5 @@ pub use file_stat::FileStat;
 pub use handle::Handle;
 pub use helper::{SERVE_VERB, serve};
 pub use helpers::{ANSWER_TIME, Haste, Patience, Reader, begin, end, prepare};
+pub(crate) use helpers::pids;
 pub use memory::Memory;

@@ -216,7 +216,9 @@ impl MappedFile {
             user: object.owner(),
             ..Reader::of_unknown(Patience::Short)
         };
-        let is_at_path = || file_id(path, reader) == Some(object.id());
+        // One that a helper reads is not opened by its path when names are looked up, either.
+        let is_local = object.local().is_some();
+        let is_at_path = || is_local && file_id(path, reader) == Some(object.id());
         if self.elsewhere.get().is_some() || is_at_path() || self.room.take().is_none() {
             return;
         }
