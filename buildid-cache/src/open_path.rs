@@ -15,7 +15,6 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
 use crate::elf::{ElfError, FileId};
-use crate::served::{Handle, Reader};
 
 /// Maximum number of symbolic links in a path (the kernel's `MAXSYMLINKS`).
 const MAX_LINKS: usize = 40;
@@ -69,13 +68,6 @@ pub(crate) fn directory(path: &Path) -> io::Result<OpenedDirectory> {
 /// The error of the system call.
 pub(crate) fn resolved(path: &Path) -> io::Result<PathBuf> {
     name(handle(path)?.as_fd(), path)
-}
-
-/// Device and inode of the file at a path that others control; `None` if it does not exist or its file system does not answer. Unlike
-/// [`FileId::from_path`], symbolic links below `/proc/PID/root` stay below it, as the process follows them.
-#[must_use]
-pub fn file_id(path: &Path, reader: Reader) -> Option<FileId> {
-    Some(Handle::of_path(path, reader).ok()?.stat().id)
 }
 
 /// Opens a regular file for reading by its handle. Devices are refused, because opening one can have side effects.

@@ -13,14 +13,12 @@ use usdtrec_format::escape::shown;
 
 use crate::elf::{ElfError, ObjectFile, ProbeScan};
 use crate::file_mapping::FileMapping;
-use crate::open_path;
-use crate::served::{Handle, Patience, Reader};
+use crate::process_owner::NOBODY;
+use crate::served::{Handle, Patience, Reader, file_id};
 
 /// Maximum size of `/proc/PID/maps` that is read, bytes. A process may have 65,530 mappings (`vm.max_map_count`) with paths of 4 KB each; those
 /// of large databases with many more mappings have 30 MB.
 const MAX_MAPS_BYTES: u64 = 64 << 20;
-/// The user of whom nothing is known (`/proc/sys/fs/overflowuid`).
-pub const NOBODY: u32 = 65534;
 
 /// A file with probes that a process maps.
 #[derive(Clone, Debug)]
@@ -116,14 +114,6 @@ pub fn open_mapped(
 pub fn mapped_handle(pid: u32, mapping: &FileMapping) -> Result<Handle, ElfError> {
     let process = OpenProcess::open(pid)?;
     Ok(process.mapping(mapping, Patience::Usual)?.open()?.handle)
-}
-
-/// The effective user of a process.
-///
-/// # Errors
-/// The process has ended.
-pub fn owner(pid: u32) -> io::Result<u32> {
-    OpenProcess::open(pid)?.owner()
 }
 
 /// Opens the file of a mapping of a process that has ended: by its path, if that leads to the same device and inode number from here.
@@ -353,7 +343,7 @@ impl Mapping<'_> {
     fn named(&self, file: ObjectFile, is_inside: bool) -> OpenedMapping {
         let id = file.id();
         let inside = self.process.directory.join("root").join(self.below());
-        let is_it = |path: &PathBuf| open_path::file_id(path, self.reader) == Some(id);
+        let is_it = |path: &PathBuf| file_id(path, self.reader) == Some(id);
         let mut paths = [self.mapping.path.clone(), inside].into_iter();
         let path = (!self.mapping.deleted).then(|| paths.find(is_it)).flatten();
         let deleted = path.is_none() && !is_inside;

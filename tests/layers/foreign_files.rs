@@ -55,6 +55,7 @@ const ALLOWED: &[(&str, &str)] = &[
         "what the user names; what others control in a helper",
     ),
     ("buildid-cache/src/process.rs", "/proc"),
+    ("buildid-cache/src/process_owner.rs", "/proc"),
     (
         "buildid-cache/src/served/file_stat.rs",
         "local files; others in a helper",

@@ -15,7 +15,7 @@ use super::helper;
 use super::helpers::{Reader, are_used, ask};
 use super::local_mounts;
 use super::message::Task;
-use crate::elf::ElfError;
+use crate::elf::{ElfError, FileId};
 use crate::open_path;
 
 /// Paths that are those of the process that opens them.
@@ -210,6 +210,13 @@ impl Handle {
         let opened = openat(CWD, path, flags, Mode::empty()).map_err(io::Error::from)?;
         Ok(Contents::Local(File::from(opened)))
     }
+}
+
+/// Device and inode of the file at a path that others control; `None` if it does not exist or its file system does not answer. Unlike
+/// [`FileId::from_path`], symbolic links below `/proc/PID/root` stay below it, as the process follows them.
+#[must_use]
+pub fn file_id(path: &Path, reader: Reader) -> Option<FileId> {
+    Some(Handle::of_path(path, reader).ok()?.stat().id)
 }
 
 /// The path of a local file as the kernel has it, if that leads to the file.

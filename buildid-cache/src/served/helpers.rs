@@ -14,7 +14,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 use super::helper::{self, StartedHelper};
 use super::message::{Message, Task, numbers, receive, send};
 use crate::file_mapping::DeviceNumber;
-use crate::process::{self, NOBODY};
+use crate::process_owner::{NOBODY, owner};
 
 /// How long a file system has to answer.
 pub const ANSWER_TIME: Duration = Duration::from_secs(1);
@@ -74,7 +74,7 @@ impl Reader {
     #[must_use]
     pub fn of_process(pid: i32, patience: Patience) -> Self {
         let user = u32::try_from(pid).ok();
-        let user = user.and_then(|pid| process::owner(pid).ok());
+        let user = user.and_then(|pid| owner(pid).ok());
         Self {
             user: user.unwrap_or(NOBODY),
             ..Self::of_unknown(patience)

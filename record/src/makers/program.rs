@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use usdtrec_buildid_cache::process::NOBODY;
+use rustix::process::geteuid;
 use usdtrec_buildid_cache::served::Contents;
 
 use super::clocks::{ClockReadings, Clocks};
@@ -60,7 +60,7 @@ impl Program {
         let wanted = self.wanted(clocks);
         match &self.view {
             Some(view) => wanted.open(view.tmp.as_ref()?),
-            None => wanted.open(&view::open(Path::new("/tmp"), NOBODY)?),
+            None => wanted.open(&view::open(Path::new("/tmp"), geteuid().as_raw())?),
         }
     }
 
