@@ -492,12 +492,15 @@ fn neutral_section<Elf: FileHeader>(
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::Write as _;
+    use std::os::fd::AsRawFd as _;
 
     use object::elf::{SHT_NULL, SHT_PROGBITS, SHT_STRTAB, SHT_SYMTAB, SectionType};
 
     use super::*;
     use crate::elf::ObjectFile;
+    use crate::served::{Handle, Patience, Reader};
 
     const HEADER: usize = 64;
     const SECTION: usize = 64;
@@ -539,7 +542,10 @@ mod tests {
     }
 
     fn mapped(file: File) -> Result<ObjectFile, ElfError> {
-        ObjectFile::from_mapped(file, "a".into())
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let reader = Reader::of_unknown(Patience::Usual);
+        let handle = Handle::of_path(path.as_ref(), reader)?;
+        ObjectFile::from_handle(handle, "a".into())
     }
 
     fn many(kind: Kind, number: usize) -> File {

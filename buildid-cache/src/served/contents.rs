@@ -99,7 +99,7 @@ impl ServedFile {
         }
         let mut request = vec![Task::Read.byte()];
         put(&mut request, &[self.number, offset, len as u64]);
-        let answer = ask(&self.reader, &request, Some(self.handle.as_fd()));
+        let answer = ask(&self.reader, &request, &[self.handle.as_fd()]);
         let waited = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.waited.fetch_add(waited, Relaxed);
         let mut bytes = answer?.bytes;
@@ -145,10 +145,23 @@ impl Contents {
             Self::Local(file) => FileStat::of(file.as_fd()),
             Self::Served(file) => {
                 let request = [Task::Describe.byte()];
-                let answer = ask(&file.reader, &request, Some(file.handle.as_fd()))?;
+                let answer = ask(&file.reader, &request, &[file.handle.as_fd()])?;
                 FileStat::parse(&answer.bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
             }
         }
+    }
+
+    /// Whether the first page of both files is one frame of memory, as a helper says; `None` if that is not known.
+    ///
+    /// # Errors
+    /// The error of mapping a file; `TimedOut` if the file system does not answer.
+    pub fn is_same_page(&self, other: &Self) -> io::Result<Option<bool>> {
+        let ((Self::Served(served), _) | (_, Self::Served(served))) = (self, other) else {
+            return Ok(None);
+        };
+        let handles = [self.as_fd(), other.as_fd()];
+        let answer = ask(&served.reader, &[Task::ComparePages.byte()], &handles)?;
+        Ok(answer.bytes.first().map(|byte| *byte == 1))
     }
 
     /// Reads at an offset, as `pread(2)`.

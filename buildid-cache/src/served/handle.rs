@@ -140,7 +140,7 @@ impl Handle {
         let stat = match is_local {
             true => FileStat::of(descriptor.as_fd())?,
             false => {
-                let answer = ask(&reader, &[Task::Describe.byte()], Some(descriptor.as_fd()))?;
+                let answer = ask(&reader, &[Task::Describe.byte()], &[descriptor.as_fd()])?;
                 FileStat::parse(&answer.bytes).ok_or(io::ErrorKind::InvalidData)?
             }
         };
@@ -160,7 +160,7 @@ impl Handle {
         reader: Reader,
     ) -> io::Result<Self> {
         let request = [&[task.byte()], path.as_os_str().as_bytes()].concat();
-        let mut answer = ask(&reader, &request, directory)?;
+        let mut answer = ask(&reader, &request, directory.as_slice())?;
         let stat = FileStat::parse(&answer.bytes);
         let (Some(stat), Some(descriptor)) = (stat, answer.descriptors.pop()) else {
             return Err(io::ErrorKind::InvalidData.into());

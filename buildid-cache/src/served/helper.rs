@@ -19,29 +19,36 @@ use crate::open_path;
 /// The first argument of the process that runs [`serve`].
 pub const SERVE_VERB: &str = "serve-files";
 
+/// Says whether the first pages of two files are one frame of memory; `None` if that is not known.
+pub type ComparePages = fn(&File, &File) -> io::Result<Option<bool>>;
+
 /// What a helper keeps between requests.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Server {
+    compare: ComparePages,
     /// The file that was read last, and its number.
     file: Option<(u64, File)>,
 }
 
-/// Answers the requests of standard input, a socket, until the recorder has ended.
+/// Answers the requests of standard input, a socket, until the recorder has ended. `compare` needs what this crate does without.
 ///
 /// # Errors
 /// Standard input is no such socket.
-pub fn serve() -> io::Result<()> {
+pub fn serve(compare: ComparePages) -> io::Result<()> {
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     // Signals for the recorder's terminal or group of processes are not for this process, and it keeps no directory in use.
     let _ = rustix::process::setsid();
     let _ = rustix::process::chdir("/");
     let _ = rustix::thread::set_name(c"serves files");
-    answer_all(socket.as_fd())
+    answer_all(socket.as_fd(), compare)
 }
 
 /// Answers requests until the other side has ended.
-fn answer_all(socket: BorrowedFd<'_>) -> io::Result<()> {
-    let mut server = Server::default();
+fn answer_all(socket: BorrowedFd<'_>, compare: ComparePages) -> io::Result<()> {
+    let mut server = Server {
+        compare,
+        file: None,
+    };
     loop {
         let request = match receive(socket) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
@@ -110,6 +117,16 @@ impl Server {
                 let memory = request.descriptors.into_iter().next();
                 File::from(memory.ok_or_else(wrong)?).write_all_at(bytes, address)?;
                 Ok(Message::default())
+            }
+            Task::ComparePages => {
+                let [one, other] = request.descriptors.as_slice() else {
+                    return Err(wrong());
+                };
+                let compared = (self.compare)(&reopened(one.as_fd())?, &reopened(other.as_fd())?)?;
+                Ok(Message {
+                    bytes: compared.map(u8::from).into_iter().collect(),
+                    descriptors: Vec::new(),
+                })
             }
         }
     }
@@ -236,7 +253,7 @@ mod tests {
     fn files_and_memory_are_read_for_others() {
         let kind = (AddressFamily::UNIX, SocketType::SEQPACKET);
         let (ours, theirs) = socketpair(kind.0, kind.1, SocketFlags::CLOEXEC, None).unwrap();
-        let server = thread::spawn(move || answer_all(theirs.as_fd()));
+        let server = thread::spawn(move || answer_all(theirs.as_fd(), |_, _| Ok(Some(true))));
         let program = std::env::current_exe().unwrap();
         let open = |task: Task, path: &Path| {
             let request = [&[task.byte()], path.as_os_str().as_bytes()].concat();
@@ -261,6 +278,8 @@ mod tests {
         let mut request = vec![Task::ReadMemory.byte()];
         put(&mut request, &[known.as_ptr() as u64, 5]);
         assert_eq!(ask(&ours, &request, &[memory.as_fd()]).1.bytes, known);
+        let compare = [Task::ComparePages.byte()];
+        assert_eq!(ask(&ours, &compare, &[handle, handle]).1.bytes, [1]);
         assert_ne!(ask(&ours, &[99], &[]).0, 0, "no task");
         drop(ours);
         server.join().unwrap().unwrap();

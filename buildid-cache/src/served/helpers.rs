@@ -205,7 +205,7 @@ pub(super) fn are_used() -> bool {
 pub(super) fn ask(
     reader: &Reader,
     request: &[u8],
-    handle: Option<BorrowedFd<'_>>,
+    handles: &[BorrowedFd<'_>],
 ) -> io::Result<Message> {
     /// All that wait may have been killed by a user, or for lack of memory.
     const TRIES: usize = MAX_IDLE + 2;
@@ -227,7 +227,7 @@ pub(super) fn ask(
             None => start(patience)?,
         };
         let begun = Instant::now();
-        let answer = helper.ask(request, handle, time);
+        let answer = helper.ask(request, handles, time);
         if reader.patience == Patience::Short {
             // What a container's local file system takes is not counted.
             let free = if reader.user == ROOT {
@@ -368,11 +368,11 @@ impl StartedHelper {
     fn ask(
         &self,
         request: &[u8],
-        handle: Option<BorrowedFd<'_>>,
+        handles: &[BorrowedFd<'_>],
         time: Duration,
     ) -> io::Result<Message> {
         let socket = self.socket.as_fd();
-        send(socket, request, handle.as_slice())?;
+        send(socket, request, handles)?;
         let end = Instant::now() + time;
         loop {
             let left = end.saturating_duration_since(Instant::now());
@@ -391,7 +391,7 @@ impl StartedHelper {
     }
 
     fn start_another(&self) -> io::Result<Self> {
-        let answer = outcome(self.ask(&[Task::Start.byte()], None, START_TIME)?)?;
+        let answer = outcome(self.ask(&[Task::Start.byte()], &[], START_TIME)?)?;
         let [socket, process]: [OwnedFd; 2] = answer
             .descriptors
             .try_into()

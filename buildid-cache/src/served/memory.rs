@@ -41,7 +41,7 @@ impl Memory {
         let len = buffer.len().min(MAX_READ);
         let mut request = vec![Task::ReadMemory.byte()];
         put(&mut request, &[address, len as u64]);
-        let bytes = ask(&self.reader, &request, Some(self.file.as_fd()))?.bytes;
+        let bytes = ask(&self.reader, &request, &[self.file.as_fd()])?.bytes;
         let count = bytes.len().min(len);
         if let (Some(to), Some(from)) = (buffer.get_mut(..count), bytes.get(..count)) {
             to.copy_from_slice(from);
@@ -71,6 +71,6 @@ impl Memory {
         let mut request = vec![Task::WriteMemory.byte()];
         put(&mut request, &[address]);
         request.extend(bytes);
-        ask(&self.reader, &request, Some(self.file.as_fd())).map(drop)
+        ask(&self.reader, &request, &[self.file.as_fd()]).map(drop)
     }
 }

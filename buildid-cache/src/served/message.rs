@@ -35,10 +35,12 @@ pub(super) enum Task {
     ReadMemory,
     /// Write to such memory: address and bytes.
     WriteMemory,
+    /// Compare the first pages of the files of two handles: a byte, 1 if they are one frame, 0 if not, and none if that is not known.
+    ComparePages,
 }
 
 impl Task {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Start,
         Self::Open,
         Self::OpenNoLink,
@@ -47,6 +49,7 @@ impl Task {
         Self::Read,
         Self::ReadMemory,
         Self::WriteMemory,
+        Self::ComparePages,
     ];
 
     pub(super) const fn byte(self) -> u8 {

@@ -21,7 +21,7 @@ mod message;
 pub use contents::{Contents, PositionedReader, ServedFile};
 pub use file_stat::FileStat;
 pub use handle::{Handle, file_id};
-pub use helper::{SERVE_VERB, serve};
+pub use helper::{ComparePages, SERVE_VERB, serve};
 pub(crate) use helpers::pids;
 pub use helpers::{ANSWER_TIME, Haste, Patience, Reader, begin, end, prepare};
 pub use memory::Memory;

@@ -4,6 +4,8 @@ use std::io;
 
 use usdtrec_buildid_cache::served;
 
+use crate::select::shared_inode::same_frame;
+
 /// Serves files to the recorder that started this process (see [`served`]).
 ///
 /// # Errors
@@ -12,5 +14,5 @@ pub fn serve_files() -> io::Result<()> {
     // What the recorder inherited from its caller is not this process's. Before Linux 5.9 it stays open.
     // SAFETY: close_range(2) takes integers, and this process has opened nothing yet.
     unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
-    served::serve()
+    served::serve(same_frame)
 }

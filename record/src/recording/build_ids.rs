@@ -9,12 +9,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use usdtrec_buildid_cache::elf::{ElfError, ObjectFile};
-use usdtrec_buildid_cache::process::{open_formerly_mapped, open_mapped};
 use usdtrec_buildid_cache::served::Patience;
 use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MappedInode};
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Mmap, MmapFile};
 
+use super::mapped_by::Mapped;
 use super::mapped_file_id::MappedFileId;
 use super::slow_files::{OpenedFile, SlowFile, SlowFiles};
 use super::sought_files::SoughtFiles;
@@ -60,15 +60,6 @@ pub(crate) fn dispensable<'f>(
     let own = last.get(&pid).map_or(0, |(number, _)| *number);
     let (most, at) = last.into_values().max()?;
     (most > own + 1).then_some(at)
-}
-
-/// A mapping, and the process that has or had it.
-#[derive(Clone, Debug)]
-pub(super) struct Mapped {
-    pid: i32,
-    tid: i32,
-    mapped_at: u64,
-    mapping: FileMapping,
 }
 
 /// Files that were read and not taken yet.
@@ -305,7 +296,7 @@ impl BuildIds {
             }
             self.new.files.push(NewFile {
                 ended,
-                ..mapped.with(file, object)
+                ..NewFile::new(mapped, file, object)
             });
         }
         if self.known.len() >= MAX_KNOWN_FILES {
@@ -336,31 +327,17 @@ fn executes(pid: i32) -> bool {
     fs::read_link(format!("/proc/{pid}/exe")).is_ok()
 }
 
-impl Mapped {
-    /// Opens the file: as the process maps it, or, if that has ended, by its path.
-    pub(super) fn open(&self, patience: Patience) -> Result<ObjectFile, ElfError> {
-        let gone = || ElfError::Io(io::ErrorKind::NotFound.into());
-        let by_process = u32::try_from(self.pid).map_err(|_| gone())?;
-        match open_mapped(by_process, &self.mapping, patience) {
-            Err(error) if error.is_timeout() => Err(error),
-            // The id of the process may be that of another by now.
-            Err(ElfError::Io(error)) => {
-                open_formerly_mapped(&self.mapping, patience).map_err(|_| ElfError::Io(error))
-            }
-            outcome => outcome,
-        }
-    }
-
-    fn with(self, id: MappedFileId, object: ObjectFile) -> NewFile {
-        let process = fs::metadata(format!("/proc/{}", self.pid));
-        NewFile {
-            pid: self.pid,
-            tid: self.tid,
+impl NewFile {
+    fn new(mapped: Mapped, id: MappedFileId, object: ObjectFile) -> Self {
+        let process = fs::metadata(format!("/proc/{}", mapped.pid));
+        Self {
+            pid: mapped.pid,
+            tid: mapped.tid,
             user: process.ok().map(|process| process.uid()),
-            mapped_at: self.mapped_at,
+            mapped_at: mapped.mapped_at,
             ended: 0,
             id,
-            path: self.mapping.path,
+            path: mapped.mapping.path,
             object,
         }
     }

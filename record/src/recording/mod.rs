@@ -13,6 +13,7 @@ mod hit_totals;
 mod hot_probes;
 pub(super) mod late_planter;
 pub(super) mod losses;
+mod mapped_by;
 pub(super) mod mapped_file_id;
 pub(super) mod metadata;
 mod outcome;

@@ -7,7 +7,7 @@ pub(super) mod probe;
 pub(super) mod probe_info;
 pub(super) mod program;
 pub(super) mod refusal;
-mod shared_inode;
+pub(super) mod shared_inode;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};

@@ -27,14 +27,16 @@ pub(crate) fn is_same_inode(one: &ObjectFile, other: &ObjectFile) -> bool {
             && one.build_id().is_some()
             && one.build_id() == other.build_id()
     };
-    // A file that a helper reads is not mapped here.
-    let both = || one.local().zip(other.local());
-    let is_frame = |(one, other)| same_frame(one, other).is_ok_and(|same| same == Some(true));
-    one == other || may_be() && both().is_some_and(is_frame)
+    let is_frame = || match (one.local(), other.local()) {
+        (Some(one), Some(other)) => same_frame(one, other),
+        // A file that a helper reads is not mapped here.
+        _ => one.contents().is_same_page(other.contents()),
+    };
+    one == other || may_be() && is_frame().is_ok_and(|same| same == Some(true))
 }
 
 /// Whether the first page of both files is the same frame; `None` if that is not known.
-fn same_frame(one: &File, other: &File) -> io::Result<Option<bool>> {
+pub(crate) fn same_frame(one: &File, other: &File) -> io::Result<Option<bool>> {
     let pagemap = File::open("/proc/self/pagemap")?;
     let (one, other) = (first_page(one)?, first_page(other)?);
     let before = frame(&pagemap, &one)?;
