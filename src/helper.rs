@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use usdtrec_buildid_cache::served::SERVE_VERB;
 use usdtrec_record::{GUARD_VERB, RELEASE_VERB, STOPPED_VERB, SYNC_VERB, StopReason, TRIAL_VERB};
 
 /// A task of a process that a recorder started.
@@ -31,6 +32,8 @@ pub(crate) enum Helper {
     },
     /// Test whether breakpoints on 5-byte nops are safe on this kernel.
     TryNop5,
+    /// Open and read files whose file systems may not answer.
+    ServeFiles,
 }
 
 impl Helper {
@@ -64,6 +67,7 @@ impl Helper {
                 kept: Some(kept.to_owned()),
             },
             [TRIAL_VERB] => Self::TryNop5,
+            [SERVE_VERB] => Self::ServeFiles,
             _ => return None,
         })
     }
@@ -78,6 +82,7 @@ impl Helper {
                 usdtrec_record::guard_stopped(*reason, kept.as_deref())?;
             }
             Self::TryNop5 => usdtrec_record::trial()?,
+            Self::ServeFiles => usdtrec_record::serve_files()?,
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -57,6 +57,8 @@ fn main() -> ExitCode {
     }
     let cli = Cli::of_process();
     let dir = cli.buildid_dir.as_deref();
+    #[cfg(feature = "record")]
+    begin_helpers(&cli.command);
     let outcome = match &cli.command {
         Command::Archive(args) => cmd::archive::run(args, dir),
         Command::BuildidCache(args) => cmd::buildid_cache::run(args, dir),
@@ -89,4 +91,26 @@ fn main() -> ExitCode {
         Command::Dump(args) => cmd::dump::run(args),
     };
     outcome.unwrap_or_else(|error| terminal::fail(&error))
+}
+
+/// Has files that others control read by helpers in verbs that look at processes.
+#[cfg(feature = "record")]
+fn begin_helpers(command: &Command) {
+    use usdtrec_buildid_cache::served;
+
+    let records = matches!(
+        command,
+        Command::Record(_) | Command::Stat(_) | Command::Top(_) | Command::Trace(_)
+    );
+    let looks = matches!(
+        command,
+        Command::BuildidCache(_) | Command::Doctor(_) | Command::List(_)
+    );
+    if records || looks {
+        served::begin();
+    }
+    if records {
+        // If that fails now, it is tried again when one is needed.
+        let _ = served::prepare();
+    }
 }

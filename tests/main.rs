@@ -111,6 +111,7 @@ mod service;
 mod several_files;
 mod shared_cache;
 mod shown_arguments;
+mod silent_files;
 mod sites;
 mod size_control;
 mod slow_spans;

@@ -8,6 +8,8 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, SeekFrom as Seek, fstatfs, linkat, seek};
 use rustix::io::Errno;
 
+use crate::elf::ObjectFile;
+
 /// Maximum size of a copy, bytes of data. Larger files are refused.
 const MAX_COPIED: u64 = 4 << 30;
 
@@ -19,7 +21,9 @@ const OVERLAYFS: u64 = 0x794c_7630;
 /// # Errors
 /// Errors of the system calls. `CrossesDevices` for a file of overlayfs: the kernel would put a copy in its place, and processes that map it would go on with
 /// the file before, in which no probe could be attached by its path.
-pub(crate) fn link(file: &File, path: &Path) -> io::Result<()> {
+pub(crate) fn link(file: &ObjectFile, path: &Path) -> io::Result<()> {
+    // One that a helper reads is not of the cache's file system.
+    let file = file.local().ok_or(io::ErrorKind::CrossesDevices)?;
     if fstatfs(file)?.f_type as u64 == OVERLAYFS {
         return Err(io::ErrorKind::CrossesDevices.into());
     }
@@ -27,19 +31,29 @@ pub(crate) fn link(file: &File, path: &Path) -> io::Result<()> {
     Ok(linkat(CWD, by_number, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }
 
-/// Copies an open file into an empty one. Holes are preserved.
+/// Copies an open file into an empty one. Holes are preserved, except of a file that a helper reads.
 ///
 /// # Errors
-/// Errors of the system calls; `FileTooLarge` for more than [`MAX_COPIED`] bytes of data.
-pub(crate) fn copy(from: &File, to: &mut File) -> io::Result<()> {
+/// Errors of the system calls; `FileTooLarge` for more than [`MAX_COPIED`] bytes of data; `TimedOut` if the file system does not answer.
+pub(crate) fn copy(from: &ObjectFile, to: &mut File) -> io::Result<()> {
+    match from.local() {
+        Some(from) => copy_local(from, to),
+        None if from.len() > MAX_COPIED => Err(too_large()),
+        None => io::copy(&mut from.reader().take(from.len()), to).map(drop),
+    }
+}
+
+fn too_large() -> io::Error {
+    let max = MAX_COPIED >> 30;
+    let message = format!("expected at most {max} GiB to copy into the cache");
+    io::Error::new(io::ErrorKind::FileTooLarge, message)
+}
+
+fn copy_local(from: &File, to: &mut File) -> io::Result<()> {
     let len = from.metadata()?.len();
     let (mut at, mut room) = (0, MAX_COPIED);
     while let Some((begin, end)) = data(from, at, len)? {
-        room = room.checked_sub(end - begin).ok_or_else(|| {
-            let max = MAX_COPIED >> 30;
-            let message = format!("expected at most {max} GiB to copy into the cache");
-            io::Error::new(io::ErrorKind::FileTooLarge, message)
-        })?;
+        room = room.checked_sub(end - begin).ok_or_else(too_large)?;
         (&mut &*from).seek(SeekFrom::Start(begin))?;
         to.seek(SeekFrom::Start(begin))?;
         io::copy(&mut from.take(end - begin), to)?;
@@ -78,7 +92,7 @@ mod tests {
         from.write_all_at(b"middle", 5 << 20).unwrap();
         from.set_len(1 << 40).unwrap();
         let mut to = tempfile::tempfile().unwrap();
-        copy(&from, &mut to).unwrap();
+        copy_local(&from, &mut to).unwrap();
         let copied = to.metadata().unwrap();
         assert_eq!(copied.len(), 1 << 40);
         assert!(copied.blocks() * 512 <= 1 << 20, "{}", copied.blocks());

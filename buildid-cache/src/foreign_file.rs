@@ -51,7 +51,7 @@ impl Cache {
                 .prefix(TEMPORARY)
                 .permissions(Permissions::from_mode(0o644))
                 .tempfile_in(dir.path())?;
-            copy::copy(file.file(), temporary.as_file_mut())?;
+            copy::copy(&file, temporary.as_file_mut())?;
             let made = temporary.persist(dir.join("debug"));
             made.map(drop).map_err(|error| error.error)
         };

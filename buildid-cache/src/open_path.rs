@@ -70,17 +70,6 @@ pub(crate) fn resolved(path: &Path) -> io::Result<PathBuf> {
     name(handle(path)?.as_fd(), path)
 }
 
-/// Device and inode of the file at a path; `None` if it does not exist. Unlike [`FileId::from_path`], symbolic links below `/proc/PID/root` stay
-/// below it, as the process follows them.
-#[must_use]
-pub fn file_id(path: &Path) -> Option<FileId> {
-    let found = rustix::fs::fstat(handle(path).ok()?).ok()?;
-    Some(FileId {
-        device: found.st_dev,
-        inode: found.st_ino,
-    })
-}
-
 /// Opens a regular file for reading by its handle. Devices are refused, because opening one can have side effects.
 pub(crate) fn open_readable(handle: BorrowedFd<'_>, path: &Path) -> Result<File, ElfError> {
     const OTHER: ElfError = ElfError::NotElf("not a regular file");
@@ -108,7 +97,7 @@ pub(crate) fn open_readable(handle: BorrowedFd<'_>, path: &Path) -> Result<File,
 }
 
 /// Opens a handle of a path.
-fn handle(path: &Path) -> io::Result<OwnedFd> {
+pub(crate) fn handle(path: &Path) -> io::Result<OwnedFd> {
     // In one call if it has no magic link (Linux 5.6).
     let found = openat2(
         CWD,
@@ -127,7 +116,7 @@ fn handle(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// The path of a handle's file: the kernel's, if that path leads to the file, else `path` made absolute.
-fn name(handle: BorrowedFd<'_>, path: &Path) -> io::Result<PathBuf> {
+pub(crate) fn name(handle: BorrowedFd<'_>, path: &Path) -> io::Result<PathBuf> {
     let by_number = by_number(handle);
     if let Ok(known) = fs::read_link(&by_number)
         && FileId::from_path(&known).is_some_and(|id| Some(id) == FileId::from_path(&by_number))

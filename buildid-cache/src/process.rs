@@ -3,18 +3,19 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, openat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat};
 use usdtrec_format::escape::shown;
 
 use crate::elf::{ElfError, ObjectFile, ProbeScan};
 use crate::file_mapping::FileMapping;
 use crate::live_thread::live_directory;
-use crate::{open_path, served};
+use crate::process_owner::NOBODY;
+use crate::served::{Handle, Patience, Reader, file_id};
 
 /// Maximum size of `/proc/PID/maps` that is read, bytes. A process may have 65,530 mappings (`vm.max_map_count`) with paths of 4 KB each; those
 /// of large databases with many more mappings have 30 MB.
@@ -55,7 +56,7 @@ pub struct UnreadableFile {
 /// # Errors
 /// `/proc/PID/maps` cannot be read: the process does not exist, permission is denied, or it has more than 64 MiB (`FileTooLarge`).
 pub fn binaries(pid: u32) -> io::Result<ProcessFiles> {
-    let process = Arc::new(OpenProcess::open(pid)?);
+    let process = OpenProcess::open(pid)?;
     let mut seen = HashSet::new();
     let mut mappings = process.mappings(|_| true)?;
     mappings.retain(|map| seen.insert((map.device, map.inode)));
@@ -86,48 +87,56 @@ pub fn binaries(pid: u32) -> io::Result<ProcessFiles> {
 /// inode numbers are compared. The path of a file that [cannot have probes](ObjectFile::may_have_probes) is that of the mapping.
 ///
 /// # Errors
-/// [`ElfError`]; `NotFound` if it is another file; `TimedOut` if its file system [does not answer](served).
-pub fn open_mapped(pid: u32, mapping: &FileMapping) -> Result<ObjectFile, ElfError> {
-    let (device, mapping) = (mapping.device, mapping.clone());
-    served::limited(pid, device, move || open_unlimited(pid, &mapping))?
+/// [`ElfError`]; `NotFound` if it is another file; `TimedOut` if its file system [does not answer](crate::served).
+pub fn open_mapped(
+    pid: u32,
+    mapping: &FileMapping,
+    patience: Patience,
+) -> Result<ObjectFile, ElfError> {
+    let process = OpenProcess::open(pid)?;
+    let mapping = process.mapping(mapping, patience)?;
+    let opened = mapping.open()?;
+    if !Likeness::compare(&opened.handle, mapping.mapping).is_inode() {
+        return Err(mapping.is_another(&process.directory));
+    }
+    let is_inside = opened.is_inside;
+    let file = mapping.object(opened)?;
+    Ok(match file.may_have_probes() {
+        true => mapping.named(file, is_inside).file,
+        false => file,
+    }
+    .patiently())
 }
 
-fn open_unlimited(pid: u32, mapping: &FileMapping) -> Result<ObjectFile, ElfError> {
+/// Opens a handle of the file of a mapping of a process.
+///
+/// # Errors
+/// As [`open_mapped`].
+pub fn mapped_handle(pid: u32, mapping: &FileMapping) -> Result<Handle, ElfError> {
     let process = OpenProcess::open(pid)?;
-    let (proc, mapping) = (&process.directory, Mapping(mapping));
-    let (file, is_inside) = mapping.open(proc, process.handle.as_fd())?;
-    if !Likeness::compare(&file, mapping.0).is_inode() {
-        return Err(mapping.is_another(proc));
-    }
-    let file = ObjectFile::from_mapped(file, mapping.0.path.clone())?;
-    Ok(match file.may_have_probes() {
-        true => mapping.named(file, proc, is_inside).file,
-        false => file,
-    })
+    Ok(process.mapping(mapping, Patience::Usual)?.open()?.handle)
 }
 
 /// Opens the file of a mapping of a process that has ended: by its path, if that leads to the same device and inode number from here.
 ///
 /// # Errors
-/// [`ElfError`], also if it is another file; `TimedOut` if its file system [does not answer](served).
-pub fn open_formerly_mapped(mapping: &FileMapping) -> Result<ObjectFile, ElfError> {
-    let (device, mapping) = (mapping.device, mapping.clone());
-    served::limited(std::process::id(), device, move || open_by_path(&mapping))?
-}
-
-fn open_by_path(mapping: &FileMapping) -> Result<ObjectFile, ElfError> {
-    let path = &mapping.path;
-    let found = openat(
-        CWD,
-        path,
-        OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW,
-        Mode::empty(),
-    );
-    let found = found.map_err(io::Error::from)?;
+/// [`ElfError`], also if it is another file; `TimedOut` if its file system [does not answer](crate::served).
+pub fn open_formerly_mapped(
+    mapping: &FileMapping,
+    patience: Patience,
+) -> Result<ObjectFile, ElfError> {
+    let reader = Reader {
+        user: NOBODY,
+        device: mapping.device,
+        patience,
+    };
+    let found = Handle::of_path_itself(&mapping.path, reader)?;
     if Likeness::compare(&found, mapping) != Likeness::Same {
         return Err(ElfError::Io(io::ErrorKind::NotFound.into()));
     }
-    ObjectFile::from_mapped(open_path::open_readable(found.as_fd(), path)?, path.clone())
+    let file = ObjectFile::from_handle(found, mapping.path.clone())?;
+    let file = file.mapped_as(mapping.mapped_inode());
+    Ok(file.patiently())
 }
 
 /// The mappings of files with code that a process has, those of a file under one path once.
@@ -147,7 +156,6 @@ impl MappedFile {
 
 /// A process whose files are read. Files opened relative to the handle belong to this process even if its id is reused.
 pub(crate) struct OpenProcess {
-    pid: u32,
     directory: PathBuf,
     handle: OwnedFd,
 }
@@ -159,11 +167,7 @@ impl OpenProcess {
         let directory = live_directory(pid);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = openat(CWD, &directory, flags, Mode::empty())?;
-        Ok(Self {
-            pid,
-            directory,
-            handle,
-        })
+        Ok(Self { directory, handle })
     }
 
     /// Its mappings of files, those with the same device, inode and path once: the first one that is wanted.
@@ -219,11 +223,36 @@ impl OpenProcess {
     /// Reads a file that it maps.
     ///
     /// # Errors
-    /// [`ElfError`], also if the file that is mapped cannot be opened; `TimedOut` if its file system [does not answer](served).
-    pub(crate) fn read(self: &Arc<Self>, mapping: &FileMapping) -> Result<MappedFile, ElfError> {
-        let (own, device, mapping) = (Arc::clone(self), mapping.device, mapping.clone());
-        let read = move || Mapping(&mapping).read(&own.directory, own.handle.as_fd());
-        served::limited(self.pid, device, read)?
+    /// [`ElfError`], also if the file that is mapped cannot be opened; `TimedOut` if its file system [does not answer](crate::served).
+    pub(crate) fn read(&self, mapping: &FileMapping) -> Result<MappedFile, ElfError> {
+        let mapping = self.mapping(mapping, Patience::Usual)?;
+        let opened = mapping.open()?;
+        let is_inside = opened.is_inside;
+        let file = mapping.object(opened)?;
+        let OpenedMapping { file, deleted } = mapping.named(file, is_inside);
+        Ok(MappedFile {
+            scan: file.scan()?,
+            file: Arc::new(file),
+            deleted,
+        })
+    }
+
+    /// A mapping of it, whose file is read so patiently.
+    fn mapping<'a>(
+        &'a self,
+        mapping: &'a FileMapping,
+        patience: Patience,
+    ) -> io::Result<Mapping<'a>> {
+        let reader = Reader {
+            user: self.owner()?,
+            device: mapping.device,
+            patience,
+        };
+        Ok(Mapping {
+            process: self,
+            mapping,
+            reader,
+        })
     }
 }
 
@@ -270,19 +299,16 @@ impl Likeness {
         matches!(self, Self::Same | Self::SameInode)
     }
 
-    fn compare(file: impl AsFd, mapping: &FileMapping) -> Self {
+    fn compare(file: &Handle, mapping: &FileMapping) -> Self {
         /// Types of file systems (statfs(2)) that give other devices than mappings have: btrfs and overlayfs.
         const OTHER_DEVICES: [u64; 2] = [0x9123_683e, 0x794c_7630];
-        let Ok(found) = rustix::fs::fstat(&file) else {
-            return Self::Other;
-        };
+        let found = file.stat();
         let device = rustix::fs::makedev(mapping.device.major, mapping.device.minor);
-        let is_inode = found.st_ino == mapping.inode;
-        if is_inode && found.st_dev == device {
+        let is_inode = found.id.inode == mapping.inode;
+        if is_inode && found.id.device == device {
             return Self::Same;
         }
-        let system = rustix::fs::fstatfs(&file);
-        if !system.is_ok_and(|system| OTHER_DEVICES.contains(&(system.f_type as u64))) {
+        if !OTHER_DEVICES.contains(&found.file_system) {
             return Self::Other;
         }
         match is_inode {
@@ -299,38 +325,31 @@ struct OpenedMapping {
     deleted: bool,
 }
 
+/// A handle of the file of a mapping.
+struct OpenedHandle {
+    handle: Handle,
+    /// Whether it was found by its path.
+    is_inside: bool,
+}
+
 /// A file that a process maps.
-struct Mapping<'a>(&'a FileMapping);
+struct Mapping<'a> {
+    process: &'a OpenProcess,
+    mapping: &'a FileMapping,
+    reader: Reader,
+}
 
 impl Mapping<'_> {
-    fn read(&self, proc: &Path, handle: BorrowedFd<'_>) -> Result<MappedFile, ElfError> {
-        let OpenedMapping { file, deleted } = self.open_object(proc, handle)?;
-        Ok(MappedFile {
-            scan: file.scan()?,
-            file: Arc::new(file),
-            deleted,
-        })
-    }
-
-    /// Opens the mapped file and finds a path for it.
-    fn open_object(&self, proc: &Path, handle: BorrowedFd<'_>) -> Result<OpenedMapping, ElfError> {
-        let (file, is_inside) = self.open(proc, handle)?;
-        let file = ObjectFile::from_mapped(file, self.0.path.clone())?;
-        Ok(self.named(file, proc, is_inside))
-    }
-
     /// Finds a path for a mapped file.
-    fn named(&self, file: ObjectFile, proc: &Path, is_inside: bool) -> OpenedMapping {
+    fn named(&self, file: ObjectFile, is_inside: bool) -> OpenedMapping {
         let id = file.id();
-        let inside = proc
-            .join("root")
-            .join(self.0.path.strip_prefix("/").unwrap_or(&self.0.path));
-        let is_it = |path: &PathBuf| open_path::file_id(path) == Some(id);
-        let mut paths = [self.0.path.clone(), inside].into_iter();
-        let path = (!self.0.deleted).then(|| paths.find(is_it)).flatten();
+        let inside = self.process.directory.join("root").join(self.below());
+        let is_it = |path: &PathBuf| file_id(path, self.reader) == Some(id);
+        let mut paths = [self.mapping.path.clone(), inside].into_iter();
+        let path = (!self.mapping.deleted).then(|| paths.find(is_it)).flatten();
         let deleted = path.is_none() && !is_inside;
         let path = path.unwrap_or_else(|| {
-            let mut path = self.0.path.clone().into_os_string();
+            let mut path = self.mapping.path.clone().into_os_string();
             path.push(" (deleted)");
             path.into()
         });
@@ -340,46 +359,62 @@ impl Mapping<'_> {
         }
     }
 
-    /// Opens the mapped file. The flag says whether it was found by its path.
-    fn open(&self, proc: &Path, handle: BorrowedFd<'_>) -> Result<(File, bool), ElfError> {
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let link = Path::new("map_files").join(self.0.map_files_name());
-        let error = match openat(handle, &link, flags, Mode::empty()) {
-            Ok(found) => return Ok((self.readable(found.as_fd(), &proc.join(link))?, false)),
-            Err(error) => io::Error::from(error),
+    /// The path below a root directory.
+    fn below(&self) -> &Path {
+        let path = &self.mapping.path;
+        path.strip_prefix("/").unwrap_or(path)
+    }
+
+    /// Opens a handle of the mapped file, if it may be it: the process may have mapped another one since.
+    fn open(&self) -> Result<OpenedHandle, ElfError> {
+        let directory = &self.process.directory;
+        let link = directory
+            .join("map_files")
+            .join(self.mapping.map_files_name());
+        let error = match Handle::of_mapping(&link, self.reader) {
+            Ok(handle) => {
+                return match Likeness::compare(&handle, self.mapping) {
+                    Likeness::Other => Err(self.is_another(&link)),
+                    _ => Ok(OpenedHandle {
+                        handle,
+                        is_inside: false,
+                    }),
+                };
+            }
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(error.into()),
+            Err(error) => error,
         };
         // map_files needs CAP_CHECKPOINT_RESTORE. Without it, the path is used if it leads to the same device and inode number.
-        let below = self.0.path.strip_prefix("/").unwrap_or(&self.0.path);
-        let by_path = openat(handle, c"root", flags, Mode::empty()).map_err(io::Error::from);
-        let by_path =
-            by_path.and_then(|root| open_path::below(root.as_fd(), below, ResolveFlags::IN_ROOT));
-        if !self.0.deleted
-            && let Ok(found) = by_path
-            && Likeness::compare(&found, self.0).is_inode()
+        let path = directory.join("root").join(self.below());
+        if !self.mapping.deleted
+            && let Ok(handle) = Handle::of_path(&path, self.reader)
+            && Likeness::compare(&handle, self.mapping).is_inode()
         {
-            let path = proc.join("root").join(below);
-            return Ok((self.readable(found.as_fd(), &path)?, true));
+            return Ok(OpenedHandle {
+                handle,
+                is_inside: true,
+            });
         }
         Err(ElfError::Io(io::Error::new(
             error.kind(),
             format!(
                 "{} is not the file that is mapped, and {}: {error}",
-                shown(&self.0.path),
-                shown(&proc.join(link))
+                shown(&self.mapping.path),
+                shown(&link)
             ),
         )))
     }
 
-    /// Opens a file for reading, if it may be the mapped one: the process may have mapped another one since.
-    fn readable(&self, found: BorrowedFd<'_>, path: &Path) -> Result<File, ElfError> {
-        let likeness = Likeness::compare(found, self.0);
-        if likeness == Likeness::Other {
-            return Err(self.is_another(path));
-        }
-        match open_path::open_readable(found, path) {
+    /// Reads the headers of the mapped file.
+    fn object(&self, opened: OpenedHandle) -> Result<ObjectFile, ElfError> {
+        let likeness = Likeness::compare(&opened.handle, self.mapping);
+        let path = self.mapping.path.clone();
+        match ObjectFile::from_handle(opened.handle, path) {
             // What is said of this file would be believed of the mapped one.
-            Err(ElfError::NotElf(_)) if likeness != Likeness::Same => Err(self.is_another(path)),
-            outcome => outcome,
+            Err(ElfError::NotElf(_)) if likeness != Likeness::Same => {
+                Err(self.is_another(&self.process.directory))
+            }
+            file => Ok(file?.mapped_as(self.mapping.mapped_inode())),
         }
     }
 
@@ -390,7 +425,7 @@ impl Mapping<'_> {
             format!(
                 "{} is not the file of the mapping of {}",
                 shown(path),
-                shown(&self.0.path)
+                shown(&self.mapping.path)
             ),
         ))
     }
@@ -419,8 +454,14 @@ mod tests {
     #[test]
     fn a_mapped_file_has_its_device_and_inode() {
         // procfs gives the device that it has.
-        let file = File::open("/proc/self/maps").unwrap();
-        let mapping = mapping_of(&file);
+        let path = Path::new("/proc/self/maps");
+        let mapping = mapping_of(&File::open(path).unwrap());
+        let reader = Reader {
+            user: NOBODY,
+            device: mapping.device,
+            patience: Patience::Usual,
+        };
+        let file = Handle::of_path(path, reader).unwrap();
         assert_eq!(Likeness::compare(&file, &mapping), Likeness::Same);
         let other = FileMapping {
             inode: mapping.inode + 1,
@@ -446,13 +487,13 @@ mod tests {
         let program = std::env::current_exe().unwrap();
         let is_program = |map: &FileMapping| map.path == program;
         let mapping = process.mappings(is_program).unwrap().remove(0);
-        let read = open_mapped(pid, &mapping).unwrap();
+        let read = open_mapped(pid, &mapping, Patience::Usual).unwrap();
         assert_eq!(read.id().inode, mapping.inode);
         let other = FileMapping {
             inode: mapping.inode + 1,
             ..mapping
         };
-        match open_mapped(pid, &other) {
+        match open_mapped(pid, &other, Patience::Usual) {
             // Without CAP_CHECKPOINT_RESTORE it is the error of opening the link.
             Err(ElfError::Io(_)) => {}
             outcome => panic!("{outcome:?}"),

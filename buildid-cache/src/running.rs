@@ -11,6 +11,7 @@ use rustix::process::{Resource, getrlimit};
 use crate::elf::FileId;
 use crate::file_mapping::{DeviceNumber, FileMapping, MappedInode};
 use crate::process::{MappedFile, OpenProcess};
+use crate::served;
 
 /// Maximum number of different files that are read of what the processes of one user map. Any user can map any number of files.
 pub const MAX_FILES_OF_USER: usize = 10_000;
@@ -55,7 +56,7 @@ pub struct Running {
     pub unread: BTreeMap<u32, usize>,
 }
 
-/// Reads the probes of all files whose code a process of this host maps, other than this process.
+/// Reads the probes of all files whose code a process of this host maps, other than this process and its helpers.
 ///
 /// # Errors
 /// `/proc` cannot be read.
@@ -65,7 +66,8 @@ pub fn running() -> io::Result<Running> {
         let name = entry?.file_name();
         pids.extend(name.to_str().and_then(|name| name.parse::<u32>().ok()));
     }
-    pids.retain(|&pid| pid != std::process::id());
+    let helpers = served::pids();
+    pids.retain(|pid| *pid != std::process::id() && !helpers.contains(pid));
     pids.sort_unstable();
     let mut running = Running::default();
     let mut wanted = Wanted::default();
@@ -266,7 +268,7 @@ impl WantedFile {
             outcome: Outcome::Nothing,
         };
         for (pid, mapping) in &self.mapped_by {
-            let Ok(process) = OpenProcess::open(*pid).map(Arc::new) else {
+            let Ok(process) = OpenProcess::open(*pid) else {
                 continue;
             };
             let inode = Some(mapping.mapped_inode());

@@ -462,13 +462,13 @@ fn store_elf(file: &ObjectFile, dir: &Directory, copies: Copies) -> io::Result<b
     builder
         .prefix(TEMPORARY)
         .permissions(Permissions::from_mode(0o755));
-    let linked = builder.make_in(dir.path(), |temporary| copy::link(file.file(), temporary));
+    let linked = builder.make_in(dir.path(), |temporary| copy::link(file, temporary));
     if let Ok(temporary) = linked {
         temporary.persist(&elf).map_err(|error| error.error)?;
         return Ok(false);
     }
     let mut temporary = builder.tempfile_in(dir.path())?;
-    copy::copy(file.file(), temporary.as_file_mut())?;
+    copy::copy(file, temporary.as_file_mut())?;
     temporary.persist(&elf).map_err(|error| error.error)?;
     Ok(false)
 }

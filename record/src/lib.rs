@@ -60,6 +60,7 @@ pub use host::limits::raise_open_files;
 pub use host::page_reading::NotCached;
 pub use host::privilege::{check as check_privilege, has_admin};
 pub use host::profiler_panic::{KernelVersion, profiler_panic};
+pub use host::served_files::serve_files;
 pub use kernel_error::{BpfObject, BpfRefusal, ErrorMeaning, KernelOperation};
 pub use left_breakpoints::{BreakpointOwner, LeftBehind, LeftBreakpoint};
 pub use leftovers::{Leftovers, LeftoversError, leftovers};

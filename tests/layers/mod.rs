@@ -4,6 +4,7 @@
 mod advice;
 mod architectures;
 mod circles;
+mod foreign_files;
 mod imports;
 mod names;
 mod programs;

@@ -1,8 +1,6 @@
 //! The headers of an ELF file, independent of class and byte order: type, segments, sections and build-id.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 
 use object::elf::{
     self, ELF_NOTE_GNU, ET_EXEC, ET_REL, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_W, PF_X,
@@ -17,6 +15,7 @@ use usdtrec_format::{Arch, BuildId, NoteLayout};
 use super::error::ElfError;
 use super::note_sections;
 use super::section::{SYMBOL_KINDS, Section};
+use crate::served::Contents;
 
 /// Maximum size of a section that is read, bytes. libjvm's notes have 60 KB; a larger size means a damaged or hostile file.
 pub(super) const SECTION_LIMIT: u64 = 64 << 20;
@@ -125,7 +124,7 @@ impl Segment {
 impl Headers {
     /// Reads the headers of an ELF file with positioned reads. The file is not mapped: truncating a mapped file would kill this
     /// process with SIGBUS. `len` is the length of the file, bytes.
-    pub(super) fn read(file: &File, len: u64, limits: HeaderLimits) -> Result<Self, ElfError> {
+    pub(super) fn read(file: &Contents, len: u64, limits: HeaderLimits) -> Result<Self, ElfError> {
         let mut beginning = [0; BEGINNING];
         let count = file.read_at(&mut beginning, 0)?;
         let beginning = beginning.get(..count).unwrap_or_default();
@@ -236,7 +235,7 @@ fn check_count(what: &str, count: u64, most: u64) -> Result<(), ElfError> {
 /// A reader with a position of its own, independent of the file descriptor's.
 #[derive(Debug)]
 struct Positioned<'a> {
-    file: &'a File,
+    file: &'a Contents,
     /// Of the file, bytes.
     len: u64,
     /// What the file begins with.
@@ -493,12 +492,15 @@ fn neutral_section<Elf: FileHeader>(
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::Write as _;
+    use std::os::fd::AsRawFd as _;
 
     use object::elf::{SHT_NULL, SHT_PROGBITS, SHT_STRTAB, SHT_SYMTAB, SectionType};
 
     use super::*;
     use crate::elf::ObjectFile;
+    use crate::served::{Handle, Patience, Reader};
 
     const HEADER: usize = 64;
     const SECTION: usize = 64;
@@ -540,7 +542,10 @@ mod tests {
     }
 
     fn mapped(file: File) -> Result<ObjectFile, ElfError> {
-        ObjectFile::from_mapped(file, "a".into())
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let reader = Reader::of_unknown(Patience::Usual);
+        let handle = Handle::of_path(path.as_ref(), reader)?;
+        ObjectFile::from_handle(handle, "a".into())
     }
 
     fn many(kind: Kind, number: usize) -> File {

@@ -3,9 +3,10 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use usdtrec_format::{Arch, BuildId};
 
@@ -13,7 +14,9 @@ use super::error::ElfError;
 use super::file_id::FileId;
 use super::headers::{HeaderLimits, Headers};
 use super::section::Section;
+use crate::file_mapping::MappedInode;
 use crate::open_path;
+use crate::served::{Contents, Handle, PositionedReader, Reader};
 
 /// An open ELF file: a program or a library.
 ///
@@ -21,12 +24,22 @@ use crate::open_path;
 /// the same even if the path is exchanged. Contents are read on demand with positioned reads, and not mapped.
 #[derive(Debug)]
 pub struct ObjectFile {
-    file: File,
+    contents: Arc<Contents>,
     path: PathBuf,
     id: FileId,
     len: u64,
     allocated: u64,
+    owner: u32,
+    mapped: Option<MappedInode>,
     headers: Headers,
+}
+
+/// What is known of a file before its headers are read.
+struct Found {
+    id: FileId,
+    len: u64,
+    allocated: u64,
+    owner: u32,
 }
 
 /// Equal if device and inode are equal.
@@ -49,34 +62,87 @@ impl ObjectFile {
         Self::from_file(opened.file, opened.path)
     }
 
+    /// As [`open`](Self::open), of a file that others control: its file system is [not waited for](crate::served) for long.
+    ///
+    /// # Errors
+    /// [`ElfError`]; `TimedOut` if the file system does not answer.
+    pub fn open_foreign(path: &Path, reader: Reader) -> Result<Self, ElfError> {
+        let handle = Handle::of_path(path, reader)?;
+        let path = handle.name().to_owned();
+        Self::of_handle(handle, path, HeaderLimits::NAMED)
+    }
+
+    /// As [`from_file`](Self::from_file), of a file that a process maps, which may be hostile and one of very many: less of it is read.
+    ///
+    /// # Errors
+    /// [`ElfError`]; `TimedOut` if the file system does not answer.
+    pub fn from_handle(handle: Handle, path: PathBuf) -> Result<Self, ElfError> {
+        Self::of_handle(handle, path, HeaderLimits::MAPPED)
+    }
+
+    fn of_handle(handle: Handle, path: PathBuf, limits: HeaderLimits) -> Result<Self, ElfError> {
+        let stat = *handle.stat();
+        let found = Found {
+            id: stat.id,
+            len: stat.len,
+            allocated: stat.allocated,
+            owner: stat.user,
+        };
+        Self::read(handle.open()?, path, found, limits)
+    }
+
     /// Reads the headers of an open regular file. `path` is used in messages and traces only, and not opened.
     ///
     /// # Errors
     /// [`ElfError`].
     pub fn from_file(file: File, path: PathBuf) -> Result<Self, ElfError> {
-        Self::read(file, path, HeaderLimits::NAMED)
-    }
-
-    /// As [`from_file`](Self::from_file), of a file that a process maps, which may be hostile and one of very many: less of it is read.
-    pub(crate) fn from_mapped(file: File, path: PathBuf) -> Result<Self, ElfError> {
-        Self::read(file, path, HeaderLimits::MAPPED)
-    }
-
-    fn read(file: File, path: PathBuf, limits: HeaderLimits) -> Result<Self, ElfError> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(ElfError::NotElf("not a regular file"));
         }
-        let headers = Headers::read(&file, metadata.len(), limits)?;
-        Ok(Self {
+        let found = Found {
             id: FileId::from(&metadata),
             len: metadata.len(),
             // Units of 512 bytes, independent of the file system's block size (stat(2)).
             allocated: metadata.blocks().saturating_mul(512),
-            file,
+            owner: metadata.uid(),
+        };
+        Self::read(Contents::Local(file), path, found, HeaderLimits::NAMED)
+    }
+
+    fn read(
+        contents: Contents,
+        path: PathBuf,
+        found: Found,
+        limits: HeaderLimits,
+    ) -> Result<Self, ElfError> {
+        let headers = Headers::read(&contents, found.len, limits)?;
+        Ok(Self {
+            id: found.id,
+            len: found.len,
+            allocated: found.allocated,
+            owner: found.owner,
+            contents: Arc::new(contents),
+            mapped: None,
             path,
             headers,
         })
+    }
+
+    /// With the device and the inode that mappings of it have.
+    #[must_use]
+    pub(crate) fn mapped_as(self, mapped: MappedInode) -> Self {
+        let mapped = Some(mapped);
+        Self { mapped, ..self }
+    }
+
+    /// Gives answers about the file the usual time from now on.
+    #[must_use]
+    pub fn patiently(mut self) -> Self {
+        if let Some(Contents::Served(file)) = Arc::get_mut(&mut self.contents) {
+            file.set_patient();
+        }
+        self
     }
 
     /// The path for messages and traces: with links resolved if that path leads to the file; below `/proc/PID/root` for a file that only
@@ -98,10 +164,34 @@ impl ObjectFile {
         self.id
     }
 
-    /// The open file.
+    /// The open file, if this process reads it itself.
     #[must_use]
-    pub const fn file(&self) -> &File {
-        &self.file
+    pub fn local(&self) -> Option<&File> {
+        self.contents.local()
+    }
+
+    /// The content.
+    #[must_use]
+    pub const fn contents(&self) -> &Arc<Contents> {
+        &self.contents
+    }
+
+    /// A reader of the content.
+    #[must_use]
+    pub fn reader(&self) -> PositionedReader {
+        PositionedReader::new(Arc::clone(&self.contents), self.len)
+    }
+
+    /// The user who owned the file when it was opened.
+    #[must_use]
+    pub const fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    /// Device and inode in the mapping by which it was opened.
+    #[must_use]
+    pub const fn mapped(&self) -> Option<MappedInode> {
+        self.mapped
     }
 
     /// Length of the file when it was opened, bytes.
@@ -149,7 +239,7 @@ impl ObjectFile {
     /// `/proc/self/fd/N`: a path by which the kernel finds this file when this process passes it. Valid while this object lives.
     #[must_use]
     pub fn kernel_path(&self) -> CString {
-        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let path = format!("/proc/self/fd/{}", self.contents.as_fd().as_raw_fd());
         // Never fails: the path has no NUL.
         CString::new(path).unwrap_or_default()
     }
@@ -181,7 +271,7 @@ impl ObjectFile {
             )));
         }
         let mut content = vec![0; section.size as usize];
-        self.file.read_exact_at(&mut content, section.offset)?;
+        self.contents.read_exact_at(&mut content, section.offset)?;
         Ok(content)
     }
 
@@ -194,7 +284,7 @@ impl ObjectFile {
         let mut filled = 0;
         while filled < len {
             let at = offset.saturating_add(filled as u64);
-            match self.file.read_at(&mut bytes[filled..], at) {
+            match self.contents.read_at(&mut bytes[filled..], at) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -11,9 +11,11 @@ mod owner;
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use usdtrec_buildid_cache::elf::FileId;
+use usdtrec_buildid_cache::file_id;
+use usdtrec_buildid_cache::served::{Handle, Patience, Reader};
 use usdtrec_format::control_group::{container_id, unified_path, unit, version_1_paths};
 
 use crate::host::process::{Process, live_directory};
@@ -143,21 +145,24 @@ impl ProcessChoice {
     pub fn running(&self) -> Result<HashSet<u32>, ChoiceError> {
         let groups = self.groups()?;
         let executables = self.executables.iter().map(|path| {
-            let found = fs::metadata(path).map_err(|source| ChoiceError::Executable {
+            let found = Handle::of_path(path, Reader::of_unknown(Patience::Usual));
+            let found = found.map_err(|source| ChoiceError::Executable {
                 path: path.clone(),
                 source,
             })?;
-            Ok((found.dev(), found.ino()))
+            Ok(found.stat().id)
         });
-        let executables = executables.collect::<Result<Vec<_>, ChoiceError>>()?;
+        let executables = executables.collect::<Result<Vec<FileId>, ChoiceError>>()?;
         let is_chosen = |pid: i32| {
             let in_group = || {
                 let path = hierarchy::path_of_process(pid);
                 path.is_some_and(|path| groups.present.iter().any(|group| group.has(&path)))
             };
             let runs = || {
-                let file = fs::metadata(live_directory(pid).join("exe"));
-                file.is_ok_and(|file| executables.contains(&(file.dev(), file.ino())))
+                let path = live_directory(pid).join("exe");
+                let reader = Reader::of_process(pid, Patience::Usual);
+                let file = file_id(&path, reader);
+                file.is_some_and(|file| executables.contains(&file))
             };
             (self.groups.is_empty() || in_group()) && (executables.is_empty() || runs())
         };

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use gimli::{DwarfSections, Reader, RunTimeEndian, SectionId};
 use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_buildid_cache::served::{Patience, Reader as FileReader};
 use usdtrec_format::{BuildId, debug_file_by_build_id};
 
 use super::sections::{self, Room};
@@ -172,7 +173,10 @@ fn beside(path: &Path, name: &[u8]) -> Option<Vec<PathBuf>> {
 
 fn first(candidates: &[PathBuf], fits: impl Fn(&ObjectFile) -> bool) -> Option<ObjectFile> {
     let mut files = candidates.iter();
-    files.find_map(|path| ObjectFile::open(path).ok().filter(|file| fits(file)))
+    // A file that anybody may have written names them.
+    let reader = FileReader::of_unknown(Patience::Usual);
+    let open = |path: &PathBuf| ObjectFile::open_foreign(path, reader).ok();
+    files.find_map(|path| open(path).filter(|file| fits(file)))
 }
 
 /// The content of `.debug_sup` (DWARF 5, 7.3.6): the name of the shared file, which is empty in that file itself, and its checksum.

@@ -63,7 +63,7 @@ impl CachedPages {
         }
         for (page, result) in bring(file, &pages) {
             match result {
-                Ok(kept) if kept.is_locked => _ = self.kept().insert(page, kept),
+                Ok(Some(kept)) if kept.is_locked => _ = self.kept().insert(page, kept),
                 Ok(_) => {}
                 Err(reason) => _ = absent.insert(page, reason),
             }
@@ -114,6 +114,8 @@ mod tests {
     use std::fs::File;
     use std::os::unix::fs::FileExt;
 
+    use usdtrec_buildid_cache::served::Contents;
+
     use super::*;
 
     fn file(len: u64) -> File {
@@ -136,11 +138,12 @@ mod tests {
     fn pages_are_kept_as_far_as_the_file_has_them() {
         let size = page_size() as u64;
         let opened = file(4 * size);
+        let contents = Contents::Local(opened.try_clone().unwrap());
         opened.write_all_at(&[1; 4096], size).unwrap();
         opened.sync_all().unwrap();
         rustix::fs::fadvise(&opened, 0, None, rustix::fs::Advice::DontNeed).unwrap();
         let paged = PagedFile {
-            file: &opened,
+            contents: &contents,
             len: 4 * size,
             device: 0,
         };

@@ -20,6 +20,7 @@ pub(super) mod privilege;
 pub(super) mod process;
 pub(super) mod profiler_panic;
 pub(super) mod run_directory;
+pub(crate) mod served_files;
 
 use std::fs;
 

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Advice, fadvise};
 use rustix::param::page_size;
 use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_buildid_cache::served::Contents;
 
 use super::mapped_page::MappedPage;
 
@@ -56,7 +57,7 @@ pub enum NotCached {
 /// An open file, and what is known of it without asking its file system.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PagedFile<'a> {
-    pub(crate) file: &'a File,
+    pub(crate) contents: &'a Contents,
     /// Length, bytes.
     pub(crate) len: u64,
     /// Device (`st_dev`).
@@ -66,7 +67,7 @@ pub(crate) struct PagedFile<'a> {
 impl<'a> From<&'a ObjectFile> for PagedFile<'a> {
     fn from(file: &'a ObjectFile) -> Self {
         Self {
-            file: file.file(),
+            contents: file.contents(),
             len: file.len(),
             device: file.id().device,
         }
@@ -74,7 +75,7 @@ impl<'a> From<&'a ObjectFile> for PagedFile<'a> {
 }
 
 /// What came of a page.
-type Brought = Result<MappedPage, NotCached>;
+type Brought = Result<Option<MappedPage>, NotCached>;
 
 /// Brings pages into the page cache, and locks them there.
 pub(super) fn bring(file: PagedFile<'_>, pages: &BTreeSet<u64>) -> BTreeMap<u64, Brought> {
@@ -83,11 +84,13 @@ pub(super) fn bring(file: PagedFile<'_>, pages: &BTreeSet<u64>) -> BTreeMap<u64,
         let pages = pages.iter().map(|&page| (page, Err(reason.clone())));
         pages.collect()
     };
+    let local = match file.contents.local().map(File::try_clone).transpose() {
+        Ok(Some(local)) => local,
+        Ok(None) => return ask_helper(file.contents, &pages),
+        Err(error) => return failed(&error.into()),
+    };
     let started = start(Reading {
-        file: match file.file.try_clone() {
-            Ok(file) => file,
-            Err(error) => return failed(&error.into()),
-        },
+        file: local,
         pages: pages.clone(),
         is_silent: is_silent(file.device),
     });
@@ -101,6 +104,38 @@ pub(super) fn bring(file: PagedFile<'_>, pages: &BTreeSet<u64>) -> BTreeMap<u64,
         note_silent(file.device);
     }
     brought
+}
+
+/// Has a helper bring pages of a file that it reads. They are not kept.
+fn ask_helper(contents: &Contents, pages: &[u64]) -> BTreeMap<u64, Brought> {
+    let mut silent = None;
+    let brought = pages.iter().map(|&page| {
+        if let Some(reason) = &silent {
+            return (page, Err(NotCached::clone(reason)));
+        }
+        let brought = match contents.cache_page(page) {
+            Ok(true) => Ok(None),
+            Ok(false) => Err(NotCached::Discarded),
+            Err(error) => Err(error.into()),
+        };
+        if let Err(reason @ NotCached::NoAnswer) = &brought {
+            silent = Some(reason.clone());
+        }
+        (page, brought)
+    });
+    brought.collect()
+}
+
+/// Brings a page of a file into the page cache, for the recorder that this process helps. Returns whether it is there.
+///
+/// # Errors
+/// The error of mapping or reading it.
+pub(crate) fn cache_page(file: &File, page: u64) -> io::Result<bool> {
+    let mapped = MappedPage::new(file, page, false)?;
+    if !mapped.is_cached()? {
+        let _ = file.read_at(&mut [0], page * page_size() as u64)?;
+    }
+    Ok(mapped.is_cached()? || MappedPage::new(file, page, true)?.is_cached()?)
 }
 
 /// What a thread does.
@@ -159,7 +194,7 @@ impl Reading {
             return Err(NotCached::Discarded);
         }
         mapped.lock();
-        Ok(mapped)
+        Ok(Some(mapped))
     }
 }
 

@@ -7,6 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use usdtrec_buildid_cache::elf::FileId;
+use usdtrec_buildid_cache::file_id;
+use usdtrec_buildid_cache::served::{Patience, Reader};
 
 use super::file_site::FileSite;
 use super::notes::FoundNotes;
@@ -79,7 +81,7 @@ impl OtherTracers {
             }
         }
         for probe in uprobes_of_links() {
-            if let Some(file) = FileId::from_path(&probe.path) {
+            if let Some(file) = id_at(&probe.path) {
                 let offset = probe.offset;
                 this.sites
                     .entry(FileSite { file, offset })
@@ -127,10 +129,15 @@ fn event(line: &str) -> Option<(String, FileSite)> {
     Some((
         name.to_owned(),
         FileSite {
-            file: FileId::from_path(Path::new(path))?,
+            file: id_at(Path::new(path))?,
             offset: u64::from_str_radix(offset, 16).ok()?,
         },
     ))
+}
+
+/// The file at the path of a probe of another tracer.
+fn id_at(path: &Path) -> Option<FileId> {
+    file_id(path, Reader::of_unknown(Patience::Usual))
 }
 
 /// The process that traces another one with ptrace(2).

@@ -4,12 +4,11 @@
 //! It cannot where the semaphore is 0, because it would have to decrement it ("ref_ctr going negative"): so that is incremented before, since attaching does
 //! not where there is a breakpoint. Where the kernel does not restore it all the same, the bytes are written.
 
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use usdtrec_buildid_cache::FileMapping;
-use usdtrec_buildid_cache::elf::FileId;
+use usdtrec_buildid_cache::process::mapped_handle;
+use usdtrec_buildid_cache::served::{Contents, Memory, Patience};
 use usdtrec_format::Arch;
 
 use super::notes::NotedSite;
@@ -24,10 +23,10 @@ struct Stayed<'a> {
     original: &'a [u8],
     address: u64,
     /// That of the program that ran when it was opened: of another one nothing can be read or written.
-    memory: File,
+    memory: Memory,
     mappings: Vec<FileMapping>,
     /// The mapped file.
-    file: File,
+    file: Contents,
 }
 
 /// Restores the instruction, if the process still has a breakpoint where the notes name one, and nobody else.
@@ -61,27 +60,27 @@ impl<'a> Stayed<'a> {
         let changed = || io::Error::other("the site is not as noted");
         let breakpoint = arch.breakpoint().ok_or_else(changed)?;
         let original = noted.original.get(..breakpoint.len()).ok_or_else(changed)?;
-        let mut options = OpenOptions::new();
-        let process = live_directory(found.pid);
-        let memory = options.read(true).write(true).open(process.join("mem"))?;
-        let maps = std::fs::read(process.join("maps"))?;
+        let pid = u32::try_from(found.pid).map_err(|_| changed())?;
+        let memory = Memory::open(pid, true, Patience::Usual)?;
+        let maps = std::fs::read(live_directory(found.pid).join("maps"))?;
         let mappings: Vec<FileMapping> = FileMapping::parse_all(&maps).collect();
         let is_code = |map: &&FileMapping| {
             map.permissions[2] && address_of(map, noted.offset) == Some(found.address)
         };
         let code = mappings.iter().find(is_code).ok_or_else(changed)?;
-        let link = process.join("map_files").join(code.map_files_name());
+        let handle = mapped_handle(pid, code).map_err(io::Error::other)?;
+        let id = handle.stat().id;
         let stayed = Self {
             breakpoint,
             original,
             address: found.address,
             memory,
-            file: File::open(link)?,
+            file: handle.open().map_err(io::Error::other)?,
             mappings,
         };
         let mut in_file = vec![0; original.len()];
         stayed.file.read_exact_at(&mut in_file, noted.offset)?;
-        let is_noted = FileId::from(&stayed.file.metadata()?) == noted.file && in_file == original;
+        let is_noted = id == noted.file && in_file == original;
         let is_breakpoint = stayed.there()? == breakpoint && original != breakpoint;
         (is_noted && is_breakpoint)
             .then_some(stayed)

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use usdtrec_buildid_cache::FileMapping;
-use usdtrec_buildid_cache::elf::FileId;
+use usdtrec_buildid_cache::process::mapped_handle;
+use usdtrec_buildid_cache::served::{Contents, Memory, Patience};
 use usdtrec_format::Arch;
 
 use super::file_site::FileSite;
@@ -57,12 +58,20 @@ pub(super) fn scan(arch: Arch, time: Duration) -> Scan {
             continue;
         }
         match process(pid, arch, &mut scan.found) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => scan.unchecked += 1,
+            Err(error) if is_unchecked(&error) => scan.unchecked += 1,
             // It has ended.
             Ok(()) | Err(_) => {}
         }
     }
     scan
+}
+
+/// Whether a process stays that could not be read.
+fn is_unchecked(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::TimedOut
+    )
 }
 
 fn process(pid: i32, arch: Arch, found: &mut Vec<FoundBreakpoint>) -> io::Result<()> {
@@ -74,7 +83,8 @@ fn process(pid: i32, arch: Arch, found: &mut Vec<FoundBreakpoint>) -> io::Result
     if code.peek().is_none() {
         return Ok(());
     }
-    let memory = File::open(proc.join("mem"))?;
+    let number = u32::try_from(pid).map_err(|_| io::ErrorKind::NotFound)?;
+    let memory = Memory::open(number, false, Patience::Usual)?;
     let pagemap = File::open(proc.join("pagemap"))?;
     for map in code {
         // A shared mapping has no copies.
@@ -82,13 +92,18 @@ fn process(pid: i32, arch: Arch, found: &mut Vec<FoundBreakpoint>) -> io::Result
         if copies.is_empty() {
             continue;
         }
-        let Ok(file) = File::open(proc.join("map_files").join(map.map_files_name())) else {
+        let handle = match mapped_handle(number, &map) {
+            Err(error) if error.is_timeout() => return Err(io::ErrorKind::TimedOut.into()),
+            Err(_) => continue,
+            Ok(handle) => handle,
+        };
+        let id = handle.stat().id;
+        let Ok(file) = handle.open() else {
             continue;
         };
-        let id = FileId::from(&file.metadata()?);
         for page in copies {
             let offset = map.offset + (page - map.range.start);
-            let changes = changes(arch, &memory, page, &file, offset);
+            let changes = changes(arch, &memory, page, &file, offset)?;
             for at in changes.breakpoints {
                 found.push(FoundBreakpoint {
                     pid,
@@ -140,18 +155,27 @@ struct Changes {
     has_others: bool,
 }
 
-fn changes(arch: Arch, memory: &File, page: u64, file: &File, offset: u64) -> Changes {
-    let size = rustix::param::page_size();
-    let read = |from: &File, at: u64| {
-        let mut bytes = vec![0; size];
-        let len = from.read_at(&mut bytes, at).unwrap_or(0);
-        bytes.truncate(len);
-        bytes
+fn changes(
+    arch: Arch,
+    memory: &Memory,
+    page: u64,
+    file: &Contents,
+    offset: u64,
+) -> io::Result<Changes> {
+    let mut there = vec![0; rustix::param::page_size()];
+    let mut original = there.clone();
+    // What cannot be read has no breakpoint, unless it could be read later.
+    let len = |read: io::Result<usize>| match read {
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(error),
+        read => Ok(read.unwrap_or(0)),
     };
-    let (there, original) = (read(memory, page), read(file, offset));
+    let read = len(memory.read_at(&mut there, page))?;
+    there.truncate(read);
+    let read = len(file.read_at(&mut original, offset))?;
+    original.truncate(read);
     let mut changes = Changes::default();
     let Some(breakpoint) = arch.breakpoint() else {
-        return changes;
+        return Ok(changes);
     };
     let step = breakpoint.len();
     let pairs = there.chunks_exact(step).zip(original.chunks_exact(step));
@@ -161,5 +185,5 @@ fn changes(arch: Arch, memory: &File, page: u64, file: &File, offset: u64) -> Ch
             false => changes.has_others = true,
         }
     }
-    changes
+    Ok(changes)
 }

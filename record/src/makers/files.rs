@@ -4,9 +4,14 @@ use std::fs::File;
 use std::io::Seek;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use usdtrec_buildid_cache::served::Contents;
+
 use super::clocks::{ClockReadings, Clocks};
 use super::program::Program;
 use super::view::{TmpDirs, View};
+
+/// Maximum size of a map or a jitdump that a helper reads, bytes.
+const MAX_COPIED: u64 = 256 << 20;
 
 /// The perf maps (`/tmp/perf-PID.map`) and jitdumps of the programs with hits in a recording that has ended.
 #[derive(Debug, Default)]
@@ -27,12 +32,11 @@ impl MakerFiles {
         let program = self.program(pid, time)?;
         let wanted = program.wanted(&self.clocks);
         if let Some(map) = &program.map {
-            let map = again(map)?;
             // A process with the same number may have written into it since.
-            return wanted.is(&map).then_some(map);
+            return wanted.is(map).then(|| again(map)).flatten();
         }
         if program.ended.is_some() {
-            return program.find_map(&self.clocks);
+            return again(&program.find_map(&self.clocks)?);
         }
         // What it sees may have changed since its first hit.
         let now = View::for_process(pid, &mut TmpDirs::default());
@@ -41,9 +45,9 @@ impl MakerFiles {
             Some(now) => {
                 let mut living = Program::new(pid, program.began);
                 living.view = Some(now);
-                living.find_map(&self.clocks)
+                again(&living.find_map(&self.clocks)?)
             }
-            None => program.find_map(&self.clocks),
+            None => again(&program.find_map(&self.clocks)?),
         }
     }
 
@@ -68,13 +72,13 @@ impl MakerFiles {
         }
         let mut program = Program::new(pid, 0);
         program.view = Some(view);
-        program.find_map(&ClockReadings::new(Clocks::now()))
+        again(&program.find_map(&ClockReadings::new(Clocks::now()))?)
     }
 }
 
 /// An open file from its beginning: another trace of the recording may have been read with it.
-fn again(file: &File) -> Option<File> {
-    let mut file = file.try_clone().ok()?;
+fn again(contents: &Contents) -> Option<File> {
+    let mut file = contents.local_copy(MAX_COPIED).ok()?;
     file.rewind().ok()?;
     Some(file)
 }

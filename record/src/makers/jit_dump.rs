@@ -1,13 +1,11 @@
 //! A jitdump: a file that its process maps executable, so that its record shows where it is.
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use usdtrec_buildid_cache::DeviceNumber;
+use usdtrec_buildid_cache::served::{Contents, Handle, Patience, Reader};
 use usdtrec_format::perf::{Mmap, MmapFile};
 
 use crate::host::process::live_directory;
@@ -17,6 +15,7 @@ use crate::host::process::live_directory;
 pub(super) struct DumpMapping {
     path: PathBuf,
     inode: u64,
+    device: DeviceNumber,
     /// First address.
     start: u64,
     /// Address after the last.
@@ -31,19 +30,26 @@ impl DumpMapping {
         if number.is_empty() || !number.iter().all(u8::is_ascii_digit) {
             return None;
         }
-        let MmapFile::Inode { inode, .. } = map.file else {
+        let MmapFile::Inode {
+            major,
+            minor,
+            inode,
+            ..
+        } = map.file
+        else {
             return None;
         };
         Some(Self {
             path: OsStr::from_bytes(map.path).into(),
             inode,
+            device: DeviceNumber { major, minor },
             start: map.start,
             end: map.start.saturating_add(map.len),
         })
     }
 
     /// Opens the file that the process has mapped; of a process that has ended, the one at the path, if it is the same.
-    pub(super) fn open(&self, pid: i32) -> Option<File> {
+    pub(super) fn open(&self, pid: i32) -> Option<Contents> {
         let Self { start, end, .. } = self;
         let below = self.path.strip_prefix("/").ok()?;
         let process = live_directory(pid);
@@ -52,17 +58,18 @@ impl DumpMapping {
             process.join("root").join(below),
             self.path.clone(),
         ];
-        views.iter().find_map(|view| self.open_at(view))
+        let reader = Reader {
+            device: self.device,
+            ..Reader::of_process(pid, Patience::Short)
+        };
+        views.iter().find_map(|view| self.open_at(view, reader))
     }
 
     /// Opens the file at a path if it is the one. Nothing else is opened, which may block.
-    fn open_at(&self, path: &Path) -> Option<File> {
-        let handle = OFlags::PATH | OFlags::CLOEXEC;
-        let handle = File::from(openat(CWD, path, handle, Mode::empty()).ok()?);
-        let found = handle.metadata().ok()?;
-        if !found.is_file() || found.ino() != self.inode {
-            return None;
-        }
-        File::open(format!("/proc/self/fd/{}", handle.as_raw_fd())).ok()
+    fn open_at(&self, path: &Path, reader: Reader) -> Option<Contents> {
+        let handle = Handle::of_path(path, reader).ok()?;
+        (handle.stat().id.inode == self.inode)
+            .then(|| handle.open().ok())
+            .flatten()
     }
 }

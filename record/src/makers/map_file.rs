@@ -1,11 +1,9 @@
 //! A perf map: a file that its process may be trusted to have written.
 
-use std::fs::File;
 use std::ops::RangeInclusive;
-use std::os::fd::BorrowedFd;
-use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+use usdtrec_buildid_cache::served::{Contents, Handle};
 
 /// How much the time at which a file was changed may be before that of the change, ns: a tick of the slowest kernels.
 const TICK: u64 = 10_000_000;
@@ -26,27 +24,24 @@ pub(super) struct Wanted {
 
 impl Wanted {
     /// Opens the map in a directory. `None` if there is none, or it is not one that perf would read: a regular file of root, of this user, or of the user of the process.
-    pub(super) fn open(&self, tmp: BorrowedFd<'_>) -> Option<File> {
+    pub(super) fn open(&self, tmp: &Handle) -> Option<Contents> {
         // Neither a link nor a pipe in place of the map may lead elsewhere, or block.
-        let flags =
-            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let path = format!("perf-{}.map", self.number);
-        let map = openat2(tmp, path, flags, Mode::empty(), resolve).ok()?;
-        let map = File::from(map);
+        let map = tmp.below(Path::new(&format!("perf-{}.map", self.number)));
+        let map = map.ok()?.open().ok()?;
         self.is(&map).then_some(map)
     }
 
     /// Whether an open file is the map.
-    pub(super) fn is(&self, map: &File) -> bool {
-        let Ok(found) = map.metadata() else {
+    pub(super) fn is(&self, map: &Contents) -> bool {
+        let Ok(found) = map.stat() else {
             return false;
         };
+        let [seconds, nanoseconds] = found.modified;
         let own = rustix::process::geteuid().as_raw();
         let owners = [Some(0), Some(own), self.owner];
         found.is_file()
-            && owners.contains(&Some(found.uid()))
-            && self.was_changed(found.mtime(), found.mtime_nsec())
+            && owners.contains(&Some(found.user))
+            && self.was_changed(seconds, nanoseconds)
     }
 
     /// Whether the process ran when the file was last changed.

@@ -1,8 +1,9 @@
 //! A program that a process ran.
 
-use std::fs::File;
-use std::os::fd::AsFd;
 use std::path::Path;
+
+use rustix::process::geteuid;
+use usdtrec_buildid_cache::served::Contents;
 
 use super::clocks::{ClockReadings, Clocks};
 use super::map_file::Wanted;
@@ -25,9 +26,9 @@ pub(super) struct Program {
     /// What it sees; `None` if it has not been looked at, or had ended.
     pub(super) view: Option<View>,
     /// Its map, opened after it had ended.
-    pub(super) map: Option<File>,
+    pub(super) map: Option<Contents>,
     /// Its jitdump.
-    pub(super) dump: Option<File>,
+    pub(super) dump: Option<Contents>,
 }
 
 impl Program {
@@ -55,11 +56,11 @@ impl Program {
     }
 
     /// The map, as the process saw it when it was looked at; else in this program's `/tmp`.
-    pub(super) fn find_map(&self, clocks: &ClockReadings) -> Option<File> {
+    pub(super) fn find_map(&self, clocks: &ClockReadings) -> Option<Contents> {
         let wanted = self.wanted(clocks);
         match &self.view {
-            Some(view) => wanted.open(view.tmp.as_ref()?.as_fd()),
-            None => wanted.open(view::open(Path::new("/"))?.as_fd()),
+            Some(view) => wanted.open(view.tmp.as_ref()?),
+            None => wanted.open(&view::open(Path::new("/tmp"), geteuid().as_raw())?),
         }
     }
 

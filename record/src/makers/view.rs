@@ -1,19 +1,17 @@
 //! What a process sees, looked up while it runs.
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::rc::{Rc, Weak};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
+use usdtrec_buildid_cache::elf::FileId;
+use usdtrec_buildid_cache::served::{Handle, Patience, Reader};
 
 use super::clocks::Clocks;
 use crate::host::process::{self, Process, live_directory};
 
 /// Maximum number of directories that are kept open.
 const MAX_OPEN_DIRECTORIES: usize = 256;
-/// Flags of a handle of a directory.
-const HANDLE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// What a process sees.
 #[derive(Clone, Debug)]
@@ -25,13 +23,13 @@ pub(super) struct View {
     /// When it began, ticks since the host started.
     pub(super) start: u64,
     /// Its `/tmp`; `None` if too many others are open.
-    pub(super) tmp: Option<Rc<OwnedFd>>,
+    pub(super) tmp: Option<Rc<Handle>>,
 }
 
 /// The `/tmp` directories of processes, by device and inode, which stay those of the directory while it is open. They are open while views have them: an
 /// open directory keeps its file system from being unmounted.
 #[derive(Debug, Default)]
-pub(super) struct TmpDirs(HashMap<(u64, u64), Weak<OwnedFd>>);
+pub(super) struct TmpDirs(HashMap<FileId, Weak<Handle>>);
 
 impl View {
     /// What a process sees now; `None` if it has ended.
@@ -42,11 +40,12 @@ impl View {
         if stat.has_ended() && stat.num_threads <= 1 {
             return None;
         }
+        let owner = process.owner().ok()?;
         Some(Self {
             number: *numbers.last()?,
-            owner: process.owner().ok()?,
+            owner,
             start: stat.start,
-            tmp: dirs.tmp(pid),
+            tmp: dirs.tmp(pid, owner),
         })
     }
 
@@ -57,10 +56,9 @@ impl View {
 }
 
 impl TmpDirs {
-    fn tmp(&mut self, pid: i32) -> Option<Rc<OwnedFd>> {
-        let dir = open(&live_directory(pid).join("root"))?;
-        let found = fstat(&dir).ok()?;
-        let key = (found.st_dev, found.st_ino);
+    fn tmp(&mut self, pid: i32, owner: u32) -> Option<Rc<Handle>> {
+        let dir = open(&live_directory(pid).join("root/tmp"), owner)?;
+        let key = dir.stat().id;
         if let Some(known) = self.0.get(&key).and_then(Weak::upgrade) {
             return Some(known);
         }
@@ -76,9 +74,11 @@ impl TmpDirs {
     }
 }
 
-/// Opens `/tmp` below a root directory. What is mounted there stays mounted while it is open.
-pub(super) fn open(root: &Path) -> Option<OwnedFd> {
-    let root = openat(CWD, root, HANDLE, Mode::empty()).ok()?;
-    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    openat2(root.as_fd(), "tmp", HANDLE, Mode::empty(), resolve).ok()
+/// Opens a directory that a user's process sees. What is mounted there stays mounted while it is open.
+pub(super) fn open(path: &Path, user: u32) -> Option<Handle> {
+    let reader = Reader {
+        user,
+        ..Reader::of_unknown(Patience::Short)
+    };
+    Handle::of_path(path, reader).ok()
 }

@@ -9,12 +9,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use usdtrec_buildid_cache::elf::{ElfError, ObjectFile};
-use usdtrec_buildid_cache::process::{open_formerly_mapped, open_mapped};
+use usdtrec_buildid_cache::served::Patience;
 use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MappedInode};
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Mmap, MmapFile};
 
+use super::mapped_by::Mapped;
 use super::mapped_file_id::MappedFileId;
+use super::slow_files::{OpenedFile, SlowFile, SlowFiles};
 use super::sought_files::SoughtFiles;
 use super::unread_files::{UnreadCounts, UnreadFiles, UnreadReason};
 use crate::host::process::live_directory;
@@ -61,15 +63,6 @@ pub(crate) fn dispensable<'f>(
     (most > own + 1).then_some(at)
 }
 
-/// A mapping, and the process that has or had it.
-#[derive(Debug)]
-struct Mapped {
-    pid: i32,
-    tid: i32,
-    mapped_at: u64,
-    mapping: FileMapping,
-}
-
 /// Files that were read and not taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct NewFiles {
@@ -77,6 +70,15 @@ pub(crate) struct NewFiles {
     pub(crate) files: Vec<NewFile>,
     /// Number of files that were too many to be kept.
     pub(crate) too_many: usize,
+    /// Files whose file systems did not answer, and which are tried again.
+    pub(crate) unanswered: Vec<UnansweredFile>,
+}
+
+/// A file whose file system did not answer, and a process that maps it.
+#[derive(Debug)]
+pub(crate) struct UnansweredFile {
+    pub(crate) path: PathBuf,
+    pub(crate) pid: i32,
 }
 
 /// Known build-ids; `None` for files without one.
@@ -90,12 +92,17 @@ pub(crate) struct BuildIds {
     are_ignored: bool,
     /// The files that were known when reading ended: no file is opened any more. `None` before.
     ended: Option<HashSet<MappedInode>>,
+    /// Files that did not answer at once.
+    slow: Option<SlowFiles>,
 }
 
 impl BuildIds {
     /// Opens no file any more. Others than the known ones count as not read.
     pub(crate) fn read_no_more(&mut self, known: HashSet<MappedInode>) {
         self.ended = Some(known);
+        if let Some(slow) = self.slow.take() {
+            slow.end();
+        }
     }
 
     /// The files that were opened.
@@ -115,6 +122,17 @@ impl BuildIds {
 
     /// The files that were read since the last call; of very many, the first ones.
     pub(crate) fn take_new(&mut self) -> NewFiles {
+        let slow = self.slow.as_mut().map(SlowFiles::take);
+        for OpenedFile { file, outcome } in slow.unwrap_or_default() {
+            let SlowFile { id, mapped } = file;
+            if matches!(&outcome, Err(error) if error.is_timeout()) {
+                self.new.unanswered.push(UnansweredFile {
+                    path: mapped.mapping.path.clone(),
+                    pid: mapped.pid,
+                });
+            }
+            self.note(id, mapped, outcome);
+        }
         std::mem::take(&mut self.new)
     }
 
@@ -168,7 +186,7 @@ impl BuildIds {
             inode,
             generation,
         };
-        self.build_id(file, || {
+        self.build_id(file, Patience::Short, || {
             let live = map.path.strip_suffix(DELETED);
             let path = OsStr::from_bytes(live.unwrap_or(map.path));
             Mapped {
@@ -196,7 +214,7 @@ impl BuildIds {
             inode: mapping.inode,
             generation: 0,
         };
-        self.build_id(file, || Mapped {
+        self.build_id(file, Patience::Usual, || Mapped {
             pid,
             tid: 0,
             mapped_at: 0,
@@ -204,7 +222,12 @@ impl BuildIds {
         })
     }
 
-    fn build_id(&mut self, file: MappedFileId, mapped: impl FnOnce() -> Mapped) -> Option<BuildId> {
+    fn build_id(
+        &mut self,
+        file: MappedFileId,
+        patience: Patience,
+        mapped: impl FnOnce() -> Mapped,
+    ) -> Option<BuildId> {
         // Memory of no file.
         if file.inode == 0 {
             return None;
@@ -221,7 +244,31 @@ impl BuildIds {
             }
             return None;
         }
-        let object = match mapped.open() {
+        if self.slow.as_ref().is_some_and(|slow| slow.has(&file)) {
+            return None;
+        }
+        let outcome = mapped.open(patience);
+        if patience == Patience::Short && matches!(&outcome, Err(error) if error.is_timeout()) {
+            if self.slow.is_none() {
+                self.slow = SlowFiles::start();
+            }
+            let slow = self.slow.as_mut();
+            let mapped = mapped.clone();
+            if slow.is_some_and(|slow| slow.add(SlowFile { id: file, mapped })) {
+                return None;
+            }
+        }
+        self.note(file, mapped, outcome)
+    }
+
+    /// Notes what became of a file. Returns its build-id.
+    fn note(
+        &mut self,
+        file: MappedFileId,
+        mapped: Mapped,
+        outcome: Result<ObjectFile, ElfError>,
+    ) -> Option<BuildId> {
+        let object = match outcome {
             Ok(object) => Some(object),
             // It is there, and is no ELF file.
             Err(error) if error.is_other_file() => None,
@@ -250,7 +297,7 @@ impl BuildIds {
             }
             self.new.files.push(NewFile {
                 ended,
-                ..mapped.with(file, object)
+                ..NewFile::new(mapped, file, object)
             });
         }
         if self.known.len() >= MAX_KNOWN_FILES {
@@ -281,31 +328,17 @@ fn executes(pid: i32) -> bool {
     fs::read_link(live_directory(pid).join("exe")).is_ok()
 }
 
-impl Mapped {
-    /// Opens the file: as the process maps it, or, if that has ended, by its path.
-    fn open(&self) -> Result<ObjectFile, ElfError> {
-        let gone = || ElfError::Io(io::ErrorKind::NotFound.into());
-        let by_process = u32::try_from(self.pid).map_err(|_| gone())?;
-        match open_mapped(by_process, &self.mapping) {
-            Err(error) if error.is_timeout() => Err(error),
-            // The id of the process may be that of another by now.
-            Err(ElfError::Io(error)) => {
-                open_formerly_mapped(&self.mapping).map_err(|_| ElfError::Io(error))
-            }
-            outcome => outcome,
-        }
-    }
-
-    fn with(self, id: MappedFileId, object: ObjectFile) -> NewFile {
-        let process = fs::metadata(format!("/proc/{}", self.pid));
-        NewFile {
-            pid: self.pid,
-            tid: self.tid,
+impl NewFile {
+    fn new(mapped: Mapped, id: MappedFileId, object: ObjectFile) -> Self {
+        let process = fs::metadata(format!("/proc/{}", mapped.pid));
+        Self {
+            pid: mapped.pid,
+            tid: mapped.tid,
             user: process.ok().map(|process| process.uid()),
-            mapped_at: self.mapped_at,
+            mapped_at: mapped.mapped_at,
             ended: 0,
             id,
-            path: self.mapping.path,
+            path: mapped.mapping.path,
             object,
         }
     }

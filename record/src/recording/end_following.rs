@@ -8,6 +8,8 @@ use std::sync::mpsc::TryRecvError;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use usdtrec_buildid_cache::served;
+
 use super::{Recording, host_error};
 use crate::error::RecordError;
 use crate::host::capabilities;
@@ -47,6 +49,8 @@ impl Recording {
             self.pass()?;
         }
         self.log = KernelLog::from_now();
+        // Helpers would keep theirs.
+        served::end();
         capabilities::drop_all().map_err(RecordError::Capabilities)?;
         // Before Linux 5.19 the kernel may need capabilities to read maps, too.
         let checked = self.session.attached.engine.check_hit_groups();

@@ -5,6 +5,8 @@ use std::thread;
 
 use super::waiting::MIN_GATHER_TIME;
 use super::{End, EndedProcess, Finished, Outcome, Progress, Recording, hit_totals, misses_hits};
+use usdtrec_buildid_cache::served::Haste;
+
 use crate::error::RecordError;
 use crate::left_breakpoints::{KernelLog, OwnSites};
 use crate::makers::CodeMakers;
@@ -29,6 +31,8 @@ impl Recording {
     /// `progress` at least ten times per second.
     ///
     pub fn run(mut self, signals: &Signals, progress: &mut dyn FnMut(Progress)) -> Finished {
+        // The rings are drained meanwhile.
+        let _haste = Haste::begin();
         let looped = self.record(signals, progress);
         let elapsed = self.started.elapsed();
         let is_asked = matches!(looped, Ok(End::Signal));

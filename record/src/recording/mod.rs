@@ -13,6 +13,7 @@ mod hit_totals;
 mod hot_probes;
 pub(super) mod late_planter;
 pub(super) mod losses;
+mod mapped_by;
 pub(super) mod mapped_file_id;
 pub(super) mod metadata;
 mod outcome;
@@ -26,7 +27,8 @@ pub(super) mod short_spans;
 pub(super) mod shortfalls;
 pub(super) mod signals;
 pub(super) mod site_decoder;
-pub(super) mod snapshot;
+pub(super) mod slow_files;
+mod snapshot;
 pub(super) mod sought_files;
 pub(super) mod start;
 pub(super) mod target;
@@ -343,7 +345,11 @@ impl Recording {
         if let Some(stacks) = &mut pipeline.stacks {
             attached.engine.learn_stacks(stacks.take_used());
         }
-        let left_out = self.follower.take(attached.processes.take_new_files());
+        let new = attached.processes.take_new_files();
+        for file in &new.unanswered {
+            self.session.shortfalls.add(following::unanswered(file));
+        }
+        let left_out = self.follower.take(new);
         attached.processes.forget_files(left_out);
         self.write_shortfalls();
         self.write_strings();

@@ -10,7 +10,7 @@ pub(super) mod probe;
 pub(super) mod probe_info;
 pub(super) mod program;
 pub(super) mod refusal;
-mod shared_inode;
+pub(super) mod shared_inode;
 pub(super) mod trace_room;
 
 use std::collections::{HashMap, HashSet};
@@ -19,6 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc as Shared;
 
 use usdtrec_buildid_cache::elf::{CheckError, ElfError, FileId, FileState, ObjectFile};
+use usdtrec_buildid_cache::served::{Patience, Reader};
 use usdtrec_buildid_cache::{Indexed, chosen_build, live_directory, locate};
 use usdtrec_format::expr::{Capture, Expr};
 use usdtrec_format::schema::{Description, Disagreement, Schemas};
@@ -264,17 +265,19 @@ fn named(path: &Path, processes: &[u32]) -> Result<Vec<Shared<ObjectFile>>, Reco
     // A path through /proc already names the process.
     let below = (!located.starts_with("/proc")).then(|| located.strip_prefix("/").ok());
     let below = below.flatten();
+    let unknown = Reader::of_unknown(Patience::Usual);
     let mut found: Vec<Shared<ObjectFile>> = Vec::new();
     let mut missing = None;
     for (pid, below) in processes.iter().filter_map(|pid| Some((pid, below?))) {
         let inside = live_directory(*pid).join("root").join(below);
-        match ObjectFile::open(&inside) {
+        let reader = Reader::of_process(pid.cast_signed(), Patience::Usual);
+        match ObjectFile::open_foreign(&inside, reader) {
             Ok(file) => found.push(Shared::new(file)),
             Err(error) => _ = missing.get_or_insert((*pid, error)),
         }
     }
     if found.is_empty() {
-        match (missing, ObjectFile::open(&located)) {
+        match (missing, ObjectFile::open_foreign(&located, unknown)) {
             (None, Ok(file)) => found.push(Shared::new(file)),
             (None, Err(error)) => return Err(wrong(error)),
             (Some((pid, error)), opened) => {
@@ -512,7 +515,8 @@ impl Selector<'_> {
             if candidate.state == FileState::Gone {
                 return Err(RefusalReason::Gone);
             }
-            let file = ObjectFile::open(path)?;
+            let unknown = Reader::of_unknown(Patience::Usual);
+            let file = ObjectFile::open_foreign(path, unknown)?;
             match file.check_file(candidate.binary.build_id) {
                 Err(CheckError::Changed { .. }) if force => {}
                 checked => checked?,

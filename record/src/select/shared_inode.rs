@@ -27,12 +27,16 @@ pub(crate) fn is_same_inode(one: &ObjectFile, other: &ObjectFile) -> bool {
             && one.build_id().is_some()
             && one.build_id() == other.build_id()
     };
-    let is_frame = || same_frame(one.file(), other.file()).is_ok_and(|same| same == Some(true));
-    one == other || may_be() && is_frame()
+    let is_frame = || match (one.local(), other.local()) {
+        (Some(one), Some(other)) => same_frame(one, other),
+        // A file that a helper reads is not mapped here.
+        _ => one.contents().is_same_page(other.contents()),
+    };
+    one == other || may_be() && is_frame().is_ok_and(|same| same == Some(true))
 }
 
 /// Whether the first page of both files is the same frame; `None` if that is not known.
-fn same_frame(one: &File, other: &File) -> io::Result<Option<bool>> {
+pub(crate) fn same_frame(one: &File, other: &File) -> io::Result<Option<bool>> {
     let pagemap = File::open("/proc/self/pagemap")?;
     let (one, other) = (first_page(one)?, first_page(other)?);
     let before = frame(&pagemap, &one)?;

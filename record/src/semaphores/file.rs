@@ -60,7 +60,7 @@ impl CountedFile {
                 let at = match known {
                     Some(at) => at,
                     None => {
-                        let Some(identity) = MapIdentity::of_file(probe.file().file()) else {
+                        let Some(identity) = MapIdentity::of_file(probe.file()) else {
                             continue;
                         };
                         files.push(Self {

@@ -5,7 +5,6 @@
 
 use std::cell::{Cell, OnceCell};
 use std::ffi::OsStr;
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -13,8 +12,9 @@ use std::sync::Arc;
 
 use object::read::ReadCache;
 use object::{Object, ObjectSection, ObjectSymbol};
-use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
-use usdtrec_buildid_cache::{DeviceNumber, served};
+use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_buildid_cache::served::{Contents, Handle, Patience, Reader};
+use usdtrec_buildid_cache::{DeviceNumber, file_id};
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{ChainCut, Mmap, MmapFile};
 use usdtrec_unwind::{Code, CopiedCode, CopiedOriginal, MappedCode, Segments, UnwindTables};
@@ -49,7 +49,7 @@ pub struct FileElsewhere {
     /// Its build-id, if it has one.
     pub build_id: Option<BuildId>,
     /// The open file.
-    pub file: Arc<File>,
+    pub contents: Arc<Contents>,
 }
 
 /// Number of further files that may be kept open.
@@ -190,15 +190,15 @@ impl MappedFile {
 
     /// Opens it by a mapping of it.
     fn opened(&self, place: RecordedMapping) -> Option<ObjectFile> {
-        let (path, identity) = (self.path.clone(), self.identity);
-        let pid = u32::try_from(place.pid).ok()?;
-        let open = move || opened(&path, identity, place);
-        match identity {
-            MmapFile::Inode { major, minor, .. } => {
-                served::limited(pid, DeviceNumber { major, minor }, open).ok()?
-            }
-            _ => open(),
-        }
+        let device = match self.identity {
+            MmapFile::Inode { major, minor, .. } => DeviceNumber { major, minor },
+            _ => DeviceNumber::default(),
+        };
+        let reader = Reader {
+            device,
+            ..Reader::of_process(place.pid, Patience::Short)
+        };
+        opened(&self.path, self.identity, place, reader)
     }
 
     /// Whether a file that was opened by another path is this one.
@@ -214,17 +214,21 @@ impl MappedFile {
 
     /// Keeps the file open if it is not the one at its path, for the names of its functions.
     fn keep(&self, object: &ObjectFile, path: &Path) {
-        let is_at_path = || FileId::from_path(path) == Some(object.id());
+        let reader = Reader {
+            user: object.owner(),
+            ..Reader::of_unknown(Patience::Short)
+        };
+        // One that a helper reads is not opened by its path when names are looked up, either.
+        let is_local = object.local().is_some();
+        let is_at_path = || is_local && file_id(path, reader) == Some(object.id());
         if self.elsewhere.get().is_some() || is_at_path() || self.room.take().is_none() {
             return;
         }
-        if let Ok(file) = object.file().try_clone() {
-            self.elsewhere.get_or_init(|| FileElsewhere {
-                path: path.to_owned(),
-                build_id: object.build_id(),
-                file: Arc::new(file),
-            });
-        }
+        self.elsewhere.get_or_init(|| FileElsewhere {
+            path: path.to_owned(),
+            build_id: object.build_id(),
+            contents: Arc::clone(object.contents()),
+        });
     }
 
     /// Whether the memory is that of no file at all. That of a memfd has one, which has no name.
@@ -242,7 +246,12 @@ fn is_it(object: &ObjectFile, identity: MmapFile) -> bool {
 }
 
 /// Opens a file by a mapping of it.
-fn opened(path: &[u8], identity: MmapFile, place: RecordedMapping) -> Option<ObjectFile> {
+fn opened(
+    path: &[u8],
+    identity: MmapFile,
+    place: RecordedMapping,
+    reader: Reader,
+) -> Option<ObjectFile> {
     let RecordedMapping {
         pid, start, end, ..
     } = place;
@@ -255,20 +264,20 @@ fn opened(path: &[u8], identity: MmapFile, place: RecordedMapping) -> Option<Obj
         path.to_owned(),
     ];
     // The process chose the path: what else it leads to is not opened.
-    let may_be_it = |view: &&PathBuf| match identity {
-        MmapFile::Inode { inode, .. } => {
-            FileId::from_path(view).is_some_and(|id| id.inode == inode)
-        }
+    let may_be_it = |handle: &Handle| match identity {
+        MmapFile::Inode { inode, .. } => handle.stat().id.inode == inode,
         _ => true,
     };
-    let views = views.iter().filter(may_be_it);
-    let mut opened = views.filter_map(|view| ObjectFile::open(view).ok());
-    opened.find(|object| is_it(object, identity))
+    views.iter().find_map(|view| {
+        let handle = Handle::of_path(view, reader).ok().filter(may_be_it)?;
+        let object = ObjectFile::from_handle(handle, view.clone()).ok()?;
+        is_it(&object, identity).then(|| object.patiently())
+    })
 }
 
 /// Reads the tables of a file.
 fn read(object: &ObjectFile) -> Option<ReadTables> {
-    let data = ReadCache::new(object.file().try_clone().ok()?);
+    let data = ReadCache::new(object.reader());
     let file = object::File::parse(&data).ok()?;
     Some(ReadTables {
         tables: UnwindTables::read(&file)?,
@@ -280,7 +289,7 @@ fn read(object: &ObjectFile) -> Option<ReadTables> {
 fn original(object: &ObjectFile, known: &CopiedCode) -> Option<CopiedOriginal> {
     /// More bytes than any has.
     const MAX_BYTES: u64 = 0x100;
-    let data = ReadCache::new(object.file().try_clone().ok()?);
+    let data = ReadCache::new(object.reader());
     let file = object::File::parse(&data).ok()?;
     let mut symbols = file.dynamic_symbols().filter_map(|symbol| {
         let name = symbol.name().ok()?;

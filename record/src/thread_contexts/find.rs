@@ -1,14 +1,13 @@
 //! Where the threads of a process have a thread-local variable.
 
 use std::collections::HashMap;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 
 use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::elf::{
     Loader, LoaderSlot, LoaderSlotKind, ObjectFile, ThreadLocal, ThreadLocals,
 };
+use usdtrec_buildid_cache::process::{mapped_handle, open_mapped};
+use usdtrec_buildid_cache::served::{FileStat, Patience};
 use usdtrec_format::{Arch, ThreadContext};
 
 use crate::engine::{ModuleBlock, VariableLocation};
@@ -83,7 +82,7 @@ impl Finder {
         let mut with_variable: Vec<(FileMapping, ThreadLocal)> = Vec::new();
         let code = memory.files().filter(|map| map.permissions[EXECUTABLE]);
         for mapping in code.take(MAX_MAPPINGS) {
-            let Some(locals) = self.locals(&path_of(pid, &mapping)) else {
+            let Some(locals) = self.locals(pid, &mapping) else {
                 continue;
             };
             loader = loader.or(locals.loader);
@@ -108,15 +107,20 @@ impl Finder {
     }
 
     /// What a file says; `None` if it cannot be opened.
-    fn locals(&mut self, path: &Path) -> Option<ThreadLocals> {
-        let version = FileVersion::from_metadata(&fs::metadata(path).ok()?);
+    fn locals(&mut self, pid: i32, mapping: &FileMapping) -> Option<ThreadLocals> {
+        let handle = mapped_handle(u32::try_from(pid).ok()?, mapping).ok()?;
+        let version = FileVersion::of_stat(handle.stat());
         if let Some(known) = self.files.get(&version) {
             return Some(*known);
         }
         if self.files.len() >= MAX_FILES {
             self.files.clear();
         }
-        let read = ObjectFile::open(path).ok();
+        let read = match ObjectFile::from_handle(handle, mapping.path.clone()) {
+            // It is tried again.
+            Err(error) if error.is_timeout() => return None,
+            read => read.ok(),
+        };
         let read = read.and_then(|object| object.thread_locals(ThreadContext::VARIABLE).ok());
         // Nothing is in a file that is no ELF file, or damaged.
         let locals = read.unwrap_or_default();
@@ -125,19 +129,13 @@ impl Finder {
     }
 }
 
-/// The path by which the file of a mapping is opened, whatever is at its own path.
-fn path_of(pid: i32, mapping: &FileMapping) -> PathBuf {
-    let links = live_directory(pid).join("map_files");
-    links.join(mapping.map_files_name())
-}
-
 impl FileVersion {
-    fn from_metadata(metadata: &fs::Metadata) -> Self {
+    const fn of_stat(stat: &FileStat) -> Self {
         Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.size(),
-            changed: [metadata.ctime(), metadata.ctime_nsec()],
+            device: stat.id.device,
+            inode: stat.id.inode,
+            size: stat.len,
+            changed: stat.changed,
         }
     }
 }
@@ -183,7 +181,8 @@ impl MappedObject<'_> {
     }
 
     fn load_bias(&self) -> Option<u64> {
-        let object = ObjectFile::open(&path_of(self.pid, self.mapping)).ok()?;
+        let pid = u32::try_from(self.pid).ok()?;
+        let object = open_mapped(pid, self.mapping, Patience::Usual).ok()?;
         let page = rustix::param::page_size() as u64;
         object.load_bias(self.mapping.range.start, self.mapping.offset, page)
     }

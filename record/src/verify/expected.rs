@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc as Shared, OnceLock};
 
 use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_buildid_cache::served::{Patience, Reader};
 use usdtrec_buildid_cache::{FileMapping, file_id};
 use usdtrec_format::perf::{Mmap, MmapFile};
 use usdtrec_format::{Arch, BuildId, Site};
@@ -82,7 +83,7 @@ impl ExpectedFiles {
             let known = files.iter().position(|file| file.file == *probe.file());
             let at = known.unwrap_or_else(|| {
                 files.push(ExpectedFile {
-                    identity: MapIdentity::of_file(probe.file().file()),
+                    identity: MapIdentity::of_file(probe.file()),
                     file: Shared::clone(probe.file()),
                     path: probe.path.clone(),
                     build_id: probe.build_id,
@@ -176,7 +177,8 @@ impl ExpectedFile {
             return false;
         };
         let inside = live_directory(pid).join("root").join(below);
-        file_id(&inside) == Some(self.file.id())
+        let reader = Reader::of_process(pid, Patience::Usual);
+        file_id(&inside, reader) == Some(self.file.id())
     }
 }
 
@@ -262,7 +264,7 @@ impl ExpectedFiles {
             args: String::new(),
         };
         let mut expected = ExpectedFile {
-            identity: MapIdentity::of_file(file.file()),
+            identity: MapIdentity::of_file(&file),
             path: file.path().to_owned(),
             build_id: file.build_id(),
             arch: Arch::host().unwrap(),

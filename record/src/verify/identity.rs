@@ -7,7 +7,8 @@ use std::fs::File;
 use std::io::Read;
 
 use memmap2::MmapOptions;
-use usdtrec_buildid_cache::{DeviceNumber, FileMapping};
+use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MappedInode};
 
 /// Device and inode of a file in `/proc/PID/maps`, and in MMAP2 records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,8 +18,16 @@ pub(crate) struct MapIdentity {
 }
 
 impl MapIdentity {
-    /// `None` if the file cannot be mapped.
-    pub(crate) fn of_file(file: &File) -> Option<Self> {
+    /// `None` if the file cannot be mapped. One that a helper reads is not mapped here: it was opened by a mapping.
+    pub(crate) fn of_file(object: &ObjectFile) -> Option<Self> {
+        let Some(file) = object.local() else {
+            let MappedInode { device, inode } = object.mapped()?;
+            return Some(Self { device, inode });
+        };
+        Self::of_open(file)
+    }
+
+    fn of_open(file: &File) -> Option<Self> {
         // SAFETY: the memory is never read: the mapping is looked up by its address, and removed.
         let mapped = unsafe { MmapOptions::new().len(1).map_copy_read_only(file) }.ok()?;
         let address = mapped.as_ptr() as u64;
@@ -52,7 +61,7 @@ mod tests {
     fn a_file_is_found_among_mappings() {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), b"x").unwrap();
-        let identity = MapIdentity::of_file(file.as_file()).unwrap();
+        let identity = MapIdentity::of_open(file.as_file()).unwrap();
         assert_eq!(identity.inode, file.as_file().metadata().unwrap().ino());
         let DeviceNumber { major, minor } = identity.device;
         assert!(identity.is(major, minor, identity.inode));

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+use usdtrec_buildid_cache::served::{Memory, Patience};
 use usdtrec_buildid_cache::{FileMapping, MemoryMapping};
 
 use crate::host::pagemap::Page;
@@ -17,7 +18,7 @@ const MAX_MAPS_BYTES: u64 = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct ProcessMemory {
     pid: i32,
-    memory: File,
+    memory: Memory,
     maps: Vec<u8>,
 }
 
@@ -27,7 +28,7 @@ impl ProcessMemory {
     /// # Errors
     /// `NotFound` if it has ended, `PermissionDenied` without `CAP_SYS_PTRACE` or the same user; others of reading `/proc`.
     pub(crate) fn open(pid: i32) -> io::Result<Self> {
-        Self::of_process(pid, File::open(live_directory(pid).join("mem"))?)
+        Self::of_process(pid, false)
     }
 
     /// Opens it for writing, too.
@@ -35,15 +36,14 @@ impl ProcessMemory {
     /// # Errors
     /// As [`open`](Self::open).
     pub(crate) fn open_writable(pid: i32) -> io::Result<Self> {
-        let mut options = File::options();
-        let memory = options.read(true).write(true);
-        Self::of_process(pid, memory.open(live_directory(pid).join("mem"))?)
+        Self::of_process(pid, true)
     }
 
-    fn of_process(pid: i32, memory: File) -> io::Result<Self> {
+    fn of_process(pid: i32, is_writable: bool) -> io::Result<Self> {
+        let number = u32::try_from(pid).map_err(|_| io::ErrorKind::NotFound)?;
         let mut this = Self {
             pid,
-            memory,
+            memory: Memory::open(number, is_writable, Patience::Usual)?,
             maps: Vec::new(),
         };
         this.maps = this.read_maps()?;

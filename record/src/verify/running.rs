@@ -37,7 +37,7 @@ pub fn notes_of_sites(pid: u32, file: &ObjectFile, sites: &[Site]) -> Vec<Vec<Si
     if arch.breakpoint().is_none() {
         return none;
     }
-    let identity = MapIdentity::of_file(file.file());
+    let identity = MapIdentity::of_file(file);
     let maps: Vec<FileMapping> = memory.files().collect();
     let of_file = maps.iter().filter(|map| {
         identity.is_some_and(|identity| identity.is(map.device.major, map.device.minor, map.inode))

@@ -4,6 +4,7 @@
 
 mod made_names;
 
+use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -20,6 +21,8 @@ use crate::cmd::selection::cache_dir;
 use crate::output;
 use crate::terminal::say;
 
+/// Maximum number of bytes of copies.
+const MAX_COPIED: u64 = 1 << 30;
 /// Time for all files of a recording.
 const TIME: Duration = Duration::from_secs(10);
 /// The same without stacks: strings alone are looked for.
@@ -30,7 +33,7 @@ pub(super) struct NameStore<'a> {
     /// The build-id cache, if there is one.
     pub(super) buildid_dir: Option<&'a Path>,
     /// Files in stacks that are not those at their paths.
-    pub(super) elsewhere: &'a [FileElsewhere],
+    pub(super) readable: &'a [ReadableFile],
     pub(super) maker_files: &'a MakerFiles,
     /// Whether the trace has stacks.
     pub(super) has_stacks: bool,
@@ -66,7 +69,7 @@ impl NameStore<'_> {
         let file = output::existing(trace)?;
         let sources = Sources {
             buildid_dir: cache_dir(self.buildid_dir),
-            views: self.elsewhere.iter().map(view).collect(),
+            views: self.readable.iter().map(|file| file.view.clone()).collect(),
             ..Sources::default()
         };
         let session = TraceSession::from_file(file.try_clone()?, trace, &sources)?;
@@ -86,12 +89,29 @@ impl NameStore<'_> {
     }
 }
 
-/// Where the file can be read in this process.
-fn view(found: &FileElsewhere) -> FileView {
-    let descriptor = found.file.as_raw_fd();
-    FileView {
-        path: found.path.clone(),
-        build_id: found.build_id,
-        at: PathBuf::from(format!("/proc/self/fd/{descriptor}")),
-    }
+/// A file that this process can read.
+pub(super) struct ReadableFile {
+    view: FileView,
+    /// Open as long as the view is needed.
+    _file: File,
+}
+
+/// The files, of those that helpers read copies, as far as there is room for them.
+pub(super) fn readable(files: &[FileElsewhere]) -> Vec<ReadableFile> {
+    let mut room = MAX_COPIED;
+    let readable = |found: &FileElsewhere| {
+        let file = found.contents.local_copy(room).ok()?;
+        if found.contents.local().is_none() {
+            room = room.saturating_sub(file.metadata().ok()?.len());
+        }
+        Some(ReadableFile {
+            view: FileView {
+                path: found.path.clone(),
+                build_id: found.build_id,
+                at: PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())),
+            },
+            _file: file,
+        })
+    };
+    files.iter().filter_map(readable).collect()
 }

@@ -19,7 +19,7 @@ use super::messages::{
     ProgressLine, RunningReports, attached_line, print_attached, print_end_reason, print_losses,
     print_missing_groups, print_notice, print_scope, print_spans, print_summary,
 };
-use super::names::NameStore;
+use super::names::{NameStore, readable};
 use super::no_follow::check_folder;
 use super::numbered_files::NumberedFiles;
 use super::options::{destination, is_pipe};
@@ -106,7 +106,7 @@ impl Once<'_> {
         if stores_names && outcome.as_ref().is_ok_and(is_lacking) {
             let store = NameStore {
                 buildid_dir,
-                elsewhere: &elsewhere,
+                readable: &readable(&elsewhere),
                 maker_files: &maker_files,
                 has_stacks,
                 signals,

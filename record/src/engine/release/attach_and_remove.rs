@@ -1,10 +1,8 @@
 //! A probe that is attached for a moment.
 
 use std::ffi::CString;
-use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::{AsFd, AsRawFd as _};
 
 use super::super::bpf::{UprobeEvent, open_uprobe};
 use super::super::events::pmu::pmu_type;
@@ -17,17 +15,17 @@ use crate::select::probe::SiteOffsets;
 ///
 /// # Errors
 /// The error of `perf_event_open(2)`; a page of the site cannot be kept in the page cache.
-pub(crate) fn attach_and_remove(file: &File, site: u64, semaphore: u64) -> io::Result<()> {
+pub(crate) fn attach_and_remove(file: &Contents, site: u64, semaphore: u64) -> io::Result<()> {
     let offsets = SiteOffsets {
         offset: site,
         ref_ctr: semaphore,
     };
-    let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    let metadata = file.metadata()?;
+    let path = CString::new(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()))?;
+    let stat = file.stat()?;
     let paged = PagedFile {
-        file,
-        len: metadata.len(),
-        device: metadata.dev(),
+        contents: file,
+        len: stat.len,
+        device: stat.id.device,
     };
     let kept = CachedPages::default();
     kept.check(paged, offsets.pages())?;

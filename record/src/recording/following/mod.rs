@@ -37,6 +37,7 @@ use crate::recording::session::Session;
 use crate::recording::shortfalls::Shortfalls;
 use crate::recording::unread_files::UnreadCounts;
 
+pub(super) use self::reports::unanswered;
 pub use self::settings::{Completion, Following};
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
@@ -117,7 +118,9 @@ impl Follower {
 
     /// Queues files that were mapped. Returns those for which there was no room.
     pub(crate) fn take(&mut self, new: NewFiles) -> Vec<MappedFileId> {
-        let NewFiles { files, too_many } = new;
+        let NewFiles {
+            files, too_many, ..
+        } = new;
         self.unread += too_many;
         let mut left_out = Vec::new();
         for file in files {

@@ -1,6 +1,5 @@
 //! Where a file with selected probes comes from.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use usdtrec_format::BuildId;
@@ -25,10 +24,9 @@ pub(super) struct Origin {
     pub(super) owner: u32,
 }
 
-/// The user who owns a file; 0 if that is not known.
-pub(super) fn owner(file: &NewFile) -> u32 {
-    let metadata = file.object.file().metadata();
-    metadata.map_or(0, |metadata| metadata.uid())
+/// The user who owns a file.
+pub(super) const fn owner(file: &NewFile) -> u32 {
+    file.object.owner()
 }
 
 /// The user whose process mapped a file; if it has ended, its owner.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use usdtrec_buildid_cache::served::ANSWER_TIME;
 use usdtrec_format::counted;
 use usdtrec_format::scaled::duration;
 use usdtrec_format::trace::ShortfallKind;
@@ -9,6 +10,7 @@ use usdtrec_format::trace::ShortfallKind;
 use super::origin::Origin;
 use super::search::{RefusedFile, SelectedFile};
 use crate::host::process::Process;
+use crate::recording::build_ids::UnansweredFile;
 use crate::recording::shortfalls::FoundShortfall;
 use crate::recording::target::Target;
 use crate::recording::unread_files::UnreadCounts;
@@ -188,6 +190,22 @@ pub(super) fn unread(
         ..FoundShortfall::default()
     });
     found.chain(lost(lost_records))
+}
+
+/// What is said of a file whose file system did not answer.
+pub(in crate::recording) fn unanswered(file: &UnansweredFile) -> FoundShortfall {
+    FoundShortfall {
+        kind: ShortfallKind::NotRead,
+        path: file.path.clone(),
+        pid: Some(file.pid),
+        processes: 1,
+        found: format!(
+            "not read: its file system did not answer within {} s",
+            ANSWER_TIME.as_secs()
+        ),
+        effect: "hits of its probes, if it has selected ones, are not recorded until it answers; it is tried again".to_owned(),
+        ..FoundShortfall::default()
+    }
 }
 
 /// What is said of lost process records.

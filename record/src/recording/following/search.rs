@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{SendError, Sender};
 
-use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
+use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_buildid_cache::served::{Patience, Reader};
 use usdtrec_buildid_cache::{file_id, locate};
 use usdtrec_format::{Binary, BuildId, Probe};
 
@@ -252,7 +253,7 @@ impl Search {
             }) => {
                 self.note_builds(&events, binary.build_id);
                 if let Some(program) = released_later
-                    && let Some(identity) = MapIdentity::of_file(program.file().file())
+                    && let Some(identity) = MapIdentity::of_file(program.file())
                 {
                     self.unmapped.add(id, pid, identity);
                     self.followed.insert(id, program);
@@ -412,11 +413,16 @@ fn reasons(refusals: &[Refusal]) -> String {
 /// Whether a path leads to a file: as its process sees it, or from here.
 fn is_at(file: &NewFile, path: &PathBuf) -> bool {
     let id = Some(file.object.id());
+    let reader = Reader {
+        user: user_of(file),
+        device: file.id.device,
+        patience: Patience::Usual,
+    };
     let inside = || {
         let below = path.strip_prefix("/").ok()?;
-        file_id(&live_directory(file.pid).join("root").join(below))
+        file_id(&live_directory(file.pid).join("root").join(below), reader)
     };
-    file.path == *path || FileId::from_path(path) == id || inside() == id
+    file.path == *path || file_id(path, reader) == id || inside() == id
 }
 
 /// Names of the selected probes' events.

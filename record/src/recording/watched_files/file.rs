@@ -76,9 +76,11 @@ impl ProbedFile {
 
     /// Maps it once, so that it is known how it appears among mappings.
     pub(super) fn learn(&mut self, watched: Option<&mut WatchedFiles>) {
-        let file = self.object.file();
+        let object = &self.object;
         let mut identity = None;
-        let mut map = || identity = MapIdentity::of_file(file);
+        let mut map = || identity = MapIdentity::of_file(object);
+        // A file that a helper reads is not mapped here, by which the program would learn it.
+        let watched = watched.filter(|_| object.local().is_some());
         let sites = self.sites.iter().min().zip(self.sites.iter().max());
         match watched.zip(sites) {
             Some((watched, (first, last))) => self.number = watched.watch(*first, *last, map),
@@ -113,9 +115,8 @@ fn is_named(session: &Session, probe: &PlannedProbe) -> bool {
     let mut events = options.following.events.iter();
     let is_executable = |path: &PathBuf| {
         let named = path.metadata().map(|named| (named.dev(), named.ino()));
-        let own = probe.file().file().metadata();
-        let own = own.map(|own| (own.dev(), own.ino()));
-        named.is_ok_and(|named| own.is_ok_and(|own| own == named))
+        let own = probe.file().id();
+        named.is_ok_and(|named| (own.device, own.inode) == named)
     };
     options.target != Target::All
         || events.any(|event| selects(&event.pattern))

@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, fstat, openat, stat};
+use usdtrec_buildid_cache::served::{Handle, Patience, Reader};
 
 use super::super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use super::super::kernel::members::ExecutableMembers;
@@ -87,7 +87,7 @@ impl Executables {
     pub(in crate::engine::bpf) fn look(&mut self) {
         for index in 0..self.paths.len() {
             let Executable { path, id } = &self.paths[index];
-            let is_new = stat(path).is_ok_and(|found| (found.st_dev, found.st_ino) != *id);
+            let is_new = handle(path, Patience::Short).is_ok_and(|found| id_of(&found) != *id);
             if !is_new || self.open.len() >= MAX_FILES {
                 continue;
             }
@@ -99,15 +99,16 @@ impl Executables {
     }
 
     /// Adds the inode of an open file to the map.
-    fn take(&mut self, file: OwnedFd) -> io::Result<FileId> {
-        let found = fstat(&file)?;
+    fn take(&mut self, file: Handle) -> io::Result<FileId> {
+        let id = id_of(&file);
+        let file = file.into_descriptor();
         let code = add(self.members, &file);
         let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
         let program = sys::load(ProgramKind::Run, &code.with_maps(|_| self.as_fd()))?;
         match sys::run(program.as_fd())? {
             0 => {
                 self.open.push(file);
-                Ok((found.st_dev, found.st_ino))
+                Ok(id)
             }
             error => Err(io::Error::from_raw_os_error(error.saturating_neg())),
         }
@@ -121,9 +122,17 @@ impl AsFd for Executables {
 }
 
 /// Opens a file by its path, for its inode only.
-fn open(path: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    Ok(openat(CWD, path, flags, Mode::empty())?)
+fn open(path: &Path) -> io::Result<Handle> {
+    handle(path, Patience::Usual)
+}
+
+fn handle(path: &Path, patience: Patience) -> io::Result<Handle> {
+    Handle::of_path(path, Reader::of_unknown(patience))
+}
+
+fn id_of(file: &Handle) -> FileId {
+    let id = file.stat().id;
+    (id.device, id.inode)
 }
 
 /// Adds the inode of an open file of the process that runs this. The result is 0, or a negative error number.

@@ -1,0 +1,412 @@
+//! The recorder's part: helpers that wait for requests, and those that are stuck.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Signal, pidfd_send_signal};
+
+use super::helper::{self, StartedHelper};
+use super::message::{Message, Task, numbers, receive, send};
+use crate::file_mapping::DeviceNumber;
+use crate::process_owner::{NOBODY, owner};
+
+/// How long a file system has to answer.
+pub const ANSWER_TIME: Duration = Duration::from_secs(1);
+/// The same where little time may be lost, the total time of such waits that is allowed at once, and the share of all time that is added to it.
+const SHORT_TIME: Duration = Duration::from_millis(20);
+const SHORT_TOTAL: Duration = Duration::from_millis(100);
+const SHORT_SHARE: u32 = 20;
+/// How long an answer may take without being counted there.
+const FREE_TIME: Duration = Duration::from_millis(1);
+/// How long a new helper has to begin.
+const START_TIME: Duration = Duration::from_secs(2);
+/// Maximum numbers of helpers that a file system, the files of a user, and all of them may make wait for ever.
+const MAX_STUCK_OF_FILE_SYSTEM: usize = 2;
+const MAX_STUCK_OF_USER: usize = 4;
+const MAX_STUCK: usize = 32;
+/// The user of most containers' processes, who has no need to attack this one.
+const ROOT: u32 = 0;
+/// Number of stuck helpers with which the time to answer is halved: files of many users are not waited for one after the other.
+const HALVING: usize = 4;
+/// Maximum number of helpers that wait for requests.
+const MAX_IDLE: usize = 4;
+
+/// How files of others are read: a [`Use`].
+static USE: AtomicU8 = AtomicU8::new(Use::Not as u8);
+/// The helper that starts others, and reads nothing.
+static STARTER: Mutex<Option<StartedHelper>> = Mutex::new(None);
+static HELPERS: Mutex<Helpers> = Mutex::new(Helpers {
+    idle: Vec::new(),
+    stuck: Vec::new(),
+    short: None,
+});
+
+/// For whom a file is read, and how long that may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader {
+    /// The user whose process maps it.
+    pub user: u32,
+    /// The device of its file system, as far as known.
+    pub device: DeviceNumber,
+    /// How long each answer may take.
+    pub patience: Patience,
+}
+
+impl Reader {
+    /// Of a file of which no user and no device is known.
+    #[must_use]
+    pub const fn of_unknown(patience: Patience) -> Self {
+        let (major, minor) = (u32::MAX, u32::MAX);
+        Self {
+            user: NOBODY,
+            device: DeviceNumber { major, minor },
+            patience,
+        }
+    }
+
+    /// Of a file of a process, whose device is not known.
+    #[must_use]
+    pub fn of_process(pid: i32, patience: Patience) -> Self {
+        let user = u32::try_from(pid).ok();
+        let user = user.and_then(|pid| owner(pid).ok());
+        Self {
+            user: user.unwrap_or(NOBODY),
+            ..Self::of_unknown(patience)
+        }
+    }
+}
+
+/// How long an answer may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// [`ANSWER_TIME`].
+    Usual,
+    /// 20 ms, and a twentieth of all time: for the loop that drains the rings.
+    Short,
+}
+
+thread_local! {
+    /// Whether this thread has little time.
+    static IS_HASTY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// As long as this lives, all answers for this thread have [little time](Patience::Short).
+#[derive(Debug)]
+pub struct Haste {
+    before: bool,
+}
+
+impl Haste {
+    /// Begins.
+    #[must_use]
+    pub fn begin() -> Self {
+        let before = IS_HASTY.replace(true);
+        Self { before }
+    }
+}
+
+impl Drop for Haste {
+    fn drop(&mut self) {
+        IS_HASTY.set(self.before);
+    }
+}
+
+/// Whether helpers are used.
+#[derive(Clone, Copy, Debug)]
+enum Use {
+    /// Files are read by this process.
+    Not,
+    Yes,
+    /// No files of others are read any more.
+    Ended,
+}
+
+#[derive(Debug)]
+struct Helpers {
+    idle: Vec<StartedHelper>,
+    stuck: Vec<StuckHelper>,
+    short: Option<ShortTime>,
+}
+
+/// How much time is left for short waits.
+#[derive(Debug)]
+struct ShortTime {
+    left: Duration,
+    since: Instant,
+}
+
+/// A helper that was killed while it waited for an answer. It ends with the answer.
+struct StuckHelper {
+    helper: StartedHelper,
+    reader: Reader,
+}
+
+impl fmt::Debug for StuckHelper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StuckHelper").field(&self.reader).finish()
+    }
+}
+
+/// Has files of others read by helpers from now on, which are started when they are needed. This program's `main` must call
+/// [`serve`](helper::serve) if its only argument is [`SERVE_VERB`](helper::SERVE_VERB).
+pub fn begin() {
+    USE.store(Use::Yes as u8, SeqCst);
+}
+
+/// Starts the helper that starts others: before this process has anything that would be in its way.
+///
+/// # Errors
+/// A process cannot be started.
+pub fn prepare() -> io::Result<()> {
+    let mut starter = starter();
+    if starter.is_none() {
+        *starter = Some(helper::started()?);
+    }
+    Ok(())
+}
+
+/// Ends the helpers. Files that are not known to be local are not read any more.
+pub fn end() {
+    USE.store(Use::Ended as u8, SeqCst);
+    *starter() = None;
+    let mut helpers = helpers();
+    helpers.idle.clear();
+    helpers.stuck.clear();
+}
+
+/// The helpers that this process has now, but for those that answer.
+pub(crate) fn pids() -> Vec<u32> {
+    let starter = starter().as_ref().map(|starter| starter.pid);
+    let helpers = helpers();
+    let stuck = helpers.stuck.iter().map(|stuck| stuck.helper.pid);
+    let idle = helpers.idle.iter().map(|helper| helper.pid);
+    starter.into_iter().chain(stuck).chain(idle).collect()
+}
+
+fn is_use(wanted: Use) -> bool {
+    USE.load(SeqCst) == wanted as u8
+}
+
+/// Whether files are read by helpers.
+pub(super) fn are_used() -> bool {
+    !is_use(Use::Not)
+}
+
+/// Has a helper answer a request.
+///
+/// # Errors
+/// The error of the helper's system call; `TimedOut` if the file system has not answered in time, now or before.
+pub(super) fn ask(
+    reader: &Reader,
+    request: &[u8],
+    handles: &[BorrowedFd<'_>],
+) -> io::Result<Message> {
+    /// All that wait may have been killed by a user, or for lack of memory.
+    const TRIES: usize = MAX_IDLE + 2;
+    let mut failed = io::Error::from(io::ErrorKind::BrokenPipe);
+    let is_short = reader.patience == Patience::Short || IS_HASTY.get();
+    let patience = if is_short {
+        Patience::Short
+    } else {
+        Patience::Usual
+    };
+    let reader = &Reader {
+        patience,
+        ..*reader
+    };
+    for _ in 0..TRIES {
+        let TakenHelper { helper, time } = helpers().take(reader)?;
+        let helper = match helper {
+            Some(helper) => helper,
+            None => start(patience)?,
+        };
+        let begun = Instant::now();
+        let answer = helper.ask(request, handles, time);
+        if reader.patience == Patience::Short {
+            // What a container's local file system takes is not counted.
+            let free = if reader.user == ROOT {
+                FREE_TIME
+            } else {
+                Duration::ZERO
+            };
+            helpers().note_short(begun.elapsed().saturating_sub(free));
+        }
+        match answer {
+            Ok(answer) => {
+                helpers().give(helper);
+                return outcome(answer);
+            }
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                // It may ignore that until the file system answers.
+                let _ = pidfd_send_signal(&helper.process, Signal::KILL);
+                let reader = *reader;
+                helpers().stuck.push(StuckHelper { helper, reader });
+                return Err(no_answer());
+            }
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
+}
+
+/// What an answer says.
+fn outcome(mut answer: Message) -> io::Result<Message> {
+    const STATUS: usize = size_of::<u64>();
+    let [status] = numbers(&answer.bytes).ok_or(io::ErrorKind::InvalidData)?;
+    match i32::try_from(status) {
+        Ok(0) => {
+            answer.bytes.drain(..STATUS);
+            Ok(answer)
+        }
+        Ok(error) => Err(io::Error::from_raw_os_error(error)),
+        Err(_) => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// The error of a file system that does not answer.
+pub(super) fn no_answer() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::TimedOut,
+        "its file system did not answer in time",
+    )
+}
+
+fn helpers() -> MutexGuard<'static, Helpers> {
+    HELPERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn starter() -> MutexGuard<'static, Option<StartedHelper>> {
+    STARTER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts a helper. This process, which may have links and rings by now, only starts the starter, and another one if that was killed.
+fn start(patience: Patience) -> io::Result<StartedHelper> {
+    let mut starter = match patience {
+        Patience::Usual => starter(),
+        // Another thread starts one.
+        Patience::Short => STARTER.try_lock().map_err(|_| no_answer())?,
+    };
+    if let Some(known) = &*starter
+        && let Ok(started) = known.start_another()
+    {
+        return Ok(started);
+    }
+    starter.insert(helper::started()?).start_another()
+}
+
+/// A helper, if one waits for requests, and how long its answer is waited for.
+struct TakenHelper {
+    helper: Option<StartedHelper>,
+    time: Duration,
+}
+
+impl Helpers {
+    fn take(&mut self, reader: &Reader) -> io::Result<TakenHelper> {
+        if is_use(Use::Ended) {
+            let ended = "files of other file systems than local ones are not read any more";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, ended));
+        }
+        self.stuck.retain(|stuck| !stuck.helper.has_ended());
+        let number = |is_it: fn(&Reader, &Reader) -> bool| {
+            let stuck = self.stuck.iter();
+            stuck.filter(|stuck| is_it(&stuck.reader, reader)).count()
+        };
+        let of_user = number(|stuck, reader| stuck.user == reader.user);
+        let of_file_system = number(|stuck, reader| {
+            stuck.device == reader.device && reader.device.major != u32::MAX
+        });
+        let time = ANSWER_TIME / (1 << (self.stuck.len() / HALVING).min(8));
+        let time = match reader.patience {
+            Patience::Usual => time,
+            Patience::Short => time.min(SHORT_TIME).min(self.short_time()),
+        };
+        if time.is_zero()
+            || of_file_system >= MAX_STUCK_OF_FILE_SYSTEM
+            || reader.user != ROOT && of_user >= MAX_STUCK_OF_USER
+            || self.stuck.len() >= MAX_STUCK
+        {
+            return Err(no_answer());
+        }
+        let helper = self.idle.pop();
+        Ok(TakenHelper { helper, time })
+    }
+
+    /// How long a short wait may be now.
+    fn short_time(&mut self) -> Duration {
+        let now = Instant::now();
+        let short = self.short.get_or_insert(ShortTime {
+            left: SHORT_TOTAL,
+            since: now,
+        });
+        let added = now.duration_since(short.since) / SHORT_SHARE;
+        short.left = SHORT_TOTAL.min(short.left + added);
+        short.since = now;
+        short.left
+    }
+
+    fn note_short(&mut self, waited: Duration) {
+        if let Some(short) = &mut self.short {
+            short.left = short.left.saturating_sub(waited);
+        }
+    }
+
+    /// Keeps a helper for the next request.
+    fn give(&mut self, helper: StartedHelper) {
+        if is_use(Use::Yes) && self.idle.len() < MAX_IDLE {
+            self.idle.push(helper);
+        }
+    }
+}
+
+impl StartedHelper {
+    fn ask(
+        &self,
+        request: &[u8],
+        handles: &[BorrowedFd<'_>],
+        time: Duration,
+    ) -> io::Result<Message> {
+        let socket = self.socket.as_fd();
+        send(socket, request, handles)?;
+        let end = Instant::now() + time;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let left = Timespec {
+                tv_sec: left.as_secs().cast_signed(),
+                tv_nsec: left.subsec_nanos().into(),
+            };
+            let mut polled = [PollFd::new(&socket, PollFlags::IN)];
+            match poll(&mut polled, Some(&left)) {
+                Err(rustix::io::Errno::INTR) => {}
+                Ok(0) => return Err(no_answer()),
+                Ok(_) => return receive(socket),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn start_another(&self) -> io::Result<Self> {
+        let answer = outcome(self.ask(&[Task::Start.byte()], &[], START_TIME)?)?;
+        let [socket, process]: [OwnedFd; 2] = answer
+            .descriptors
+            .try_into()
+            .map_err(|_| io::ErrorKind::InvalidData)?;
+        let [pid] = numbers(&answer.bytes).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self {
+            socket,
+            process,
+            pid: u32::try_from(pid).map_err(|_| io::ErrorKind::InvalidData)?,
+        })
+    }
+
+    /// Whether the process has ended: it has no socket any more.
+    fn has_ended(&self) -> bool {
+        let mut polled = [PollFd::new(&self.process, PollFlags::IN)];
+        poll(&mut polled, Some(&Timespec::default())).is_ok_and(|number| number > 0)
+    }
+}

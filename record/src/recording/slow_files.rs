@@ -1,0 +1,140 @@
+//! Files whose file systems did not answer at once: a thread opens them, for which the loop does not wait.
+
+use std::collections::HashSet;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use usdtrec_buildid_cache::elf::{ElfError, ObjectFile};
+use usdtrec_buildid_cache::served::Patience;
+
+use super::mapped_by::Mapped;
+use super::mapped_file_id::MappedFileId;
+
+/// Name of the thread, as in `/proc/PID/task/TID/comm`.
+const NAME: &str = "slow-files";
+/// Maximum number of files that wait.
+const MAX_FILES: usize = 256;
+/// Time until a file is tried again, the first time; then twice as long, and at most so long.
+const PAUSE: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(320);
+
+/// The files, and the thread.
+#[derive(Debug)]
+pub(super) struct SlowFiles {
+    send: SyncSender<SlowFile>,
+    found: Receiver<OpenedFile>,
+    thread: JoinHandle<()>,
+    /// Those that wait.
+    known: HashSet<MappedFileId>,
+}
+
+/// A file, and who mapped it.
+#[derive(Debug)]
+pub(super) struct SlowFile {
+    pub(super) id: MappedFileId,
+    pub(super) mapped: Mapped,
+}
+
+/// What became of a file.
+#[derive(Debug)]
+pub(super) struct OpenedFile {
+    pub(super) file: SlowFile,
+    pub(super) outcome: Result<ObjectFile, ElfError>,
+}
+
+impl SlowFiles {
+    /// Starts the thread; `None` if that is impossible.
+    pub(super) fn start() -> Option<Self> {
+        let (send, files) = sync_channel(MAX_FILES);
+        let (opened, found) = channel();
+        let thread = thread::Builder::new().name(NAME.to_owned());
+        let thread = thread.spawn(move || run(&files, &opened)).ok()?;
+        Some(Self {
+            send,
+            found,
+            thread,
+            known: HashSet::new(),
+        })
+    }
+
+    /// Adds a file, unless it waits already. Returns `false` if there is no room.
+    pub(super) fn add(&mut self, file: SlowFile) -> bool {
+        if self.known.contains(&file.id) {
+            return true;
+        }
+        let id = file.id;
+        let is_added = self.known.len() < MAX_FILES && self.send.try_send(file).is_ok();
+        if is_added {
+            self.known.insert(id);
+        }
+        is_added
+    }
+
+    /// Whether a file waits.
+    pub(super) fn has(&self, file: &MappedFileId) -> bool {
+        self.known.contains(file)
+    }
+
+    /// What became of files since the last call. That a file system has not answered is said the first time.
+    pub(super) fn take(&mut self) -> Vec<OpenedFile> {
+        let found: Vec<_> = self.found.try_iter().collect();
+        for opened in &found {
+            if !matches!(&opened.outcome, Err(error) if error.is_timeout()) {
+                self.known.remove(&opened.file.id);
+            }
+        }
+        found
+    }
+
+    /// Ends the thread, which may take as long as an answer.
+    pub(super) fn end(self) {
+        drop(self.send);
+        let _ = self.thread.join();
+    }
+}
+
+/// A file that waits.
+struct Waiting {
+    file: SlowFile,
+    due: Instant,
+    pause: Duration,
+}
+
+fn run(files: &Receiver<SlowFile>, opened: &Sender<OpenedFile>) {
+    let mut waiting: Vec<Waiting> = Vec::new();
+    loop {
+        let now = Instant::now();
+        let first = waiting.iter().map(|waiting| waiting.due).min();
+        let time = first.map_or(MAX_PAUSE, |due| due.saturating_duration_since(now));
+        match files.recv_timeout(time) {
+            Ok(file) => waiting.push(Waiting {
+                file,
+                due: now,
+                pause: PAUSE,
+            }),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        let now = Instant::now();
+        let Some(at) = waiting.iter().position(|waiting| waiting.due <= now) else {
+            continue;
+        };
+        let mut tried = waiting.swap_remove(at);
+        let outcome = tried.file.mapped.open(Patience::Usual);
+        let is_timeout = matches!(&outcome, Err(error) if error.is_timeout());
+        let is_first = tried.pause == PAUSE;
+        let file = SlowFile {
+            id: tried.file.id,
+            mapped: tried.file.mapped.clone(),
+        };
+        if (!is_timeout || is_first) && opened.send(OpenedFile { file, outcome }).is_err() {
+            return;
+        }
+        if is_timeout {
+            tried.due = Instant::now() + tried.pause;
+            tried.pause = MAX_PAUSE.min(tried.pause * 2);
+            waiting.push(tried);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Nothing of ours waits for a file system: files and memory that others control are opened by `buildid-cache/src/served/` only. The calls that open, ask
+//! about or read files are in the sources that are listed here, with what they open.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::sources::sources;
+use crate::common::test;
+
+/// Calls that a file system may answer late.
+const CALLS: [&str; 15] = [
+    "File::open(",
+    "File::options(",
+    "OpenOptions::new(",
+    "fs::read(",
+    "fs::read_to_string(",
+    "fs::metadata(",
+    "fs::symlink_metadata(",
+    "FileId::from_path(",
+    "ObjectFile::open(",
+    "openat(",
+    "openat2(",
+    "process_vm_readv(",
+    "canonicalize(",
+    ".exists()",
+    "statfs(",
+];
+
+/// The crates that look at processes of others.
+const FOLDERS: [&str; 2] = ["buildid-cache/src", "record/src"];
+
+/// Sources with such calls, and whose files they open.
+const ALLOWED: &[(&str, &str)] = &[
+    ("buildid-cache/src/cache.rs", "the cache"),
+    ("buildid-cache/src/copy.rs", "local files"),
+    ("buildid-cache/src/directory.rs", "the cache"),
+    ("buildid-cache/src/elf/file_id.rs", "for paths of the user"),
+    ("buildid-cache/src/elf/headers.rs", "/sys"),
+    (
+        "buildid-cache/src/elf/scan.rs",
+        "a file that the user names",
+    ),
+    (
+        "buildid-cache/src/entry.rs",
+        "files of the cache, and those that were added to it",
+    ),
+    (
+        "buildid-cache/src/find_file.rs",
+        "a file that the user names",
+    ),
+    ("buildid-cache/src/library.rs", "the loader's cache"),
+    ("buildid-cache/src/lock.rs", "/proc"),
+    (
+        "buildid-cache/src/open_path.rs",
+        "what the user names; what others control in a helper",
+    ),
+    ("buildid-cache/src/process.rs", "/proc"),
+    ("buildid-cache/src/process_owner.rs", "/proc"),
+    (
+        "buildid-cache/src/served/file_stat.rs",
+        "local files; others in a helper",
+    ),
+    (
+        "buildid-cache/src/served/handle.rs",
+        "what the kernel knows of a path; local files",
+    ),
+    ("buildid-cache/src/served/helper.rs", "in a helper"),
+    ("buildid-cache/src/served/local_mounts.rs", "/proc"),
+    (
+        "buildid-cache/src/served/memory.rs",
+        "/proc/PID/mem, which a helper reads",
+    ),
+    ("buildid-cache/src/store.rs", "the cache"),
+    ("buildid-cache/src/walk.rs", "a folder that the user names"),
+    ("record/src/cgroups/of_process.rs", "/proc"),
+    ("record/src/chosen/hierarchy.rs", "/proc and control groups"),
+    ("record/src/chosen/mod.rs", "/proc"),
+    ("record/src/clocks/trace_clock.rs", "/proc"),
+    (
+        "record/src/command/runnable.rs",
+        "the command that the user names",
+    ),
+    ("record/src/debug_info/files.rs", "/usr/lib/debug"),
+    ("record/src/engine/bpf/kernel/btf.rs", "/sys"),
+    (
+        "record/src/engine/bpf/lossless/exempt_processes.rs",
+        "/proc",
+    ),
+    (
+        "record/src/engine/bpf/lossless/pinned_map.rs",
+        "bpffs and /run/usdtrec",
+    ),
+    (
+        "record/src/engine/bpf/nonresident.rs",
+        "/proc/sys and a device",
+    ),
+    ("record/src/engine/events/pmu.rs", "/sys"),
+    ("record/src/engine/events/refusal.rs", "/sys"),
+    ("record/src/engine/perf/check.rs", "/proc/sys"),
+    ("record/src/engine/perf/owner.rs", "/proc"),
+    ("record/src/engine/perf/tracefs.rs", "tracefs"),
+    ("record/src/engine/release/in_program.rs", "/proc"),
+    ("record/src/host/boot.rs", "/proc/sys"),
+    ("record/src/host/capabilities.rs", "/proc"),
+    ("record/src/host/cpus.rs", "/proc and /sys"),
+    ("record/src/host/mod.rs", "/proc"),
+    ("record/src/host/null_device.rs", "a device"),
+    ("record/src/host/private_directory.rs", "/run/usdtrec"),
+    ("record/src/host/privilege.rs", "/proc/sys"),
+    ("record/src/host/process.rs", "/proc"),
+    ("record/src/host/run_directory.rs", "/run/usdtrec"),
+    ("record/src/left_breakpoints/kernel_log.rs", "/dev/kmsg"),
+    ("record/src/left_breakpoints/notes.rs", "/run/usdtrec"),
+    ("record/src/left_breakpoints/others.rs", "/proc"),
+    ("record/src/left_breakpoints/restore.rs", "/proc"),
+    ("record/src/left_breakpoints/scan.rs", "/proc"),
+    ("record/src/nop5/trial.rs", "/sys"),
+    ("record/src/output/outlet.rs", "the trace"),
+    ("record/src/output/watched_file.rs", "the trace"),
+    ("record/src/recording/budgeting.rs", "/proc"),
+    ("record/src/recording/build_ids.rs", "/proc"),
+    ("record/src/recording/metadata.rs", "/proc"),
+    ("record/src/recording/target.rs", "/proc"),
+    ("record/src/select/shared_inode.rs", "/proc"),
+    ("record/src/semaphores/stored_increments.rs", "/run/usdtrec"),
+    ("record/src/triggers/requests.rs", "/proc"),
+    ("record/src/verify/expected.rs", "?"),
+    ("record/src/verify/identity.rs", "/proc"),
+    ("record/src/verify/process.rs", "/proc"),
+];
+
+/// The calls in a source, but for comments and its tests, which are at its end.
+fn calls(source: &str) -> Vec<&'static str> {
+    let lines: Vec<&str> = source.lines().collect();
+    let begins_tests = |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].contains("mod ");
+    let end = lines.windows(2).position(begins_tests);
+    let code = lines[..end.unwrap_or(lines.len())].iter();
+    let code: Vec<&&str> = code
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect();
+    let has = |call: &&str| code.iter().any(|line| line.contains(call));
+    CALLS.into_iter().filter(has).collect()
+}
+
+#[test]
+fn files_of_others_are_opened_in_one_place() {
+    let mut allowed: BTreeMap<PathBuf, &str> = ALLOWED
+        .iter()
+        .map(|(path, what)| (PathBuf::from(path), *what))
+        .collect();
+    let mut wrong = Vec::new();
+    for (path, source) in FOLDERS.iter().flat_map(|folder| sources(Path::new(folder))) {
+        let is_test = path.components().any(|part| part.as_os_str() == "tests")
+            || path.file_stem().is_some_and(|stem| stem == "tests");
+        let found = if is_test { Vec::new() } else { calls(&source) };
+        match allowed.remove(&path) {
+            None if !found.is_empty() => wrong.push(format!("{}: {found:?}", path.display())),
+            Some(_) if found.is_empty() => {
+                wrong.push(format!("{} has none any more", path.display()));
+            }
+            _ => {}
+        }
+    }
+    wrong.extend(
+        allowed
+            .keys()
+            .map(|path| format!("{} is gone", path.display())),
+    );
+    assert!(
+        wrong.is_empty(),
+        "these open files, or ask about them; files that others control are opened by `served`:\n{}",
+        wrong.join("\n")
+    );
+}
