@@ -15,7 +15,6 @@ use usdtrec_format::Arch;
 use usdtrec_unwind::{CPYTHON_ARENA_BYTES, Code, CopiedCode, CopiedFunction, CopiedOriginal};
 
 use super::tables::RecordedMapping;
-use crate::host::process::live_directory;
 
 /// Size of the memory that is searched at once, bytes: that of CPython, for 4,096 of its trampolines.
 const PIECE: u64 = CPYTHON_ARENA_BYTES as u64;
