@@ -16,7 +16,6 @@ use usdtrec_format::counted;
 use usdtrec_format::scaled::duration;
 use usdtrec_format::trace::ShortfallKind;
 
-use super::IDLE_TIME;
 use super::file::ProbedFile;
 use super::readers::{LOADER_TIME, Readers};
 use super::search::{Found, mapped_by, search};
@@ -25,6 +24,8 @@ use crate::engine::{FileCall, MAX_HOLD, WatchedFiles};
 use crate::host::cpu_time::WorkTime;
 use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
 
+/// After what time without anybody who executes a file its probes are detached.
+pub(super) const IDLE_TIME: Duration = Duration::from_secs(10);
 /// Interval of looking.
 const STEP: Duration = Duration::from_millis(500);
 /// For how long a mapping may be that of a loader when the recording ends.

@@ -3,7 +3,7 @@
 //! The kernel plants breakpoints in each private mapping of a file, also of a program that reads it to write what it has read: `git add`, `dwz` and
 //! `llvm-strip` store programs with breakpoints. So each process that maps such a file and does not execute it is a shortfall, once for each
 //! program and file. And files that were found (a pattern without a path selected them) are detached when nobody has executed them for
-//! [`IDLE_TIME`], until somebody does. Files that were named keep their probes.
+//! [`IDLE_TIME`](keeper::IDLE_TIME), until somebody does. Files that were named keep their probes.
 //!
 //! Where the kernel allows it, a program sees the mappings, and holds the thread that executes a detached file until it is attached again
 //! ([`WatchedFiles`](crate::engine::WatchedFiles)). A thread of the recorder ([`keeper`]) decides, and looks for processes in `/proc` ([`search`]):
@@ -27,8 +27,6 @@ use crate::recording::session::Session;
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
 const NAME: &str = "files";
-/// After what time without anybody who executes a file its probes are detached.
-const IDLE_TIME: Duration = Duration::from_secs(10);
 /// How long the end of a recording waits for the thread.
 const END_TIME: Duration = Duration::from_secs(2);
 

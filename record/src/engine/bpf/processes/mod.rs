@@ -50,6 +50,8 @@
 //! 15. A hold that was not possible, began too late or ended too early is counted and reported, and so is a call that found no room in the ring.
 //! 16. When holding begins, the recorder first stops releasing, and then reads the map: a process that started before is seen in the map, a later
 //!     one is held.
+//! 17. A file whose probes were detached has none in any process, until a thread that executes it calls the recorder ([`watched_files`]). One that
+//!     was not held is reported with its gap.
 
 pub(super) mod children;
 pub(super) mod executables;
