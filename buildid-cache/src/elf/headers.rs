@@ -495,6 +495,7 @@ mod tests {
     use std::fs::File;
     use std::io::Write as _;
     use std::os::fd::AsRawFd as _;
+    use std::os::unix::fs::FileExt as _;
 
     use object::elf::{SHT_NULL, SHT_PROGBITS, SHT_STRTAB, SHT_SYMTAB, SectionType};
 

@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
@@ -18,6 +19,12 @@ use crate::open_path;
 
 /// The first argument of the process that runs [`serve`].
 pub const SERVE_VERB: &str = "serve-files";
+
+/// For how long a file stays open that is not read.
+const KEPT: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
 
 /// What needs mappings of files, which this crate does without.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +63,11 @@ fn answer_all(socket: BorrowedFd<'_>, tools: PageTools) -> io::Result<()> {
         file: None,
     };
     loop {
+        // A file that is kept open would keep its file system from being unmounted.
+        let mut asked = [PollFd::new(&socket, PollFlags::IN)];
+        if server.file.is_some() && poll(&mut asked, Some(&KEPT)) == Ok(0) {
+            server.file = None;
+        }
         let request = match receive(socket) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(()),
