@@ -155,10 +155,9 @@ impl Recording {
     /// Detaches the probes of a file that no process maps any more. Their counts stay.
     fn release(&mut self, program: &Arc<Program>) {
         self.pipeline.verifier.detach(program.file());
-        let probes = self.session.probes().iter().enumerate();
-        let first = probes.filter(|(_, probe)| Arc::ptr_eq(&probe.program, program));
-        if let Some((first, _)) = first.last() {
-            let mut start = first;
+        let mut probes = self.session.probes().iter();
+        let last = probes.rposition(|probe| Arc::ptr_eq(&probe.program, program));
+        if let Some(mut start) = last {
             let is_its = |at: usize| {
                 let probe = self.session.probes().get(at);
                 probe.is_some_and(|probe| Arc::ptr_eq(&probe.program, program))

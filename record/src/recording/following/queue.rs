@@ -65,7 +65,7 @@ pub(super) struct Taken {
 #[derive(Debug)]
 pub(super) enum Next {
     /// This file.
-    File(Taken),
+    File(Box<Taken>),
     /// There is none yet.
     Idle,
     /// The queue is closed and has none.
@@ -97,7 +97,7 @@ impl Queue {
         loop {
             let now = Instant::now();
             if let Some(taken) = state.take_due(now) {
-                return Next::File(taken);
+                return Next::File(Box::new(taken));
             }
             if state.is_closed {
                 return Next::Closed;
@@ -234,7 +234,7 @@ mod tests {
 
     fn next(queue: &Queue) -> Option<Taken> {
         match queue.take(None) {
-            Next::File(taken) => Some(taken),
+            Next::File(taken) => Some(*taken),
             Next::Idle | Next::Closed => None,
         }
     }

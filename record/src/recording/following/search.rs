@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{SendError, Sender};
+use std::sync::mpsc::Sender;
 
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_buildid_cache::served::{Patience, Reader};
@@ -153,9 +153,9 @@ impl Search {
         let _high_priority = self.no_gap.then(HighPriority::begin);
         loop {
             let taken = match self.queue.take(self.unmapped.due()) {
-                Next::File(taken) => taken,
+                Next::File(taken) => *taken,
                 Next::Idle => {
-                    if self.release_unmapped().is_err() {
+                    if !self.release_unmapped() {
                         return;
                     }
                     continue;
@@ -183,22 +183,23 @@ impl Search {
         }
     }
 
-    /// Releases files that no process maps any more. An error means that the recording has ended.
-    fn release_unmapped(&mut self) -> Result<(), SendError<SearchedFile>> {
+    /// Releases files that no process maps any more. Returns whether the recording goes on.
+    fn release_unmapped(&mut self) -> bool {
         let Outcome { unmapped, released } = self.unmapped.look();
         if unmapped.is_empty() && released.is_empty() {
-            return Ok(());
+            return true;
         }
-        self.found.send(SearchedFile::Unmapped(unmapped))?;
+        let mut goes_on = self.found.send(SearchedFile::Unmapped(unmapped)).is_ok();
         for file in released {
             if let Some(program) = self.followed.remove(&file) {
                 self.recorded.retain(|known| !Arc::ptr_eq(known, &program));
                 program.give_back();
-                self.found.send(SearchedFile::Released(program))?;
+                let released = SearchedFile::Released(program);
+                goes_on &= self.found.send(released).is_ok();
             }
         }
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
-        Ok(())
+        goes_on
     }
 
     /// Plants the selected probes of a file; `None` if it has none, or is recorded.

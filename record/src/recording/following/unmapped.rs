@@ -16,6 +16,8 @@ use crate::verify::MapIdentity;
 /// Shortest time between two looks, and its ratio to what a look took.
 const PAUSE: Duration = Duration::from_secs(5);
 const PAUSE_RATIO: u32 = 50;
+/// In a container or a sandbox it may be one that nobody may look at; it is no program that a user starts.
+const FIRST_PROCESS: u32 = 1;
 
 /// The files that are looked for.
 #[derive(Debug)]
@@ -170,8 +172,9 @@ fn look(files: &[(MappedFileId, State)]) -> Looked {
             }
             // It has ended.
             Err(error) => {
-                unread |= std::fs::metadata(format!("/proc/{pid}")).is_ok()
-                    && error.raw_os_error() != Some(libc::ESRCH);
+                unread |= pid != FIRST_PROCESS
+                    && error.raw_os_error() != Some(libc::ESRCH)
+                    && std::fs::metadata(format!("/proc/{pid}")).is_ok();
             }
         }
     }
