@@ -379,6 +379,28 @@ mod tests {
         assert_eq!(named(&names), ["a:query: a:query__start..a:query__done"]);
     }
 
+    /// Any file can have very many probes.
+    #[test]
+    fn very_many_names_are_looked_up() {
+        const MANY: usize = 60_000;
+        let names = (0..MANY).flat_map(|at| {
+            // Some are there very often.
+            let name = if at % 3 == 0 { 0 } else { at };
+            [
+                format!("a:x{name}__start"),
+                format!("a:x{name}__done"),
+                format!("a:y{name}"),
+                format!("a:y{name}__end"),
+            ]
+        });
+        let names: Vec<String> = names.collect();
+        let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+        let pairs = pairs(&names);
+        assert_eq!(pairs.len(), 2 * (1 + MANY / 3 * 2));
+        assert_eq!(pairs[0].starts.len(), MANY / 3);
+        assert_eq!(pairs[0].dones.len(), MANY / 3);
+    }
+
     #[test]
     fn words_of_one_provider() {
         let names = ["sssd:req_send", "sssd:req_recv", "x:req_send", "x:req_recv"];
