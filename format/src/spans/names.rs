@@ -198,7 +198,7 @@ fn add_ends_of_whole_names(names: &[&str], places: &Places<'_>, pairs: &mut Vec<
 }
 
 /// The names that a name is the end of by its last word. Of very many `_` between them, the last few may be of the beginning.
-fn begins_of<'a>(name: &'a str) -> impl Iterator<Item = &'a str> {
+fn begins_of(name: &str) -> impl Iterator<Item = &str> {
     const JOINS: usize = 8;
     let words = END_WORDS.iter();
     let rests = words.filter_map(move |word| name.strip_suffix(word));
