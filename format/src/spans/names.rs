@@ -198,7 +198,7 @@ fn add_ends_of_whole_names(names: &[&str], places: &Places<'_>, pairs: &mut Vec<
 }
 
 /// The names that a name is the end of by its last word. Of very many `_` between them, the last few may be of the beginning.
-fn begins_of<'a>(name: &'a str) -> impl Iterator<Item = &'a str> {
+fn begins_of(name: &str) -> impl Iterator<Item = &str> {
     const JOINS: usize = 8;
     let words = END_WORDS.iter();
     let rests = words.filter_map(move |word| name.strip_suffix(word));
@@ -377,6 +377,28 @@ mod tests {
         // An end that is known already is no other begin's.
         let names = ["a:query", "a:query__start", "a:query__done"];
         assert_eq!(named(&names), ["a:query: a:query__start..a:query__done"]);
+    }
+
+    /// Any file can have very many probes.
+    #[test]
+    fn very_many_names_are_looked_up() {
+        const MANY: usize = 60_000;
+        let names = (0..MANY).flat_map(|at| {
+            // Some are there very often.
+            let name = if at % 3 == 0 { 0 } else { at };
+            [
+                format!("a:x{name}__start"),
+                format!("a:x{name}__done"),
+                format!("a:y{name}"),
+                format!("a:y{name}__end"),
+            ]
+        });
+        let names: Vec<String> = names.collect();
+        let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+        let pairs = pairs(&names);
+        assert_eq!(pairs.len(), 2 * (1 + MANY / 3 * 2));
+        assert_eq!(pairs[0].starts.len(), MANY / 3);
+        assert_eq!(pairs[0].dones.len(), MANY / 3);
     }
 
     #[test]
