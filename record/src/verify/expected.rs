@@ -270,9 +270,11 @@ impl ExpectedFiles {
             arch: Arch::host().unwrap(),
             file,
             sites: Vec::new(),
+            is_detached: AtomicBool::new(false),
             references: OnceLock::new(),
         };
-        expected.add("sdt_a:b".to_owned(), &site);
+        let site = ExpectedSite::of_site(&expected.file, "sdt_a:b".to_owned(), &site);
+        expected.sites.extend(site);
         Self(vec![Shared::new(expected)])
     }
 }
