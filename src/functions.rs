@@ -35,7 +35,7 @@ impl<'d> Functions<'d> {
         let symbols = self.files.entry(file.id()).or_insert_with(|| {
             // Another file may be at its path now.
             let readable = file.contents().local_copy(MAX_COPIED).ok();
-            let number = readable.as_ref().map(AsRawFd::as_raw_fd).unwrap_or(-1);
+            let number = readable.as_ref().map_or(-1, AsRawFd::as_raw_fd);
             let path = PathBuf::from(format!("/proc/self/fd/{number}"));
             self.readable.extend(readable);
             let path = match FileId::from_path(&path) {
