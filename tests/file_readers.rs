@@ -62,7 +62,8 @@ fn a_reader_of_a_named_file_is_named_once() {
     assert!(report.stderr.contains(&line), "{}", report.stderr);
     let json = lab.usdtrec(["report", "-i", "trace", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json.success().stdout).expect("JSON");
-    assert_eq!(json["shortfalls"][0]["kind"], "reader", "{json}");
+    let mut shortfalls = json["shortfalls"].as_array().expect("shortfalls").iter();
+    assert!(shortfalls.any(|one| one["kind"] == "reader"), "{json}");
     assert!(reads_as_it_is(&program), "nothing is left");
 }
 
