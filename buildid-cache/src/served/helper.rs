@@ -58,10 +58,7 @@ pub fn serve(tools: PageTools) -> io::Result<()> {
 
 /// Answers requests until the other side has ended.
 fn answer_all(socket: BorrowedFd<'_>, tools: PageTools) -> io::Result<()> {
-    let mut server = Server {
-        tools,
-        file: None,
-    };
+    let mut server = Server { tools, file: None };
     loop {
         // A file that is kept open would keep its file system from being unmounted.
         let mut asked = [PollFd::new(&socket, PollFlags::IN)];
@@ -140,7 +137,8 @@ impl Server {
                 let [one, other] = request.descriptors.as_slice() else {
                     return Err(wrong());
                 };
-                let compared = (self.tools.compare)(&reopened(one.as_fd())?, &reopened(other.as_fd())?)?;
+                let compared =
+                    (self.tools.compare)(&reopened(one.as_fd())?, &reopened(other.as_fd())?)?;
                 Ok(Message {
                     bytes: compared.map(u8::from).into_iter().collect(),
                     descriptors: Vec::new(),

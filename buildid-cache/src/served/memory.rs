@@ -6,9 +6,9 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileExt as _;
 
-use crate::live_thread::live_directory;
 use super::helpers::{Patience, Reader, are_used, ask};
 use super::message::{MAX_READ, Task, put};
+use crate::live_thread::live_directory;
 
 /// The memory of a process, open (`/proc/PID/mem`). It stays that of the program that ran when it was opened.
 #[derive(Debug)]

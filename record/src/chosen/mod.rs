@@ -11,7 +11,7 @@ mod owner;
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_buildid_cache::file_id;

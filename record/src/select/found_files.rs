@@ -1,7 +1,6 @@
 //! Files that were found in processes which nobody named, and which of them may be planted: any user can map any number of files.
 
 use std::collections::{HashMap, HashSet};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
@@ -47,8 +46,7 @@ impl FoundFiles {
             known.dedup();
             if known.is_empty() {
                 // Its processes have ended.
-                let owner = file.file().metadata().map_or(0, |found| found.uid());
-                known.push(Account::of_user(owner));
+                known.push(Account::of_user(file.owner()));
             }
             found.add(file.id(), &binary.path, taken(&known, need, places));
         }

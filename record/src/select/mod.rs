@@ -180,7 +180,9 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
     }
     let mut selection = selector.finish();
     selection.keep_pages(request.force);
-    selection.refusals.extend(refuse_without_room(&mut selection.probes));
+    selection
+        .refusals
+        .extend(refuse_without_room(&mut selection.probes));
     // A file of some process of the host does not keep others from being recorded.
     let is_named = |event: &EventSelector| event.pattern.path().is_some();
     let is_sought =

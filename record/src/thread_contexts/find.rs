@@ -11,7 +11,6 @@ use usdtrec_buildid_cache::served::{FileStat, Patience};
 use usdtrec_format::{Arch, ThreadContext};
 
 use crate::engine::{ModuleBlock, VariableLocation};
-use crate::host::process::live_directory;
 use crate::verify::ProcessMemory;
 
 /// Maximum number of files that are remembered; then the memory is started anew.

@@ -4,6 +4,8 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
 
+use usdtrec_buildid_cache::served::Contents;
+
 use super::super::bpf::{UprobeEvent, open_uprobe};
 use super::super::events::pmu::pmu_type;
 use crate::host::cached_pages::CachedPages;

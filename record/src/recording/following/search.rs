@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_buildid_cache::served::{Patience, Reader};
 use usdtrec_buildid_cache::{file_id, locate};
 use usdtrec_format::{Binary, BuildId, Probe};
 
-use super::origin::{Origin, account_of, owner};
+use super::origin::{Origin, account_of, owner, user_of};
 use super::queue::{Next, Queue, Taken};
 use super::settings::Following;
 use super::unmapped::{Outcome, UnmappedFiles};
@@ -27,8 +27,8 @@ use crate::recording::session::Session;
 use crate::select::probe::PlannedProbe;
 use crate::select::program::Program;
 use crate::select::refusal::{Refusal, RefusalReason};
-use crate::select::{EventSelector, FileRequest, Selection, is_same_inode, select_in_file};
 use crate::select::trace_room::TraceRoom;
+use crate::select::{EventSelector, FileRequest, Selection, is_same_inode, select_in_file};
 use crate::semaphores;
 use crate::verify::MapIdentity;
 
