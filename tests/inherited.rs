@@ -103,12 +103,14 @@ fn closed_streams_stay_closed() {
     for closed in ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"] {
         let script = format!("exec \"$@\" {closed}");
         let words = ["-c", &script, "sh", usdtrec, "record", "-o", "trace"];
-        let words = words.iter().chain(&["-e", &event, "--", ticker, "5"]);
+        let rest = ["-e", &event, "--", ticker, "5"];
+        let words = words.iter().chain(&rest);
         run(lab.at_home(Path::new("sh"), words)).success();
         assert_eq!(lab.events("trace").len(), 5, "{closed}");
     }
     let words = ["-c", "exec \"$@\" >&-", "sh", usdtrec, "record", "-o", "-"];
-    let words = words.iter().chain(&["-e", &event, "--", ticker, "5"]);
+    let rest = ["-e", &event, "--", ticker, "5"];
+    let words = words.iter().chain(&rest);
     let refused = run(lab.at_home(Path::new("sh"), words)).exits(2);
     refused.complains("standard output is closed");
 }

@@ -188,13 +188,13 @@ fn look(files: &[(MappedFileId, State)]) -> Looked {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
+    use usdtrec_buildid_cache::elf::ObjectFile;
 
     use super::*;
 
     fn own_program() -> MapIdentity {
         let path = std::env::current_exe().unwrap();
-        MapIdentity::of_file(&File::open(path).unwrap()).unwrap()
+        MapIdentity::of_file(&ObjectFile::open(&path).unwrap()).unwrap()
     }
 
     #[test]

@@ -423,7 +423,11 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
             | Map::KnownFiles
             | Map::Groups
             | Map::GroupNames
-            | Map::Executables => {
+            | Map::Executables
+            | Map::WatchedInodes
+            | Map::WatchedFiles
+            | Map::Readers
+            | Map::Executing => {
                 unreachable!("not in programs of sites")
             }
             Map::Spans | Map::SpanZeros => unreachable!("no program of these tests matches spans"),
