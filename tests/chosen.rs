@@ -465,7 +465,7 @@ fn the_groups_of_users_alone_have_a_name() {
     refused
         .complains(&one.path)
         .complains(&two.path)
-        .complains("--cgroup PATH");
+        .complains("expected the path of one");
 }
 
 /// Gives the subtree of a group to the user `nobody`.

@@ -239,12 +239,18 @@ fn devices_keep_no_trace() {
     let lab = Lab::privileged();
     let program = Build::USUAL.make(&lab, "first.c", "first");
     let event = format!("sdt_shapes:first@{}", program.display());
-    for output in [">/dev/null", ">/dev/full", ">/dev/zero", ">&-"] {
+    const IS_DEVICE: &str = "expected a pipe or a file";
+    for (output, expected) in [
+        (">/dev/null", IS_DEVICE),
+        (">/dev/full", IS_DEVICE),
+        (">/dev/zero", IS_DEVICE),
+        (">&-", "standard output is closed"),
+    ] {
         let line = format!("\"$0\" record -a --duration 1ms -o - -e {event} {output}");
         let words = ["-c", &line, env!("CARGO_BIN_EXE_usdtrec")];
         run(lab.at_home(Path::new("sh"), words))
             .exits(2)
-            .complains("expected a pipe or a file");
+            .complains(expected);
     }
     let record = ["record", "-a", "--duration", "1ms", "-e", &event, "-o"];
     let device = |device| lab.usdtrec(record.iter().copied().chain([device]));

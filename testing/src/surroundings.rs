@@ -16,7 +16,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Variables that tests see: those of cargo and of this project, where things are, and how to get to the network. What else one has in the environment
 /// is about terminals, languages, pagers and programs that tests run.
-const VARIABLES: [&str; 12] = [
+const VARIABLES: [&str; 13] = [
     "PATH",
     "HOME",
     "USER",
@@ -29,6 +29,7 @@ const VARIABLES: [&str; 12] = [
     "BPFTRACE",
     "CURL_CA_BUNDLE",
     "REQUESTS_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
 ];
 /// Beginnings and ends of others, in capital letters.
 const BEGINNINGS: [&str; 8] = [

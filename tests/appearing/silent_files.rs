@@ -16,9 +16,7 @@ const USUAL: [ProgramPlace; 1] = [ProgramPlace {
 struct Served<'a> {
     server: &'a Path,
     program: &'a Path,
-    /// The process that the file system does not answer.
-    unanswered: Option<u32>,
-    /// Whether it is read past the page cache.
+    /// Whether it is read past the page cache; else the file system does not answer other processes.
     is_direct: bool,
 }
 
@@ -28,8 +26,7 @@ fn start(lab: &Lab, served: &Served<'_>) -> Process {
     let _ = fs::create_dir(&directory);
     let mut command = Command::new(served.server);
     command.args([directory.as_path(), served.program]);
-    command.arg(served.unanswered.unwrap_or(0).to_string());
-    command.args(served.is_direct.then_some("direct"));
+    command.arg(if served.is_direct { "direct" } else { "silent" });
     let mut process = Process::spawn(command);
     assert_eq!(process.line().as_deref(), Some("mapped"));
     process
@@ -56,7 +53,6 @@ fn files_past_the_page_cache_are_refused_unless_forced() {
         &Served {
             server: &server,
             program: &program,
-            unanswered: None,
             is_direct: true,
         },
     );
@@ -99,7 +95,6 @@ fn nothing_waits_for_them() {
         let served = Served {
             server: &server,
             program: &program,
-            unanswered: Some(recorder.pid()),
             is_direct: false,
         };
         let before = is_there_first.then(|| start(&lab, &served));

@@ -7,9 +7,7 @@ use std::process::Command;
 use usdtrec_format::trace::Trace;
 
 use super::{dump, events, files, samples};
-use crate::common::{
-    Build, Lab, Process, Recorder, Ticker, copy_program, need_tool, run, test, wait_until,
-};
+use crate::common::{Build, Lab, Process, Recorder, Ticker, copy_program, need_tool, run, test};
 
 /// A file that cannot be written is said, and recording goes on.
 #[test]
@@ -44,62 +42,6 @@ fn a_full_disk_is_said_and_recording_goes_on() {
         .stop()
         .complains("no file was written, recording goes on")
         .complains("wrote 1 file");
-}
-
-/// A recorder without a free descriptor does not spin while a client waits, and answers when it has one.
-#[test]
-fn a_recorder_without_descriptors_waits() {
-    need_tool("prlimit");
-    let lab = Lab::privileged();
-    let mut ticker = Ticker::start(&lab);
-    let tick = ticker.event("tick");
-    let recorder = Recorder::start(&lab, ["-a", "-e", &tick, "-o", "t.data", "--ring", "1h"]);
-    ticker.hit("fire 10");
-    let pid = recorder.pid().to_string();
-    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).expect("its limits");
-    let usual = limits
-        .lines()
-        .find_map(|line| line.strip_prefix("Max open files"))
-        .and_then(|line| line.split_whitespace().next())
-        .expect("a limit")
-        .to_owned();
-    let limit = |files: &str| {
-        let mut command = Command::new("prlimit");
-        command.args(["--pid", &pid, &format!("--nofile={files}:")]);
-        run(command).success();
-    };
-    // How often the thread that accepts has waited for something.
-    let waits = || -> u64 {
-        let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("its threads");
-        let statuses = threads
-            .flatten()
-            .filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok());
-        let is_it = |status: &String| status.starts_with("Name:\trequests\n");
-        let status = statuses.into_iter().find(is_it).expect("a thread");
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:\t"));
-        line.and_then(|number| number.parse().ok())
-            .expect("a number")
-    };
-    // More than it polls.
-    let open = fs::read_dir(format!("/proc/{pid}/fd")).expect("its descriptors");
-    let open = open
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let open: Vec<u32> = open.collect();
-    let free = (0..)
-        .find(|number| !open.contains(number))
-        .expect("a number");
-    limit(&free.to_string());
-    std::thread::scope(|scope| {
-        let asked = scope.spawn(|| lab.usdtrec(["dump", "-p", &pid]));
-        let before = waits();
-        wait_until("pauses", || waits() > before + 5);
-        limit(&usual);
-        asked.join().expect("it ends").success();
-    });
-    recorder.stop().complains("wrote 1 file");
 }
 
 /// Killed while it writes, it leaves complete files only.

@@ -25,7 +25,7 @@ pub struct FileStat {
     pub changed: [i64; 2],
     /// When its content was changed last (`st_mtime`), seconds and nanoseconds.
     pub modified: [i64; 2],
-    /// Type of its file system (`f_type`).
+    /// Type of its file system (`f_type`); 0 if that does not say it (FUSE).
     pub file_system: u64,
 }
 
@@ -50,7 +50,7 @@ impl FileStat {
             user: found.st_uid,
             changed: [found.st_ctime, found.st_ctime_nsec as i64],
             modified: [found.st_mtime, found.st_mtime_nsec as i64],
-            file_system: fstatfs(handle)?.f_type as u64,
+            file_system: fstatfs(handle).map_or(0, |found| found.f_type as u64),
         })
     }
 

@@ -19,8 +19,8 @@ use crate::process_owner::{NOBODY, owner};
 /// How long a file system has to answer.
 pub const ANSWER_TIME: Duration = Duration::from_secs(1);
 /// The same where little time may be lost, the total time of such waits that is allowed at once, and the share of all time that is added to it.
-const SHORT_TIME: Duration = Duration::from_millis(20);
-const SHORT_TOTAL: Duration = Duration::from_millis(100);
+const SHORT_TIME: Duration = Duration::from_millis(50);
+const SHORT_TOTAL: Duration = Duration::from_millis(500);
 const SHORT_SHARE: u32 = 20;
 /// How long an answer may take without being counted there.
 const FREE_TIME: Duration = Duration::from_millis(1);

@@ -1,7 +1,7 @@
 //! Which open files are known to be of local file systems, without a question to a file system.
 //!
 //! `/proc/self/fdinfo` has the number of the mount of an open handle. It is looked up among the mounts that this process sees, whose list is read anew when
-//! it has changed (poll(2)). A mount of another namespace, one that was unmounted lazily, an overlay and what has no mount (a memfd) are not known.
+//! it has changed (poll(2)). A mount of another namespace, one that was unmounted lazily and an overlay are not known.
 //! An overlay never is, whatever is below it: also of a file whose content is on a local disk, it asks the lower file system for
 //! attributes (fs/overlayfs/inode.c, `ovl_getattr`).
 
@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, fstat, major, memfd_create, minor};
 
 use crate::file_mapping::DeviceNumber;
 
@@ -62,6 +63,14 @@ impl LocalMounts {
                 devices.insert(device);
             }
         }
+        // The mount of files in memory (memfd_create(2), System V shared memory) is in no list.
+        let memory = memfd_create(c"local", MemfdFlags::CLOEXEC)?;
+        ids.extend(mount_id(memory.as_fd()));
+        let device = fstat(&memory)?.st_dev;
+        devices.insert(DeviceNumber {
+            major: major(device),
+            minor: minor(device),
+        });
         Ok(Self { list, ids, devices })
     }
 
@@ -140,13 +149,13 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    /// A file of procfs, and one without a mount.
+    /// A file of procfs is not known, and one without a mount is.
     #[test]
-    fn others_are_not_known() {
+    fn files_in_memory_are_local() {
         let proc = File::open("/proc/self/maps").unwrap();
         assert!(!has(proc.as_fd()));
-        let memory = rustix::fs::memfd_create(c"x", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
-        assert!(!has(memory.as_fd()));
+        let memory = memfd_create(c"x", MemfdFlags::CLOEXEC).unwrap();
+        assert!(has(memory.as_fd()));
         assert!(!has_device(DeviceNumber { major: 0, minor: 0 }));
     }
 }

@@ -129,6 +129,7 @@ mod joined_names;
 mod known_events;
 mod limits;
 mod loss_counts;
+mod loss_record;
 mod opening;
 mod own_record;
 mod pack_pool;

@@ -16,6 +16,7 @@ use super::index::{IndexEntry, IndexNode, MAX_NODE};
 use super::known_events::{HeadCounts, KnownEvents};
 use super::limits::fitting_losses;
 use super::loss_counts::LossCounts;
+use super::loss_record::put_loss;
 use super::packed_records::PackedRecords;
 use super::part::Part;
 use super::part_queue::{NextPart, PartQueue};
@@ -26,7 +27,7 @@ use super::write_error::WriteError;
 use super::{Loss, Storage, TraceInfo, added_events, added_piece, definitions_record};
 use crate::perf::header::FileHeader;
 use crate::perf::record::RecordBuilder;
-use crate::perf::{EventAttr, LostSamples, RecordType, SampleId, SampleType};
+use crate::perf::{EventAttr, RecordType, SampleType};
 
 /// Length of the losses in the last node, which has at most a page of entries besides, bytes.
 const MAX_LOSSES: usize = MAX_NODE - (1 << 20);
@@ -602,19 +603,6 @@ fn put_footer<S: Storage>(
         data_end: start + RECORD_HEADER as u64,
         end: sink.position(),
     }
-}
-
-/// Appends a `LOST_SAMPLES` record as perf writes it: with the id, without time and process.
-pub(crate) fn put_loss(loss: &Loss, id_type: SampleType, out: &mut Vec<u8>) {
-    let lost = LostSamples {
-        lost: loss.lost,
-        id: SampleId {
-            id: loss.id,
-            identifier: loss.id,
-            ..SampleId::default()
-        },
-    };
-    lost.encode(id_type, out);
 }
 
 impl<S: Storage> std::fmt::Debug for TraceWriter<S> {

@@ -73,7 +73,7 @@ pub enum ChoiceError {
     },
     /// A name is that of several groups, none of which is of the system.
     #[error(
-        "{name} may be each of {}: expected the path of one (--cgroup PATH)",
+        "{name} may be each of {}: expected the path of one",
         listed(.groups.iter().map(GroupOwner::to_string))
     )]
     OfSeveral {

@@ -135,10 +135,7 @@ impl fmt::Display for GroupRemark {
             }
             Self::NotChosen(name, others) => {
                 let others = listed(others.iter().map(GroupOwner::to_string));
-                write!(
-                    f,
-                    "{name}: recording that of the system, not {others} (--cgroup PATH records one of these)"
-                )
+                write!(f, "{name}: recording that of the system, not {others}")
             }
         }
     }

@@ -15,10 +15,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use self::account::Account;
-pub(crate) use self::need::Need;
+pub(crate) use self::need::PlaceCount;
 
 /// Maximum of one file: a file with more is refused, whoever maps it. Programs with the most have some thousand sites (QEMU).
-pub(crate) const OF_FILE: Need = Need {
+pub(crate) const OF_FILE: PlaceCount = PlaceCount {
     files: 1,
     sites: 8192,
     events: 8192,
@@ -26,7 +26,7 @@ pub(crate) const OF_FILE: Need = Need {
     arguments: 1 << 16,
 };
 /// Maximum of an account.
-const OF_ACCOUNT: Need = Need {
+const OF_ACCOUNT: PlaceCount = PlaceCount {
     files: 256,
     sites: 8192,
     events: 16_384,
@@ -34,7 +34,7 @@ const OF_ACCOUNT: Need = Need {
     arguments: 1 << 16,
 };
 /// Maximum of a recording. A trace has ids for 55,534 events, and readers take definitions with 262,144 arguments.
-const OF_RECORDING: Need = Need {
+const OF_RECORDING: PlaceCount = PlaceCount {
     files: 1024,
     sites: 32_768,
     events: 48_000,
@@ -56,15 +56,15 @@ pub struct Places(Arc<Mutex<Taken>>);
 
 #[derive(Debug, Default)]
 struct Taken {
-    accounts: HashMap<Account, Need>,
-    all: Need,
+    accounts: HashMap<Account, PlaceCount>,
+    all: PlaceCount,
 }
 
 /// The places of a file. Dropping it gives them back.
 pub(crate) struct Place {
     of: Places,
     account: Account,
-    need: Need,
+    need: PlaceCount,
 }
 
 /// A maximum that is reached.
@@ -84,7 +84,7 @@ impl Places {
     ///
     /// # Errors
     /// [`Exceeded`]: nothing is taken.
-    pub(crate) fn take(&self, accounts: &[Account], need: Need) -> Result<Place, Exceeded> {
+    pub(crate) fn take(&self, accounts: &[Account], need: PlaceCount) -> Result<Place, Exceeded> {
         let mut taken = self.taken();
         let mut known: Vec<(usize, Account)> = accounts
             .iter()
@@ -126,12 +126,17 @@ fn most_files() -> usize {
 }
 
 impl Taken {
-    fn of(&self, account: Account) -> Need {
+    fn of(&self, account: Account) -> PlaceCount {
         self.accounts.get(&account).copied().unwrap_or_default()
     }
 
-    fn take(&mut self, account: Account, need: Need, files: usize) -> Result<Account, Exceeded> {
-        let of_all = Need {
+    fn take(
+        &mut self,
+        account: Account,
+        need: PlaceCount,
+        files: usize,
+    ) -> Result<Account, Exceeded> {
+        let of_all = PlaceCount {
             files,
             ..OF_RECORDING
         };
@@ -158,7 +163,7 @@ impl Taken {
         Ok(account)
     }
 
-    fn give_back(&mut self, account: Account, need: Need) {
+    fn give_back(&mut self, account: Account, need: PlaceCount) {
         let given = need.given_back();
         self.all = self.all.minus(given);
         if let Some(own) = self.accounts.get_mut(&account) {

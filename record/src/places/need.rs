@@ -6,7 +6,7 @@ use usdtrec_format::Probe;
 
 /// Numbers of what is planted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Need {
+pub(crate) struct PlaceCount {
     pub(crate) files: usize,
     /// A site has at most one link.
     pub(crate) sites: usize,
@@ -18,7 +18,7 @@ pub(crate) struct Need {
     pub(crate) arguments: usize,
 }
 
-impl Need {
+impl PlaceCount {
     /// That of a file with these probes.
     pub(crate) fn of_probes<'p>(probes: impl Iterator<Item = &'p Probe>) -> Self {
         let mut need = Self {

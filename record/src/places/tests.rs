@@ -1,6 +1,6 @@
 use super::*;
 
-const ONE: Need = Need {
+const ONE: PlaceCount = PlaceCount {
     files: 1,
     sites: 1,
     events: 1,
@@ -40,7 +40,7 @@ fn a_user_leaves_room_for_others() {
 #[test]
 fn places_are_given_back_and_events_are_not() {
     let places = Places::default();
-    let need = Need {
+    let need = PlaceCount {
         events: 1000,
         ..ONE
     };
@@ -56,7 +56,7 @@ fn places_are_given_back_and_events_are_not() {
 
 #[test]
 fn a_file_that_exceeds_a_limit_is_named_with_it() {
-    let many = Need {
+    let many = PlaceCount {
         sites: OF_FILE.sites + 1,
         ..ONE
     };

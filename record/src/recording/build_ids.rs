@@ -254,7 +254,13 @@ impl BuildIds {
             }
             let slow = self.slow.as_mut();
             let mapped = mapped.clone();
+            let (pid, mapping) = (mapped.pid, mapped.mapping.clone());
             if slow.is_some_and(|slow| slow.add(SlowFile { id: file, mapped })) {
+                let [_, _, is_executable] = mapping.permissions;
+                if is_executable && !self.are_ignored && self.sought.has(&mapping) {
+                    // Until it is read. The recording may end before.
+                    self.unread.note(file, pid, UnreadReason::NoAnswer);
+                }
                 return None;
             }
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_format::{Binary, Pattern, Probe};
 
-use crate::places::{Account, Need, OF_FILE, Place, Places};
+use crate::places::{Account, OF_FILE, Place, PlaceCount, Places};
 use crate::select::refusal::RefusalReason;
 
 /// The files that were found and have selected probes.
@@ -96,7 +96,7 @@ impl FoundFiles {
 }
 
 /// What the selected probes of a file need.
-fn needed(binary: &Binary, patterns: &[&Pattern]) -> Need {
+fn needed(binary: &Binary, patterns: &[&Pattern]) -> PlaceCount {
     let patterns = patterns.iter();
     let patterns: Vec<_> = patterns
         .filter(|pattern| pattern.fits_build(binary.build_id))
@@ -105,10 +105,10 @@ fn needed(binary: &Binary, patterns: &[&Pattern]) -> Need {
         let mut patterns = patterns.iter();
         patterns.any(|pattern| pattern.matches(&probe.provider, &probe.name))
     };
-    Need::of_probes(binary.probes.iter().filter(is_selected))
+    PlaceCount::of_probes(binary.probes.iter().filter(is_selected))
 }
 
-fn taken(accounts: &[Account], need: Need, places: &Places) -> Result<Place, RefusalReason> {
+fn taken(accounts: &[Account], need: PlaceCount, places: &Places) -> Result<Place, RefusalReason> {
     if let Some((has, what, most)) = need.beyond(OF_FILE) {
         return Err(RefusalReason::LargeFile { has, what, most });
     }

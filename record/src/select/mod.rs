@@ -179,6 +179,7 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
         }
     }
     let mut selection = selector.finish();
+    let had_probes = !selection.probes.is_empty();
     selection.keep_pages(request.force);
     selection
         .refusals
@@ -187,7 +188,7 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
     let is_named = |event: &EventSelector| event.pattern.path().is_some();
     let is_sought =
         !request.may_wait || !request.processes.is_empty() || request.events.iter().all(is_named);
-    if selection.probes.is_empty() && !selection.refusals.is_empty() && is_sought {
+    if had_probes && selection.probes.is_empty() && is_sought {
         return Err(RecordError::Refused(selection.refusals));
     }
     selection.tried_nops = nop5::was_tried_and_sound();

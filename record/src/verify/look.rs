@@ -296,17 +296,18 @@ pub(crate) fn address_of(map: &FileMapping, offset: u64) -> Option<u64> {
 }
 
 /// Where the code of a site would be, if there is other executable memory. `of_file` are the mappings of its file, none of which has the site; a
-/// single one is no program that was loaded.
+/// single one is no program that was loaded, and neither are shared ones, which a recorder has of pages with probes.
 pub(super) fn moved_code(
     file: &ObjectFile,
     site: &ExpectedSite,
     of_file: &[&FileMapping],
     memory: &ProcessMemory,
 ) -> Option<u64> {
-    if of_file.len() < 2 {
+    let loaded = of_file.iter().filter(|map| map.is_private);
+    if loaded.clone().count() < 2 {
         return None;
     }
-    let mut addresses = of_file.iter().map(|map| {
+    let mut addresses = loaded.map(|map| {
         let distance = site.offset.wrapping_sub(map.offset);
         wrapped(file, map.range.start.wrapping_add(distance))
     });

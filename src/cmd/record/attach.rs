@@ -6,12 +6,11 @@ use std::sync::Arc;
 use usdtrec_format::counted;
 use usdtrec_format::schema::Schemas;
 use usdtrec_record::{
-    Following, HeldCommand, Options, Places, Planting, RecordError, Selection, Signals, Target,
-    TargetError, Workload, check_privilege, descendants, raise_open_files,
+    Following, GroupRemark, HeldCommand, Options, Places, Planting, RecordError, Selection,
+    Signals, Target, TargetError, Workload, check_privilege, descendants, raise_open_files,
 };
 
 use super::choose::{choose, completion};
-use super::delay::Delayed;
 use super::messages::{print_children, print_refused_engines, print_sites, print_smaller_rings};
 use super::node;
 use super::options::{events, process_choice, waits};
@@ -24,12 +23,6 @@ use crate::terminal::say;
 pub(in crate::cmd) struct Ready {
     pub(in crate::cmd) session: usdtrec_record::Session,
     pub(in crate::cmd) command: Option<Workload>,
-}
-
-/// Where indexed files are, and the signals that end waiting.
-pub(in crate::cmd) struct Beside<'a> {
-    pub(in crate::cmd) buildid_dir: Option<&'a Path>,
-    pub(in crate::cmd) signals: &'a Signals,
 }
 
 /// Selected probes.
@@ -62,7 +55,7 @@ pub(in crate::cmd) fn select(
     let remarks = remarks.map_err(RecordError::from)?;
     let selection = choose(args, &mut following, buildid_dir)?;
     node::refuse(args, &selection)?;
-    print_limited(&selection.refusals, |refusal| advice::refusal(refusal));
+    print_limited(&selection.refusals, advice::refusal);
     if args.verbose && selection.tried_nops {
         say("usdtrec: 5-byte nops: safe on this kernel (tested on a process of usdtrec)");
     }
@@ -73,7 +66,11 @@ pub(in crate::cmd) fn select(
         }
     }
     for remark in remarks.iter().filter(|_| !args.quiet) {
-        say(format_args!("usdtrec: {remark}"));
+        let hint = match remark {
+            GroupRemark::NotChosen(..) => " (--cgroup PATH records one of these)",
+            _ => "",
+        };
+        say(format_args!("usdtrec: {remark}{hint}"));
     }
     for missing in selection.waiting.iter().filter(|_| !args.quiet) {
         say(format_args!("usdtrec: {}", missing.waiting()));
@@ -82,32 +79,6 @@ pub(in crate::cmd) fn select(
         selection,
         following,
     })
-}
-
-/// Attaches the probes, those with a delay when it is over: they are selected again then.
-pub(in crate::cmd) fn attach_when_due(
-    args: &CaptureArgs,
-    selected: Selected,
-    options: Options,
-    muted: bool,
-    beside: Beside<'_>,
-) -> anyhow::Result<Ready> {
-    let Beside {
-        buildid_dir,
-        signals,
-    } = beside;
-    let Some(delay) = args.delay else {
-        return attach(args, selected, options, muted, signals);
-    };
-    drop(selected);
-    let delayed = Delayed {
-        args,
-        buildid_dir,
-        delay,
-        muted,
-        signals,
-    };
-    delayed.attach(options)
 }
 
 /// Prints messages of which there may be one for each site.

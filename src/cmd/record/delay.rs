@@ -9,8 +9,8 @@ use usdtrec_record::{
     HeldCommand, Moment, Options, RunningCommand, Signals, Waited, Workload, check_privilege,
 };
 
-use super::attach::{Ready, attach, select};
-use super::once::exit_code;
+use super::attach::{Ready, Selected, attach, select};
+use super::exit_code::exit_code;
 use crate::cli::CaptureArgs;
 use crate::terminal::say;
 
@@ -42,19 +42,51 @@ impl EndedBefore {
     }
 }
 
+/// Where indexed files are, and the signals that end waiting.
+pub(in crate::cmd) struct Beside<'a> {
+    pub(in crate::cmd) buildid_dir: Option<&'a Path>,
+    pub(in crate::cmd) signals: &'a Signals,
+}
+
+/// Attaches the probes, those with a delay when it is over: they are selected again then.
+pub(in crate::cmd) fn attach_when_due(
+    args: &CaptureArgs,
+    selected: Selected,
+    options: Options,
+    muted: bool,
+    beside: Beside<'_>,
+) -> anyhow::Result<Ready> {
+    let Beside {
+        buildid_dir,
+        signals,
+    } = beside;
+    let Some(delay) = args.delay else {
+        return attach(args, selected, options, muted, signals);
+    };
+    drop(selected);
+    let delayed = Delayed {
+        args,
+        buildid_dir,
+        delay,
+        muted,
+        signals,
+    };
+    delayed.attach(options)
+}
+
 /// What is attached after a delay.
-pub(super) struct Delayed<'a> {
-    pub(super) args: &'a CaptureArgs,
-    pub(super) buildid_dir: Option<&'a Path>,
-    pub(super) delay: Duration,
+struct Delayed<'a> {
+    args: &'a CaptureArgs,
+    buildid_dir: Option<&'a Path>,
+    delay: Duration,
     /// Whether the command's standard output is redirected to standard error.
-    pub(super) muted: bool,
-    pub(super) signals: &'a Signals,
+    muted: bool,
+    signals: &'a Signals,
 }
 
 impl Delayed<'_> {
     /// Starts the command, waits, selects the probes again, and attaches them.
-    pub(super) fn attach(self, options: Options) -> anyhow::Result<Ready> {
+    fn attach(self, options: Options) -> anyhow::Result<Ready> {
         check_privilege()?;
         let mut command = match self.args.command.is_empty() {
             true => None,

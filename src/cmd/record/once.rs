@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
-use std::process::{ExitCode, ExitStatus};
+use std::process::ExitStatus;
 
 use anyhow::Context;
 use usdtrec_format::escape::shown;
@@ -12,8 +12,9 @@ use usdtrec_record::{
 };
 use usdtrec_report::{NoEventsReason, Sentences, Sources, TraceSession};
 
-use super::attach::{Beside, Ready, Selected, attach_when_due};
+use super::attach::{Ready, Selected};
 use super::budget;
+use super::delay::{Beside, attach_when_due};
 use super::hot_probe::HotProbeRemark;
 use super::messages::{
     ProgressLine, RunningReports, attached_line, print_attached, print_end_reason, print_losses,
@@ -222,16 +223,4 @@ fn print_silent_reasons(args: &RecordArgs, files: &NumberedFiles, outcome: &Outc
             say(format_args!("usdtrec: {reason}"));
         }
     }
-}
-
-/// The exit status: the command's, as with perf; 0 without a command.
-pub(in crate::cmd) fn exit_code(status: Option<ExitStatus>) -> ExitCode {
-    use std::os::unix::process::ExitStatusExt;
-    let code = |status: ExitStatus| match (status.code(), status.signal()) {
-        (Some(code), _) => u8::try_from(code).unwrap_or(1),
-        // Sent by `end_command` if the recording ends before the command.
-        (None, Some(libc::SIGTERM)) => 0,
-        (None, signal) => 128 + u8::try_from(signal.unwrap_or(0)).unwrap_or(0),
-    };
-    status.map_or(ExitCode::SUCCESS, |status| ExitCode::from(code(status)))
 }

@@ -9,7 +9,8 @@ use usdtrec_format::escape::shown;
 use usdtrec_record::{End, Moment, Options, Signals, Waited};
 
 use super::attach::select;
-use super::once::{Once, Recorded, exit_code};
+use super::exit_code::exit_code;
+use super::once::{Once, Recorded};
 use super::schedule::{Slots, date, stamp};
 use crate::cli::{CaptureArgs, RecordArgs};
 use crate::old_file::{unused, with_suffix};

@@ -303,6 +303,7 @@ impl Search {
                 |refusal: &Refusal| matches!(refusal.reason, RefusalReason::Places(_));
             if refusals.iter().any(has_no_place) {
                 self.without_place.push(id);
+                self.unmapped.note_no_place();
             }
             return Err(reasons(&refusals));
         };

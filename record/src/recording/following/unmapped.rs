@@ -19,10 +19,16 @@ const PAUSE_RATIO: u32 = 50;
 /// In a container or a sandbox it may be one that nobody may look at; it is no program that a user starts.
 const FIRST_PROCESS: u32 = 1;
 
+/// Number of followed files up to which all keep their places, unless another file had none: what is executed again has its probes sooner if its
+/// file was not released (`recording/watched_files`).
+const MIN_FILES: usize = 64;
+
 /// The files that are looked for.
 #[derive(Debug)]
 pub(super) struct UnmappedFiles {
     files: HashMap<MappedFileId, State>,
+    /// Whether there was no place for a file.
+    are_places_scarce: bool,
     look: Option<JoinHandle<Looked>>,
     next: Instant,
 }
@@ -56,6 +62,7 @@ impl UnmappedFiles {
     pub(super) fn new() -> Self {
         Self {
             files: HashMap::new(),
+            are_places_scarce: false,
             look: None,
             next: Instant::now() + PAUSE,
         }
@@ -83,12 +90,20 @@ impl UnmappedFiles {
         self.files.remove(&file);
     }
 
+    /// There was no place for a file.
+    pub(super) const fn note_no_place(&mut self) {
+        self.are_places_scarce = true;
+    }
+
     /// When to call [`look`](Self::look) next; `None` if there is nothing to look for.
     pub(super) fn due(&self) -> Option<Instant> {
         const STEP: Duration = Duration::from_millis(200);
         match self.look {
             Some(_) => Some(Instant::now() + STEP),
-            None => (!self.files.is_empty()).then_some(self.next),
+            None => {
+                let least = if self.are_places_scarce { 1 } else { MIN_FILES };
+                (self.files.len() >= least).then_some(self.next)
+            }
         }
     }
 

@@ -55,8 +55,12 @@ fn requests_that_have_arrived_are_answered() {
     // A lock that a thread of this test has keeps the server from its turn, until all requests are there.
     let metrics = std::sync::Arc::clone(&server.metrics);
     let held = crate::mutex::locked(&metrics);
-    let mut clients: Vec<TcpStream> = (0..100).map(|_| connect(&server)).collect();
-    for client in &mut clients {
+    let mut first = connect(&server);
+    first.write_all(GET.as_bytes()).expect("a connection");
+    std::thread::sleep(Duration::from_millis(500));
+    let others = (0..100).map(|_| connect(&server));
+    let mut clients: Vec<TcpStream> = std::iter::once(first).chain(others).collect();
+    for client in clients.iter_mut().skip(1) {
         client.write_all(GET.as_bytes()).expect("a connection");
     }
     drop(held);
