@@ -23,6 +23,7 @@ use super::part_queue::{NextPart, PartQueue};
 use super::record_counts::RecordCounts;
 use super::sink::Sink;
 use super::time_range::TimeRange;
+use super::totals::Totals;
 use super::write_error::WriteError;
 use super::{Loss, Storage, TraceInfo, added_events, added_piece, definitions_record};
 use crate::perf::header::FileHeader;
@@ -31,17 +32,6 @@ use crate::perf::{EventAttr, RecordType, SampleType};
 
 /// Length of the losses in the last node, which has at most a page of entries besides, bytes.
 const MAX_LOSSES: usize = MAX_NODE - (1 << 20);
-
-/// Totals of a written trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Number of samples.
-    pub samples: u64,
-    /// Length of the records before compression, bytes.
-    pub raw_bytes: u64,
-    /// Length of the file, bytes.
-    pub file_bytes: u64,
-}
 
 /// Events that were added.
 struct AddedEvents {
