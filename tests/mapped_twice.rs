@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Build, Lab, Process, Recorder, complaints, path_text, test, wait_until};
+use crate::common::{
+    Build, Finished, Lab, Process, Recorder, complaints, path_text, test, wait_until,
+};
 
 const LIBRARY: Build = Build {
     compiler: "gcc",
@@ -119,6 +121,29 @@ fn an_unloaded_copy() {
         assert!(loader.semaphores()[0] <= 1, "{closed}");
         assert_eq!(complaints(&library), 0);
     }
+}
+
+#[test]
+fn a_killed_recorder() {
+    let lab = Lab::with_own_notes();
+    let (program, library) = built(&lab);
+    let mut loader = Loader::start(&program, &library);
+    loader.load();
+    let pid = loader.process.pid().to_string();
+    let event = event(&library);
+    let recorder = Recorder::start(&lab, ["-o", "trace", "-e", &event, "-p", &pid]);
+    loader.load();
+    loader.wait_until_raised();
+    recorder.signal("KILL");
+    let _: Finished = recorder.finish();
+    wait_until("the kernel's decrements", || {
+        let semaphores = loader.semaphores();
+        semaphores.iter().filter(|value| **value > 0).count() <= 1
+    });
+    lab.usdtrec(["doctor", "--heal"]);
+    assert_eq!(loader.semaphores(), [0, 0]);
+    assert_eq!(loader.hit(0, 5) + loader.hit(1, 5), 0);
+    assert_eq!(complaints(&library), 0);
 }
 
 #[test]

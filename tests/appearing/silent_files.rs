@@ -104,7 +104,7 @@ fn nothing_waits_for_them() {
         let own = run_until_planted(&lab, &program, &mut recorder, &USUAL, |_| {});
         recorder.signal("INT");
         let said = recorder.finish().success();
-        said.complains("not read: 1 file whose file system did not answer in time");
+        said.complains("whose file system did not answer in time");
         check(&lab, &USUAL, &own);
         process.finish().success();
     }

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use super::file_stat::FileStat;
 use super::helpers::{Patience, Reader, ask, no_answer};
-use super::message::{MAX_READ, Task, put};
+use super::message::{MAX_READ, Task, numbers, put};
+use crate::file_mapping::{DeviceNumber, MappedInode};
 
 /// How long all answers about a file may take, and the share of the time since it was opened that is added: one who answers each read at the last
 /// moment would hold what reads very much.
@@ -182,6 +183,20 @@ impl Contents {
             Self::Local(_) => Ok(false),
             Self::Served(file) => file.cache_page(page),
         }
+    }
+
+    /// How a file that helpers read appears among mappings, as one of them says; `None` if that is not known.
+    #[must_use]
+    pub fn mapped_as(&self) -> Option<MappedInode> {
+        let Self::Served(file) = self else {
+            return None;
+        };
+        let [major, minor, inode] = numbers(&file.ask(Task::Identify, &[]).ok()?)?;
+        let device = DeviceNumber {
+            major: major.try_into().ok()?,
+            minor: minor.try_into().ok()?,
+        };
+        Some(MappedInode { device, inode })
     }
 
     /// Reads at an offset, as `pread(2)`.

@@ -15,6 +15,7 @@ use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
 
 use super::file_stat::FileStat;
 use super::message::{MAX_READ, Message, Task, numbers, put, receive, send};
+use crate::file_mapping::{DeviceNumber, MappedInode};
 use crate::open_path;
 
 /// The first argument of the process that runs [`serve`].
@@ -33,6 +34,8 @@ pub struct PageTools {
     pub compare: fn(&File, &File) -> io::Result<Option<bool>>,
     /// Brings a page of a file into the page cache, and says whether it is there.
     pub cache: fn(&File, u64) -> io::Result<bool>,
+    /// Says how a file appears among mappings (proc_pid_maps(5)); `None` if it cannot be mapped.
+    pub identify: fn(&File) -> Option<MappedInode>,
 }
 
 /// What a helper keeps between requests.
@@ -152,6 +155,19 @@ impl Server {
                     bytes: vec![(self.tools.cache)(file, page)?.into()],
                     descriptors: Vec::new(),
                 })
+            }
+            Task::Identify => {
+                let [number] = numbers(rest).ok_or_else(wrong)?;
+                let handle = given.ok_or_else(wrong)?.as_fd();
+                let file = cached(&mut self.file, number, || reopened(handle))?;
+                let found = (self.tools.identify)(file).ok_or_else(wrong)?;
+                let DeviceNumber { major, minor } = found.device;
+                let mut answer = Message::default();
+                put(
+                    &mut answer.bytes,
+                    &[major.into(), minor.into(), found.inode],
+                );
+                Ok(answer)
             }
         }
     }
@@ -281,6 +297,7 @@ mod tests {
         let tools = PageTools {
             compare: |_, _| Ok(Some(true)),
             cache: |_, page| Ok(page == 3),
+            identify: |_| None,
         };
         let server = thread::spawn(move || answer_all(theirs.as_fd(), tools));
         let program = std::env::current_exe().unwrap();

@@ -39,10 +39,12 @@ pub(super) enum Task {
     ComparePages,
     /// Bring a page of a handle's file into the page cache: file number and index of the page. The answer is a byte, 1 if it is there then.
     CachePage,
+    /// How a handle's file appears among mappings: file number. The answer has the major and minor number of the device, and the inode.
+    Identify,
 }
 
 impl Task {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Start,
         Self::Open,
         Self::OpenNoLink,
@@ -53,6 +55,7 @@ impl Task {
         Self::WriteMemory,
         Self::ComparePages,
         Self::CachePage,
+        Self::Identify,
     ];
 
     pub(super) const fn byte(self) -> u8 {

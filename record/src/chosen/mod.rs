@@ -205,7 +205,10 @@ impl ProcessChoice {
             let Meant {
                 groups: found,
                 remark,
-            } = meant(&hierarchy, &name, found)?;
+            } = meant(&hierarchy, &name, found).map_err(|groups| ChoiceError::OfSeveral {
+                name: name.clone(),
+                groups,
+            })?;
             chosen.remarks.extend(remark);
             check_found(&name, &found)?;
             let later = found.iter().filter_map(|group| name.of_later(group));

@@ -7,7 +7,6 @@ use std::os::unix::fs::MetadataExt;
 use usdtrec_format::control_group::container_id;
 use usdtrec_format::escape::escape;
 
-use super::ChoiceError;
 use super::group_name::GroupName;
 use super::hierarchy::{ControlGroup, Hierarchy};
 
@@ -45,12 +44,12 @@ pub(super) struct Meant<'a> {
 /// Chooses among the groups of a name. A path or an id means that group, whose ever it is.
 ///
 /// # Errors
-/// [`ChoiceError::OfSeveral`]: none is of the system, and there are several.
+/// None is of the system, and there are these.
 pub(super) fn meant<'a>(
     hierarchy: &Hierarchy,
     name: &GroupName,
     found: Vec<&'a ControlGroup>,
-) -> Result<Meant<'a>, ChoiceError> {
+) -> Result<Meant<'a>, Vec<GroupOwner>> {
     if name.is_exact() {
         return Ok(Meant {
             groups: found,
@@ -75,10 +74,7 @@ pub(super) fn meant<'a>(
                 .map(|owner| GroupRemark::Foreign(name(), owner)),
             groups: others,
         }),
-        ([], _) => Err(ChoiceError::OfSeveral {
-            name: name(),
-            groups: owners(),
-        }),
+        ([], _) => Err(owners()),
         (_, [_, ..]) => Ok(Meant {
             remark: Some(GroupRemark::NotChosen(name(), owners())),
             groups: system,

@@ -1,11 +1,14 @@
 //! The helper process that reads files of others.
 
+use std::fs::File;
 use std::io;
 
+use usdtrec_buildid_cache::MappedInode;
 use usdtrec_buildid_cache::served::{self, PageTools};
 
 use crate::host::page_reading::cache_page;
 use crate::select::shared_inode::same_frame;
+use crate::verify::MapIdentity;
 
 /// Serves files to the recorder that started this process (see [`served`]).
 ///
@@ -18,5 +21,11 @@ pub fn serve_files() -> io::Result<()> {
     served::serve(PageTools {
         compare: same_frame,
         cache: cache_page,
+        identify,
     })
+}
+
+fn identify(file: &File) -> Option<MappedInode> {
+    let MapIdentity { device, inode } = MapIdentity::of_open(file)?;
+    Some(MappedInode { device, inode })
 }

@@ -13,34 +13,11 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
+use super::copied_semaphore::CopiedSemaphore;
 use super::file_memory::FileMemory;
 use super::start_time::start_of;
 use super::stored_increments::{Note, StoredIncrements};
 use crate::verify::MapIdentity;
-
-/// A semaphore of a file that a process may map more than once.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CopiedSemaphore {
-    /// Index of the file.
-    pub(crate) file: usize,
-    /// File offset of the semaphore.
-    pub(crate) offset: u64,
-    /// How often the process maps the code.
-    pub(crate) copies: usize,
-    /// Number of breakpoints for which the kernel has incremented it, in all copies.
-    pub(crate) breakpoints: u16,
-    /// Its addresses, one in each copy.
-    addresses: Vec<u64>,
-}
-
-impl CopiedSemaphore {
-    /// Adds the address in a copy.
-    pub(crate) fn add(&mut self, address: u64) {
-        if !self.addresses.contains(&address) {
-            self.addresses.push(address);
-        }
-    }
-}
 
 /// The semaphores that are incremented by hand. Dropping it decrements them.
 #[derive(Debug)]

@@ -29,6 +29,7 @@
 //! of the ELF header, gaps between sections). It is the same location for a semaphore in all recordings, because the
 //! kernel allows one semaphore per location.
 
+pub(crate) mod copied_semaphore;
 pub(crate) mod copies;
 mod counted_files;
 mod file;

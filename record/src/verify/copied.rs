@@ -4,7 +4,8 @@ use usdtrec_format::trace::ShortfallKind;
 
 use super::expected::{ExpectedFile, ExpectedFiles};
 use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
-use crate::semaphores::copies::{CopiedSemaphore, Copies};
+use crate::semaphores::copied_semaphore::CopiedSemaphore;
+use crate::semaphores::copies::Copies;
 
 /// Raises the semaphores of the copies that the kernel does not raise, and reports these copies.
 #[derive(Debug, Default)]

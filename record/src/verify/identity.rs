@@ -18,16 +18,17 @@ pub(crate) struct MapIdentity {
 }
 
 impl MapIdentity {
-    /// `None` if the file cannot be mapped. One that a helper reads is not mapped here: it was opened by a mapping.
+    /// `None` if the file cannot be mapped. One that a helper reads is mapped by that, unless it was opened by a mapping.
     pub(crate) fn of_file(object: &ObjectFile) -> Option<Self> {
         let Some(file) = object.local() else {
-            let MappedInode { device, inode } = object.mapped()?;
+            let known = object.mapped();
+            let MappedInode { device, inode } = known.or_else(|| object.contents().mapped_as())?;
             return Some(Self { device, inode });
         };
         Self::of_open(file)
     }
 
-    fn of_open(file: &File) -> Option<Self> {
+    pub(crate) fn of_open(file: &File) -> Option<Self> {
         // SAFETY: the memory is never read: the mapping is looked up by its address, and removed.
         let mapped = unsafe { MmapOptions::new().len(1).map_copy_read_only(file) }.ok()?;
         let address = mapped.as_ptr() as u64;

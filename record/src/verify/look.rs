@@ -10,7 +10,7 @@ use usdtrec_format::trace::ShortfallKind;
 use super::expected::{ExpectedFile, ExpectedFiles, ExpectedSite, SITE_BYTES, wrapped};
 use super::process::ProcessMemory;
 use crate::host::pagemap::Page;
-use crate::semaphores::copies::CopiedSemaphore;
+use crate::semaphores::copied_semaphore::CopiedSemaphore;
 
 /// What a look into a process found.
 #[derive(Debug, Default)]
