@@ -52,7 +52,7 @@ impl Handle {
     /// Opens what a path leads to. A path through `/proc/PID/root` and the like is resolved as that process sees it.
     ///
     /// # Errors
-    /// As [`of_mapping`](Self::of_mapping).
+    /// As `of_mapping`.
     pub fn of_path(path: &Path, reader: Reader) -> io::Result<Self> {
         Self::of_any_path(path, true, reader)
     }
@@ -60,7 +60,7 @@ impl Handle {
     /// Opens what is at a path; the last part of it is not followed if it is a symbolic link.
     ///
     /// # Errors
-    /// As [`of_mapping`](Self::of_mapping).
+    /// As `of_mapping`.
     pub(crate) fn of_path_itself(path: &Path, reader: Reader) -> io::Result<Self> {
         Self::of_any_path(path, false, reader)
     }
@@ -103,7 +103,7 @@ impl Handle {
     /// Opens what is below this directory at a path without symbolic links.
     ///
     /// # Errors
-    /// As [`of_mapping`](Self::of_mapping).
+    /// As `of_mapping`.
     pub fn below(&self, path: &Path) -> io::Result<Self> {
         let (directory, reader) = (self.descriptor.as_fd(), self.reader);
         let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;

@@ -1,8 +1,8 @@
 //! Files whose file systems may not answer: a program or another host serves them (FUSE, NFS), or an overlay is above such a one, as any user can make one.
 //! Opening, asking about, reading and closing such a file may wait for ever, in a state in which not even a SIGKILL ends the process.
 //!
-//! A file that others control is read here only if its file system [is known to be local](local_mounts). Others are opened and read by a
-//! [helper](helper): a process of its own, started by another one that has nothing of this one, in its own session, with one socket.
+//! A file that others control is read here only if its file system is known to be local (`local_mounts`). Others are opened and read by a
+//! helper: a process of its own, started by another one that has nothing of this one, in its own session, with one socket.
 //! One that does not answer within [`ANSWER_TIME`] is killed, which it may ignore, and nobody waits for it: it holds nothing.
 //! A user and a file system can make few of them wait; then their files are refused at once. When the file system answers,
 //! the helper ends, and its files are read again.
