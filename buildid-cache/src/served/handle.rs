@@ -66,6 +66,13 @@ impl Handle {
     }
 
     fn of_any_path(path: &Path, follow: bool, reader: Reader) -> io::Result<Self> {
+        // Such a link leads to the file itself: no path is looked up.
+        let is_mapping = path
+            .parent()
+            .is_some_and(|links| links.ends_with("map_files"));
+        if follow && is_mapping && path.starts_with("/proc") {
+            return Self::of_mapping(path, reader);
+        }
         // A helper has other descriptors than this process.
         let is_own = OWN.iter().any(|own| path.starts_with(own));
         if is_own || !are_used() {

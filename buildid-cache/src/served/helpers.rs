@@ -87,7 +87,7 @@ impl Reader {
 pub enum Patience {
     /// [`ANSWER_TIME`].
     Usual,
-    /// 20 ms, and a twentieth of all time: for the loop that drains the rings.
+    /// 50 ms, and a twentieth of all time: for the loop that drains the rings.
     Short,
 }
 
