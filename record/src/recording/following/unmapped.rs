@@ -1,7 +1,7 @@
 //! Followed files that no process maps any more: their probes are detached, so that their places are free for others.
 //!
 //! A file that no process maps at one look is forgotten by what reads process records, so that each further mapping of it is reported. If none was
-//! until the next look, and no process maps it then, its probes are detached. A look costs at most a fiftieth of a CPU: most files are still mapped by the
+//! until the next look, and no process maps it then, its probes are detached. A look costs at most a twentieth of a CPU: most files are still mapped by the
 //! process that was seen first.
 
 use std::collections::{HashMap, HashSet};
@@ -15,7 +15,7 @@ use crate::verify::MapIdentity;
 
 /// Shortest time between two looks, and its ratio to what a look took.
 const PAUSE: Duration = Duration::from_secs(5);
-const PAUSE_RATIO: u32 = 50;
+const PAUSE_RATIO: u32 = 20;
 /// In a container or a sandbox it may be one that nobody may look at; it is no program that a user starts.
 const FIRST_PROCESS: u32 = 1;
 
