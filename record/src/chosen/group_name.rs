@@ -106,10 +106,14 @@ impl GroupName {
         matches!(self, Self::Container(name) if !is_digits(name))
     }
 
-    /// What the next group of this name will be known by: its path, since another user may make one of its name.
+    /// What the next group of this name will be known by. A unit or container has its path again; another user may make one of its name.
     pub(super) fn of_later(&self, group: &ControlGroup) -> Option<LaterName> {
-        let is_id = matches!(self, Self::Cgroup(id) if id.parse() == Ok(group.id));
-        (!is_id).then(|| LaterName::exactly(group.path.clone()))
+        let text = match self {
+            Self::Cgroup(id) if id.parse() == Ok(group.id) => return None,
+            Self::Cgroup(name) => name,
+            Self::Unit(_) | Self::Container(_) => &group.path,
+        };
+        Some(LaterName::exactly(text.clone()))
     }
 
     /// A message that there is no group.
