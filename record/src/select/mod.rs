@@ -23,6 +23,7 @@ use usdtrec_buildid_cache::served::{Patience, Reader};
 use usdtrec_buildid_cache::{Indexed, chosen_build, live_directory, locate};
 use usdtrec_format::expr::{Capture, Expr};
 use usdtrec_format::schema::{Description, Disagreement, Schemas};
+use usdtrec_format::trace::Limit;
 use usdtrec_format::{Arch, Binary, CapturePlan, Operand, Pattern, Probe, Site, Uprobes};
 
 use crate::error::RecordError;
@@ -38,9 +39,8 @@ use crate::select::refusal::{Refusal, RefusalReason, Refusals};
 pub(crate) use crate::select::shared_inode::is_same_inode;
 use crate::select::trace_room::refuse_without_room;
 
-/// Maximum length of an event's name, bytes. In records of a trace a name has a quarter of 32 KiB (`format/src/trace/added_events.rs`), with the number
-/// that makes it unique.
-const MAX_NAME: usize = (32 << 10) / 4 - 16;
+/// Maximum length of an event's name, bytes: with the number that makes it unique, a trace takes it.
+const MAX_NAME: usize = Limit::EventName.max() as usize - 16;
 
 /// An event to record: its probes, and what is recorded of their hits.
 #[derive(Clone, Debug)]

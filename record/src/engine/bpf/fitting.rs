@@ -4,6 +4,7 @@
 //! about the trace.
 
 use usdtrec_format::perf::TracepointFormat;
+use usdtrec_format::trace::Limit;
 
 use super::plan::{self, Group, PlanRequest};
 use super::spans::{SpanArguments, SpanMemory, plan_spans};
@@ -13,8 +14,8 @@ use crate::select::refusal::RefusalReason;
 use crate::usage_error::UsageError;
 
 /// Maximum size of the format of an event for stock perf, bytes: with it, the next event can be added to the trace
-/// (`format/src/trace/section_records.rs`, `MAX_PIECE`).
-const MAX_FORMAT: usize = 32 << 10;
+/// ([`Limit::Format`]).
+const MAX_FORMAT: usize = Limit::Format.max() as usize;
 
 /// Planned events, and the probes that were left out.
 #[derive(Debug)]
