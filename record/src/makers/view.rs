@@ -1,14 +1,15 @@
 //! What a process sees, looked up while it runs.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 
 use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_buildid_cache::served::{Handle, Patience, Reader};
 
 use super::clocks::Clocks;
-use crate::host::process::{self, Process, live_directory};
+use crate::host::process::{self, EXITING, Process, live_directory};
 
 /// Maximum number of directories that are kept open.
 const MAX_OPEN_DIRECTORIES: usize = 256;
@@ -41,11 +42,16 @@ impl View {
             return None;
         }
         let owner = process.owner().ok()?;
+        let tmp = dirs.tmp(pid, owner);
+        // A process that ended meanwhile has no root directory any more.
+        if tmp.is_none() && process.stat().ok()?.flags & EXITING != 0 {
+            return None;
+        }
         Some(Self {
             number: *numbers.last()?,
             owner,
             start: stat.start,
-            tmp: dirs.tmp(pid, owner),
+            tmp,
         })
     }
 
@@ -57,7 +63,7 @@ impl View {
 
 impl TmpDirs {
     fn tmp(&mut self, pid: i32, owner: u32) -> Option<Rc<Handle>> {
-        let dir = open(&live_directory(pid).join("root/tmp"), owner)?;
+        let dir = open(&tmp_path(pid), owner)?;
         let key = dir.stat().id;
         if let Some(known) = self.0.get(&key).and_then(Weak::upgrade) {
             return Some(known);
@@ -71,6 +77,20 @@ impl TmpDirs {
         let dir = Rc::new(dir);
         self.0.insert(key, Rc::downgrade(&dir));
         Some(dir)
+    }
+}
+
+/// The path of the `/tmp` that a process sees. One that shares this program's mount namespace and root directory shares `/tmp`: that path leads there also after
+/// the process has ended.
+fn tmp_path(pid: i32) -> PathBuf {
+    let process = live_directory(pid);
+    let is_shared = ["ns/mnt", "root"].iter().all(|link| {
+        let own = fs::read_link(Path::new("/proc/self").join(link));
+        own.is_ok_and(|own| fs::read_link(process.join(link)).is_ok_and(|its| its == own))
+    });
+    match is_shared {
+        true => "/tmp".into(),
+        false => process.join("root/tmp"),
     }
 }
 
