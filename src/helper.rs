@@ -1,9 +1,11 @@
 //! The tasks for which a recorder starts this program again. They are no verbs: the command line of users knows nothing of them.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::path::Path;
 use std::process::ExitCode;
 
-use usdtrec_buildid_cache::served::SERVE_VERB;
+use usdtrec_buildid_cache::served::{Handle, Patience, Reader, SERVE_VERB};
 use usdtrec_record::{GUARD_VERB, RELEASE_VERB, STOPPED_VERB, SYNC_VERB, StopReason, TRIAL_VERB};
 
 /// A task of a process that a recorder started.
@@ -86,6 +88,15 @@ impl Helper {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Maximum number of bytes of a file that is copied to be read.
+const MAX_COPIED: u64 = 1 << 30;
+
+/// Opens a file that symbols are read from. One that is not known to be local is copied by a helper.
+pub(crate) fn open_file(path: &Path) -> Option<File> {
+    let handle = Handle::of_path(path, Reader::of_unknown(Patience::Short)).ok()?;
+    handle.open().ok()?.local_copy(MAX_COPIED).ok()
 }
 
 #[cfg(test)]

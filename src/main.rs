@@ -108,6 +108,7 @@ fn begin_helpers(command: &Command) {
     );
     if records || looks {
         served::begin();
+        usdtrec_report::open_files_by(helper::open_file);
     }
     if records {
         // If that fails now, it is tried again when one is needed.

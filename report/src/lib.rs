@@ -106,6 +106,7 @@ pub use usdtrec_trace::session::joined_files::{JoinedFile, JoinedFiles, PlacedDa
 pub use usdtrec_trace::session::{Sources, TraceSession};
 pub use usdtrec_trace::symbols::code_file::CodeFile;
 pub use usdtrec_trace::symbols::fetch::FetchDebug;
+pub use usdtrec_trace::symbols::image::open_files_by;
 pub use usdtrec_trace::symbols::of_file::FileSymbols;
 pub use usdtrec_trace::symbols::search::FileView;
 pub use usdtrec_trace::time_of_day::{DaySpan, WrittenTime};

@@ -3,6 +3,7 @@
 use std::fs::{self, Metadata};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use object::read::{Object, ObjectSection, ReadCache};
 use usdtrec_format::BuildId;
@@ -11,6 +12,17 @@ use usdtrec_unwind::Segments;
 use crate::symbols::candidates::{CodeSymbols, Content};
 use crate::symbols::mini_debug;
 use crate::symbols::table::SymbolTable;
+
+/// Opens what is at a path; `None` if it is no regular file or cannot be read.
+pub type OpenFile = fn(&Path) -> Option<fs::File>;
+
+/// What opens files in place of `open_file`.
+static OPENER: OnceLock<OpenFile> = OnceLock::new();
+
+/// Has a function open all files at paths that traces name: in a recorder, which waits for no file system. The first one stays.
+pub fn open_files_by(open: OpenFile) {
+    let _ = OPENER.set(open);
+}
 
 /// An ELF file that is open.
 pub(crate) struct Binary {
@@ -28,14 +40,9 @@ const MIN_CHECKED_BYTES: u64 = 16 << 20;
 impl Binary {
     /// Opens a file.
     pub(crate) fn open(path: &Path) -> Option<Self> {
-        // The path comes from a trace. Opening a FIFO would wait for ever, and opening a device may do things; what is at the path may change
-        // between the check and the opening.
-        let is_file = |found: &Metadata| found.is_file();
-        fs::metadata(path).ok().filter(is_file)?;
-        let mut options = fs::File::options();
-        options.read(true).custom_flags(libc::O_NONBLOCK);
-        let file = options.open(path).ok()?;
-        let found = file.metadata().ok().filter(is_file)?;
+        let open = OPENER.get().copied().unwrap_or(open_file);
+        let file = open(path)?;
+        let found = file.metadata().ok()?;
         let allocated = found.blocks().saturating_mul(512);
         if found.len() > allocated.saturating_mul(MAX_RATIO).max(MIN_CHECKED_BYTES) {
             return None;
@@ -83,6 +90,18 @@ impl Binary {
             at += len as u64;
         }
     }
+}
+
+/// Opens a file at a path that comes from a trace. Opening a FIFO would wait for ever, and opening a device may do things; what is at the path may change
+/// between the check and the opening.
+fn open_file(path: &Path) -> Option<fs::File> {
+    let is_file = |found: &Metadata| found.is_file();
+    fs::metadata(path).ok().filter(is_file)?;
+    let mut options = fs::File::options();
+    options.read(true).custom_flags(libc::O_NONBLOCK);
+    let file = options.open(path).ok()?;
+    file.metadata().ok().filter(is_file)?;
+    Some(file)
 }
 
 /// An ELF file whose headers were read.

@@ -6,7 +6,7 @@ pub(crate) mod demangle;
 pub mod fetch;
 pub mod file_string;
 pub(crate) mod found_names;
-pub(crate) mod image;
+pub mod image;
 pub mod inlined;
 pub mod jit_dump;
 pub mod known_inlining;
