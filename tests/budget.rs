@@ -30,7 +30,7 @@ impl Busy {
     fn start(lab: &Lab, build: Build) -> Self {
         let path = build.make(lab, "busy.c", "busy");
         // A thread that waits for a CPU has few hits: other tests are not to keep it from running.
-        let mut command = lab.at_home(Path::new("nice"), ["-n", "-15"]);
+        let mut command = lab.at_home(Path::new("nice"), ["-n", "-5"]);
         command.arg(&path);
         let mut process = Process::spawn(command);
         process.line();
