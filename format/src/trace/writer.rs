@@ -117,7 +117,8 @@ impl<S: Storage> TraceWriter<S> {
     ) -> Result<Self, WriteError> {
         let known = KnownEvents::new(info);
         known.size.check()?;
-        let EncodedHead { head, bytes } = Head::encode(info, compression)?;
+        let EncodedHead { head, mut bytes } = Head::encode(info, compression)?;
+        bytes.shrink_to_fit();
         let id_type = info
             .events
             .first()

@@ -218,17 +218,24 @@ impl Keeper {
             .watched
             .as_ref()
             .map(|watched| watched.take_readers(until));
+        let mut places: HashMap<i32, Vec<usize>> = HashMap::new();
+        let mut names = HashMap::new();
         for reader in readers.into_iter().flatten() {
-            let Some(at) = self.numbers.get(&reader.file).copied() else {
-                continue;
-            };
-            // It may execute the file for longer than the program knows.
-            if let Some(file) = self.files.get(at)
-                && !mapped_by(reader.pid, file).executes
-            {
-                let file = (at, file);
-                self.readers
-                    .name(reader.name, reader.pid, file, &self.shortfalls);
+            if let Some(at) = self.numbers.get(&reader.file) {
+                places.entry(reader.pid).or_default().push(*at);
+                names.insert(reader.pid, reader.name);
+            }
+        }
+        for (pid, places) in places {
+            // It may execute a file for longer than the program knows, and may have ended.
+            let mapped = mapped_by(pid, &self.files, &places);
+            let name = names.remove(&pid).unwrap_or_default();
+            for at in places {
+                let executes = mapped.get(&at).is_some_and(|mapped| mapped.executes);
+                if let Some(file) = self.files.get(at).filter(|_| !executes) {
+                    self.readers
+                        .name(name.clone(), pid, (at, file), &self.shortfalls);
+                }
             }
         }
         self.readers.look_again(&self.files, &self.shortfalls);
@@ -236,22 +243,27 @@ impl Keeper {
 
     /// Looks for files that nobody executes, and for what the program did not see.
     fn look(&mut self) {
-        let mut is_wanted = false;
-        for (file, of_file) in self.files.iter().zip(&mut self.uses) {
+        let mut due: HashMap<Option<i32>, Vec<usize>> = HashMap::new();
+        for (at, (file, of_file)) in self.files.iter().zip(&mut self.uses).enumerate() {
             let executed = file.number.zip(self.watched.as_ref());
             let executed = executed.map_or(0, |(number, watched)| watched.executed(number));
             if executed > of_file.used && !of_file.is_idle {
                 *of_file = FileUse::new(executed);
             }
-            if file.links.is_none() || of_file.is_idle || !of_file.is_search_due() {
-                continue;
+            if file.links.is_some() && !of_file.is_idle && of_file.is_search_due() {
+                due.entry(of_file.executing).or_default().push(at);
             }
-            match of_file
-                .executing
-                .filter(|pid| mapped_by(*pid, file).executes)
-            {
-                Some(pid) => of_file.use_now(Some(pid)),
-                None => is_wanted = true,
+        }
+        let mut is_wanted = false;
+        for (pid, places) in due {
+            let mapped = pid.map(|pid| mapped_by(pid, &self.files, &places));
+            let mapped = mapped.unwrap_or_default();
+            for at in places {
+                let executes = mapped.get(&at).is_some_and(|mapped| mapped.executes);
+                match self.uses.get_mut(at).filter(|_| executes) {
+                    Some(of_file) => of_file.use_now(pid),
+                    None => is_wanted = true,
+                }
             }
         }
         let missed = self.watched.as_ref().map_or(0, WatchedFiles::missed);

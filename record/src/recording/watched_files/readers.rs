@@ -1,6 +1,6 @@
 //! Naming the programs that read files with breakpoints.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use usdtrec_format::trace::ShortfallKind;
@@ -55,21 +55,24 @@ impl Readers {
 
     /// Names the processes that were seen a moment ago and still read.
     pub(super) fn look_again(&mut self, files: &[ProbedFile], shortfalls: &Shortfalls) {
+        const READS_ONLY: Mapped = Mapped {
+            executes: false,
+            reads: true,
+        };
         let is_due = |(_, _, since): &mut (i32, usize, Instant)| since.elapsed() >= LOADER_TIME;
-        for (pid, at, _) in self.suspected.extract_if(.., is_due).collect::<Vec<_>>() {
-            let reads_only = Mapped {
-                executes: false,
-                reads: true,
-            };
-            let Some(file) = files.get(at) else {
+        let mut due: HashMap<i32, Vec<usize>> = HashMap::new();
+        for (pid, at, _) in self.suspected.extract_if(.., is_due) {
+            due.entry(pid).or_default().push(at);
+        }
+        for (pid, places) in due {
+            let Ok(stat) = Process::open(pid).and_then(|process| process.stat()) else {
                 continue;
             };
-            let name = Process::open(pid).and_then(|process| process.stat());
-            if let Ok(stat) = name
-                && mapped_by(pid, file) == reads_only
-            {
-                let name = String::from_utf8_lossy(&stat.comm).into_owned();
-                self.name(name, pid, (at, file), shortfalls);
+            let name = String::from_utf8_lossy(&stat.comm);
+            for (at, mapped) in mapped_by(pid, files, &places) {
+                if let Some(file) = files.get(at).filter(|_| mapped == READS_ONLY) {
+                    self.name(name.to_string(), pid, (at, file), shortfalls);
+                }
             }
         }
     }

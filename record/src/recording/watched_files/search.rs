@@ -49,12 +49,16 @@ pub(super) fn search(files: &[ProbedFile]) -> Found {
     found
 }
 
-/// How a process maps one file.
-pub(super) fn mapped_by(pid: i32, file: &ProbedFile) -> Mapped {
-    let files = std::slice::from_ref(file);
-    let is_it = |identity: &MapIdentity| (file.identity == Some(*identity)).then_some(0);
-    let mapped = mapped_of(pid, files, is_it);
-    mapped.get(&0).copied().unwrap_or_default()
+/// How a process maps some of the files: those at these places. Its mappings are read once.
+pub(super) fn mapped_by(
+    pid: i32,
+    files: &[ProbedFile],
+    places: &[usize],
+) -> HashMap<usize, Mapped> {
+    let identities = places.iter().map(|at| (files.get(*at), *at));
+    let identities = identities.filter_map(|(file, at)| Some((file?.identity?, at)));
+    let identities: HashMap<MapIdentity, usize> = identities.collect();
+    mapped_of(pid, files, |identity| identities.get(identity).copied())
 }
 
 /// How a process maps files, by their places; nothing if it has ended or cannot be read.

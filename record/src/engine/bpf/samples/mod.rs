@@ -291,6 +291,9 @@ impl Samples {
 
     /// At the end of a pass: chooses the sizes of stacks by what those of this pass have needed.
     pub(super) fn choose_stack_sizes(&mut self, is_crowded: bool, control: &Control) {
+        if self.groups.iter().all(|group| group.sizes.is_none()) {
+            return;
+        }
         for index in 0..self.ids.len() {
             self.choose_stack_size(index, is_crowded, control);
         }
