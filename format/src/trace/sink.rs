@@ -69,6 +69,8 @@ impl<'a, S: Storage> Sink<'a, S> {
                 .map_err(|source| WriteError::Io { offset, source })?;
             self.at += self.out.len() as u64;
             self.out.clear();
+            // A whole head can be long.
+            self.out.shrink_to(FULL);
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ pub(crate) const OF_FILE: PlaceCount = PlaceCount {
     sites: 8192,
     events: 8192,
     forms: 1024,
-    arguments: 1 << 16,
+    arguments: 1 << 15,
 };
 /// Maximum of an account.
 const OF_ACCOUNT: PlaceCount = PlaceCount {
@@ -31,7 +31,7 @@ const OF_ACCOUNT: PlaceCount = PlaceCount {
     sites: 8192,
     events: 16_384,
     forms: 2048,
-    arguments: 1 << 16,
+    arguments: 1 << 15,
 };
 /// Maximum of a recording. A trace has ids for 55,534 events, and readers take definitions with 262,144 arguments.
 const OF_RECORDING: PlaceCount = PlaceCount {
@@ -39,7 +39,7 @@ const OF_RECORDING: PlaceCount = PlaceCount {
     sites: 32_768,
     events: 48_000,
     forms: 8192,
-    arguments: 200_000,
+    arguments: 100_000,
 };
 /// Maximum number of probes at one instruction in a file that nobody named. Each hit is as many events. Functions with the same code that the
 /// linker has made one (ICF) have a few.
