@@ -31,6 +31,7 @@ mod hidden_options;
 mod import;
 mod inline;
 mod list;
+mod option_tips;
 mod perf_syntax;
 mod print;
 #[cfg(feature = "record")]
@@ -278,7 +279,8 @@ fn show_help(error: &clap::Error) -> io::Result<()> {
     std::process::exit(error.exit_code())
 }
 
-/// Leaves out advice of clap that is wrong here: to pass an option as a value (it would be run as the command, or be the name of a file).
+/// Leaves out advice of clap that is wrong here: to pass an option as a value (it would be run as the command, or be the name of a file), and options
+/// that are not similar.
 fn true_advice(mut error: clap::Error) -> clap::Error {
     if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
         tips.retain(|tip| !tip.to_string().contains(" as a value, use "));
@@ -286,7 +288,7 @@ fn true_advice(mut error: clap::Error) -> clap::Error {
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
         }
     }
-    error
+    option_tips::with_true_tips(error, Cli::whole(), std::env::args_os())
 }
 
 /// The verbs.

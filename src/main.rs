@@ -29,6 +29,8 @@ mod sdt;
 mod service;
 mod severity;
 mod shell;
+#[cfg(feature = "record")]
+mod slow_start;
 mod stream;
 mod sudo_user;
 mod terminal;

@@ -106,6 +106,7 @@ mod schema;
 mod schema_directory;
 mod script_and_report;
 mod script_stacks;
+mod selected_patterns;
 mod semaphores;
 mod service;
 mod several_files;

@@ -40,6 +40,42 @@ fn file_without_probes() {
         .complains("/nowhere/prog");
 }
 
+/// A script is executed by its interpreter: wherever a program is named, the same is said.
+#[test]
+fn scripts_are_no_programs() {
+    let lab = Lab::privileged();
+    let script = lab.file("script");
+    fs::write(&script, "#!/bin/sh\nexit 0\n").expect("a file");
+    let path = path_text(&script);
+    let event = format!("x:y@{path}");
+    for words in [
+        &["record", "-a", "-e", &event][..],
+        &["record", "-a", "-e", "x:y", "--exe", path],
+        &["list", "--file", path],
+        &["list", &event],
+    ] {
+        let refused = lab.usdtrec(words);
+        assert!(!refused.status.success(), "{words:?}");
+        refused
+            .complains(path)
+            .complains("a script, which its interpreter executes");
+    }
+}
+
+/// `list` reads the file of a pattern, as `record` does.
+#[test]
+fn a_path_of_a_pattern_is_read_by_list_too() {
+    let lab = Lab::new();
+    let program = Build::USUAL.make(&lab, "first.c", "program");
+    let link = lab.file("link");
+    std::os::unix::fs::symlink(&program, &link).expect("a link");
+    for path in [program, link] {
+        let event = format!("sdt_shapes:*@{}", path_text(&path));
+        let listed = lab.usdtrec(["list", &event]).success().stdout;
+        assert!(listed.contains("sdt_shapes:first"), "{listed}");
+    }
+}
+
 /// A program that was built anew since it was indexed is not recorded by its old addresses.
 #[test]
 fn changed_binary() {
@@ -56,12 +92,19 @@ fn changed_binary() {
         options: &["-O0", "-DPROVIDER=changed_binary"],
     };
     changed.make(&lab, "early.c", "program");
-    lab.usdtrec(["record", "-e", "sdt_changed_binary:early", "-a"])
-        .exits(1)
-        .complains("sdt_changed_binary:early")
-        .complains(path_text(&program))
-        .complains("build-id")
-        .complains("--update");
+    // Where others are waited for, that is no end.
+    lab.usdtrec([
+        "record",
+        "-e",
+        "sdt_changed_binary:early",
+        "-a",
+        "--no-wait",
+    ])
+    .exits(1)
+    .complains("sdt_changed_binary:early")
+    .complains(path_text(&program))
+    .complains("build-id")
+    .complains("--update");
     lab.usdtrec(["buildid-cache", "--update", path_text(&program)])
         .success();
     lab.usdtrec([
@@ -97,24 +140,26 @@ fn site_without_nop() {
         .complains("nop");
 }
 
-/// A program for arm64 is planned by no engine here, not even with --force: their probes would never be hit.
+/// A program for arm64, or for a machine that nobody knows, is planned by no engine here, not even with --force: their probes would never be hit.
 #[test]
 fn program_of_another_machine() {
     const MACHINE: usize = 18;
     let lab = Lab::privileged();
     let program = Build::USUAL.make(&lab, "first.c", "program");
     let mut bytes = fs::read(&program).expect("our program");
-    assert_eq!(bytes[MACHINE], 62, "EM_X86_64");
-    bytes[MACHINE] = 183;
-    let foreign = lab.file("foreign");
-    fs::write(&foreign, bytes).expect("a file");
-    let event = format!("sdt_shapes:first@{}", path_text(&foreign));
-    for engine in ["auto", "perf", "perf-pmu"] {
-        let options = ["--engine", engine, "--force", "--duration", "10ms"];
-        lab.usdtrec([&["record", "-a", "-e", &event][..], &options].concat())
-            .exits(1)
-            .complains("sdt_shapes:first")
-            .complains("plants no probes in programs of that architecture");
+    assert_eq!(bytes[MACHINE..MACHINE + 2], [62, 0], "EM_X86_64");
+    for machine in [[183, 0], [0x34, 0x12]] {
+        bytes[MACHINE..MACHINE + 2].copy_from_slice(&machine);
+        let foreign = lab.file("foreign");
+        fs::write(&foreign, &bytes).expect("a file");
+        let event = format!("sdt_shapes:first@{}", path_text(&foreign));
+        for engine in ["auto", "bpf", "bpf-perf", "perf", "perf-pmu"] {
+            let options = ["--engine", engine, "--force", "--duration", "10ms"];
+            lab.usdtrec([&["record", "-a", "-e", &event][..], &options].concat())
+                .exits(1)
+                .complains("sdt_shapes:first")
+                .complains("plants no probes in programs of that architecture");
+        }
     }
 }
 

@@ -524,7 +524,7 @@ fn what_cannot_be_is_refused() {
         (
             "record",
             &["--filter", "span > 1ms && status == 1"],
-            "--filter has no effect",
+            "sdt_slow:request__done has no argument status",
         ),
         (
             "trace",
@@ -590,4 +590,52 @@ fn trace_shows_callers() {
             "{traced}"
         );
     }
+}
+
+/// A filter beside the duration is about the span: of its begin if that has the arguments, else of its end. What it excludes is matched all the same.
+#[test]
+fn a_filter_beside_the_duration_chooses_spans() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "nested_ops.c", "nested_ops");
+    let program = program.to_str().expect("a path");
+    let event = format!("nested_ops:op__*@{program}");
+    let recorded = |filter: &[&str]| {
+        let record = ["record", "-o", "trace", "-e", &event];
+        let run = ["--", program, "6"];
+        let said = lab
+            .usdtrec([&record[..], filter, &run].concat())
+            .success()
+            .stderr;
+        assert!(said.contains(", or excluded by --filter"), "{said}");
+        let events = lab.events("trace");
+        let of = |name: &str| -> Vec<i128> {
+            let events = events.iter().filter(|event| event.event.ends_with(name));
+            events.map(|event| event.integer(1)).collect()
+        };
+        (of("op__begin"), of("op__end"))
+    };
+    let outer = (vec![1; 6], vec![200, 200, 500, 200, 200, 500]);
+    assert_eq!(recorded(&["--filter", "span > 1ms && arg1 == 1"]), outer);
+    assert_eq!(recorded(&["--min", "1ms", "--filter", "arg1 == 1"]), outer);
+    let inner = recorded(&["--filter", "arg1 == 0 && span > 1ms"]);
+    assert_eq!(inner, (vec![0; 6], vec![200; 6]));
+    let failed = recorded(&["--filter", "span > 1ms && op__end.arg1 == 500"]);
+    assert_eq!(failed, (vec![1; 2], vec![500; 2]));
+    let both = recorded(&[
+        "--filter",
+        "span > 1ms && op__end.arg1 != 500 && arg2 > 4 && arg1 == 1",
+    ]);
+    assert_eq!(both, (vec![1], vec![200]));
+    let unknown = [
+        "record",
+        "-e",
+        &event,
+        "--filter",
+        "span > 1ms && nosuch == 1",
+        "--",
+        program,
+    ];
+    lab.usdtrec(unknown)
+        .exits(2)
+        .complains("has no argument nosuch");
 }

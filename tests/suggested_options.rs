@@ -101,3 +101,39 @@ fn views_name_the_options_that_show_more() {
     assert!(text.contains("(--all shows them)"), "{text}");
     assert!(!diff(&["--all"]).contains("--all"), "nothing more to show");
 }
+
+/// An option of another verb is no slip of one that shares some letters with it.
+#[test]
+fn tips_about_options_are_true() {
+    let lab = Lab::new();
+    for (words, tip) in [
+        (&["report", "--ordr", "p99"][..], "'--order'"),
+        (&["report", "--budget", "2%"], "is an option of: record"),
+        (&["script", "--sort", "x"], "is an option of: report"),
+    ] {
+        let refused = lab.usdtrec(words).exits(2).complains(tip);
+        assert!(!refused.stderr.contains("--force"), "{}", refused.stderr);
+    }
+    let unknown = lab.usdtrec(["report", "--percentile", "99"]).exits(2);
+    assert!(!unknown.stderr.contains("tip"), "{}", unknown.stderr);
+    assert!(!unknown.stderr.contains("--event"), "{}", unknown.stderr);
+}
+
+#[test]
+fn an_expression_may_begin_with_a_minus() {
+    let lab = Lab::new();
+    let lines = |filter: &str| {
+        let script = [
+            "script",
+            "-i",
+            TRACE,
+            "-e",
+            "usdtrec:request__start",
+            "--filter",
+            filter,
+        ];
+        lab.usdtrec(script).success().stdout.lines().count()
+    };
+    assert!(lines("-1 < arg1") > 0);
+    assert_eq!(lines("-1 < arg1 && -arg1 > -3"), lines("arg1 < 3"));
+}

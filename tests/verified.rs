@@ -286,6 +286,30 @@ fn code_that_is_mapped_writable() {
 }
 
 /// Programs that start, fork, execute and end while they are looked at are as they must be.
+/// The kernel plants none in shared mappings of a file.
+#[test]
+fn code_that_is_mapped_shared() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "shared_code.c", "shared_code");
+    let mut process = Process::spawn(Command::new(&program));
+    process.line();
+    let pid = process.pid().to_string();
+    let event = format!("shared_code:hit@{}", program.display());
+    let mut recorder = recorder(&lab, &["-p", &pid, "-e", &event]);
+    let line = recorder.until_error_line("in a shared mapping of the file");
+    assert!(line.contains("(MAP_PRIVATE)"), "{line}");
+    for _ in 0..3 {
+        process.say("go");
+        process.line();
+    }
+    recorder.signal("INT");
+    let said = recorder.finish().success().stderr;
+    assert!(!said.contains("older version"), "{said}");
+    let copies = lab.events("trace");
+    let copies: Vec<i128> = copies.iter().map(|event| event.integer(1)).collect();
+    assert_eq!(copies, [1, 1, 1]);
+}
+
 #[test]
 fn nothing_is_said_where_probes_work() {
     let lab = Lab::privileged();

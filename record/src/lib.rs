@@ -101,4 +101,6 @@ pub use triggers::{
 };
 pub use usage_error::{HelperInput, NoNumber, ProgramFeature, SpanFault, UsageError};
 pub use verify::{SiteNote, TRAPPED, notes_of_sites};
-pub use window::{NewWindowFile, WindowFileTime, WindowFiles, WindowLimits, WrittenWindow};
+pub use window::{
+    NewWindowFile, ShortenedWindow, WindowFileTime, WindowFiles, WindowLimits, WrittenWindow,
+};

@@ -89,7 +89,7 @@ pub(crate) struct CaptureArgs {
     ///
     /// Compares arguments (arg1, or by name), pid, tid, cpu, uid and comm with constants, combined by && || !. ~ matches a string against a glob (url ~ "/api/*").
     /// Strings and uid need the bpf engine. Several filters of one event must all be true. In record and trace, 'span > 100ms', which && may join with the rest, is about spans: only those of that duration are recorded or printed.
-    #[arg(long, value_name = "EXPR")]
+    #[arg(long, value_name = "EXPR", allow_hyphen_values = true)]
     pub(crate) filter: Vec<String>,
     /// The filter of each event, by the event's index
     #[arg(skip)]
@@ -137,7 +137,8 @@ pub(crate) struct CaptureArgs {
     pub(crate) unit: Vec<String>,
     /// Record only processes that execute this file, under whatever path; with --cgroup, --container or --unit, only those of them (may be repeated)
     ///
-    /// Processes that start later are recorded from their first hit on. A file that replaces it at its path is taken within a tenth of a second. Needs the bpf engine.
+    /// PATH is a program, as in -e: links are followed, and a name alone is looked for in $PATH. Processes of a script, or of a program that the loader was told to run (ld.so PROGRAM), execute the interpreter, or the loader.
+    /// Those that start later are recorded from their first hit on. A file that replaces it at its path is taken within a tenth of a second. Needs the bpf engine.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "tid"])]
     pub(crate) exe: Vec<PathBuf>,
     /// With -p or CMD, do not record children

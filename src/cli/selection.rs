@@ -71,7 +71,7 @@ pub(crate) struct WhichArgs {
     #[arg(short = 'C', long, value_name = "LIST")]
     pub(crate) cpu: Option<CpuSet>,
     /// Show only hits for which this expression is true ('bytes > 4096 && url ~ "/api/*"')
-    #[arg(long, long_help = with_fields(FILTER), value_name = "EXPR")]
+    #[arg(long, long_help = with_fields(FILTER), value_name = "EXPR", allow_hyphen_values = true)]
     pub(crate) filter: Option<String>,
     /// Duration of the shortest spans that the filter asks for, ns; 0 if it does not ask for any
     #[arg(skip)]

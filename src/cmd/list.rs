@@ -47,6 +47,7 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     let dir = selection::cache_dir(buildid_dir);
     let mut listing = Listing::default();
     listing.gather(args, buildid_dir)?;
+    listing.read_named(&patterns)?;
     if let Some(running) = listing.running.as_ref().filter(|_| !args.verbose) {
         let files = running::matching(running, patterns.iter())?;
         running::print(args, &files)?;

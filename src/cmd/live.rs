@@ -34,6 +34,7 @@ use super::selection;
 use crate::advice::HINTS;
 use crate::cli::CaptureArgs;
 use crate::service;
+use crate::slow_start::{STARTING, waiting_for};
 use crate::terminal::{inform, is_closed_pipe, say};
 
 /// Result of a recording.
@@ -156,7 +157,9 @@ impl Live<'_> {
         let attached = attached_line(self.verb, &session);
         let (shown, recorded) = std::thread::scope(|scope| {
             let reader = scope.spawn(|| show(pipe, &sources));
-            let started = session.start(destination, command);
+            let started = waiting_for(STARTING, self.args.quiet, || {
+                session.start(destination, command)
+            });
             let recorded = self.record(attached, started, &signals);
             self.wait_for_reader(&signals, || reader.is_finished());
             let shown = reader.join();
@@ -289,7 +292,7 @@ impl Live<'_> {
         if self.args.verbose {
             print_scope(&outcome);
         }
-        print_spans(&outcome, self.args.quiet);
+        print_spans(&outcome, self.args);
         print_losses(&outcome, self.args);
         Ok(exit_code(status))
     }

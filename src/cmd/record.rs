@@ -27,6 +27,7 @@ use std::process::ExitCode;
 use usdtrec_record::{EngineChoice, Signals};
 
 use crate::cli::RecordArgs;
+use crate::slow_start::waiting_for;
 
 pub(super) use attach::{Ready, select};
 pub(super) use call_graph::of_trace as call_graph_of_trace;
@@ -46,7 +47,11 @@ use schedule::Schedule;
 pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     let schedule = Schedule::from_args(args)?;
     let mut options = options(args)?;
-    options.engine.budget = budget::measured(args, &options)?;
+    options.engine.budget = waiting_for(
+        "the measurement of what hits cost, which --budget needs",
+        args.capture.quiet,
+        || budget::measured(args, &options),
+    )?;
     if options.engine.budget.is_some() {
         options.engine.choice = EngineChoice::BpfMulti;
     }

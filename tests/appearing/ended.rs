@@ -86,13 +86,14 @@ fn programs_that_ended_before_their_file_was_read_are_counted() {
     report.complains(line);
     let report = lab.usdtrec(["report", "-i", "trace", "--format", "json"]);
     let report: Value = serde_json::from_str(&report.success().stdout).expect("an object");
-    let [unread] = report["shortfalls"].as_array().expect("a list").as_slice() else {
+    let [unread, unselected] = report["shortfalls"].as_array().expect("a list").as_slice() else {
         panic!("{}", report["shortfalls"]);
     };
     assert_eq!(
         (&unread["kind"], &unread["processes"]),
         (&"not_read".into(), &2.into())
     );
+    assert_eq!(unselected["kind"], "no_probe");
     assert_eq!(report["lost_exact"], true);
 }
 

@@ -146,13 +146,15 @@ for file in files:
 
 #[test]
 fn sql_answers_what_report_does() {
+    /// Its characters mean themselves.
+    const NAME: &str = "data *?[set]{x,y}";
     need_parquet();
     let nasty = Nasty::record(600, &["-g"]);
     let lab = &nasty.lab;
-    let dataset = ["export", "-i", "trace", "--to", "parquet", "-o", "data set"];
+    let dataset = ["export", "-i", "trace", "--to", "parquet", "-o", NAME];
     lab.usdtrec(dataset).success();
     let sql = |dataset: &str| lab.usdtrec(["sql", "--engine", "duckdb", dataset]);
-    fs::write(lab.file("sql"), sql("data set").success().stdout).expect("a file");
+    fs::write(lab.file("sql"), sql(NAME).success().stdout).expect("a file");
     let report = [
         "report", "-i", "trace", "--span", "work", "--format", "json",
     ];

@@ -268,3 +268,63 @@ fn triggers_of_other_probes_are_refused_or_said() {
     lab.usdtrec(words)
         .complains("no recorded probe has this name");
 }
+
+/// A program that cannot be started is found at the start, and not when a trigger fires after days.
+#[test]
+fn a_command_that_cannot_be_started_is_refused() {
+    let lab = Lab::privileged();
+    let record = [
+        "record",
+        "-a",
+        "-e",
+        "ticker:tick",
+        "--ring",
+        "1h",
+        "-o",
+        "t.data",
+    ];
+    for (command, reason) in [
+        (
+            "/nonexistent/program --now",
+            "/nonexistent/program cannot be started: No such file",
+        ),
+        (
+            "no-such-program-anywhere",
+            "no-such-program-anywhere cannot be started",
+        ),
+        (
+            "/etc/passwd",
+            "/etc/passwd cannot be started: Permission denied",
+        ),
+    ] {
+        lab.usdtrec([&record[..], &["--trigger-cmd", command]].concat())
+            .exits(2)
+            .complains(reason);
+    }
+    assert!(files(lab.path(), "t.data").is_empty());
+}
+
+/// A window that is full holds less than its time, which is said by the recorder and of the file.
+#[test]
+fn a_window_that_its_size_has_cut_says_so() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "hot.c", "hot");
+    let event = format!("sdt_hot:req@{}", program.display());
+    let options = ["-a", "-e", &event, "-o", "t.data", "-z0", "--ring", "1h,1M"];
+    let recorder = Recorder::start(&lab, options);
+    let mut command = Command::new(&program);
+    command.arg("100000");
+    let mut hot = Process::spawn(command);
+    hot.say("go");
+    hot.line();
+    let file = dump(&lab, &recorder);
+    recorder
+        .stop()
+        .complains(" instead of 3600s) in ")
+        .complains("1 file holds less than the 3600s of --ring, the shortest ");
+    let path = file.to_str().expect("a path");
+    let report = lab.usdtrec(["report", "-i", path]).success();
+    let report = report.complains("the file holds the last ");
+    let report = report.complains(" instead of 3600s: ");
+    assert!(!report.stdout.contains("not known"), "{}", report.stdout);
+}

@@ -264,3 +264,22 @@ fn a_command_runs_for_each_file() {
     ];
     assert_eq!(said.lines().collect::<Vec<_>>(), expected);
 }
+
+/// Triggers that fire too soon after one are counted at the end, also if no other file follows.
+#[test]
+fn triggers_in_the_cooldown_are_counted_at_the_end() {
+    let lab = Lab::privileged();
+    let mut ticker = Ticker::start(&lab);
+    let recorder = start(&lab, &ticker, &["--trigger", "ticker:guarded"]);
+    ticker.tell("guarded 1");
+    wait_for_files(&lab, 1);
+    ticker.tell("guarded 2");
+    ticker.hit("fire 1");
+    let [file] = &files(lab.path(), "t.data")[..] else {
+        panic!("one file is written");
+    };
+    recorder
+        .stop()
+        .complains(&format!("wrote 1 file, {}", file.display()))
+        .complains("usdtrec: 2 further triggers fired without a file of their own");
+}

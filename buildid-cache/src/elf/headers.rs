@@ -132,7 +132,12 @@ impl Headers {
             return Err(ElfError::NotElf("shorter than an ELF header"));
         };
         if ident[..4] != elf::ELFMAG {
-            return Err(ElfError::NotElf("no ELF magic"));
+            return Err(ElfError::NotElf(match ident.starts_with(b"#!") {
+                true => {
+                    "a script, which its interpreter executes: give the program that its first line names"
+                }
+                false => "no ELF magic",
+            }));
         }
         let positioned = Positioned {
             file,

@@ -100,6 +100,10 @@ pub enum ShortfallKind {
     ShortSpans,
     /// A process maps a file with breakpoints and does not execute it: what it reads and writes elsewhere has them, too.
     Reader,
+    /// A pattern selected no probe until the end.
+    NoProbe,
+    /// The file holds less than the window that was asked for, because of its size.
+    ShortWindow,
     /// Another one, of a later recorder.
     #[default]
     #[serde(other)]

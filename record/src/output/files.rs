@@ -170,6 +170,8 @@ pub(crate) struct Files {
     opened: Instant,
     /// When the file was begun, ns of the trace's clock.
     began: u64,
+    /// Up to when all hits were read, ns of the trace's clock.
+    drained: u64,
     flushed: Instant,
     /// Sum of the files that are finished.
     finished: Totals,
@@ -199,13 +201,15 @@ impl Files {
         let mut writer = begin(&info, packing, &mut destination)?;
         let now = Instant::now();
         writer.add_clocks(&[first])?;
+        let began = trace_clock::now();
         Ok(Self {
             info,
             packing,
             destination,
             writer,
             opened: now,
-            began: trace_clock::now(),
+            began,
+            drained: began,
             flushed: now,
             finished: Totals::default(),
             clocks,
@@ -256,6 +260,12 @@ impl Files {
     /// Notes that recording begins now: the probes are live.
     pub(crate) fn note_start(&mut self) {
         self.began = trace_clock::now();
+        self.drained = self.began;
+    }
+
+    /// Notes that all hits up to a time were read: a file says so of its end.
+    pub(crate) fn note_drained(&mut self, time: u64) {
+        self.drained = self.drained.max(time);
     }
 
     /// The descriptor that becomes readable when the wall clock was set.
@@ -301,7 +311,7 @@ impl Files {
     pub(crate) fn flush(&mut self) -> Result<(), RecordError> {
         let change = self.writer.look()?;
         note(&mut self.changes, change);
-        self.writer.set_recorded(self.began, trace_clock::now());
+        self.writer.set_recorded(self.began, self.drained);
         self.writer.flush()?;
         self.flushed = Instant::now();
         Ok(())
@@ -337,7 +347,6 @@ impl Files {
         let fate = file.as_ref().and_then(WatchedFile::fate);
         note(&mut self.changes, fate);
         let next = begin(&self.info, self.packing, &mut self.destination)?;
-        let now = trace_clock::now();
         let mut ended = std::mem::replace(&mut self.writer, next);
         if self.cpus_changed {
             self.writer.set_cpus_changed();
@@ -345,8 +354,8 @@ impl Files {
         let reading = self.clocks.read();
         ended.add_clocks(&[reading])?;
         self.writer.add_clocks(&[reading])?;
-        ended.set_recorded(self.began, now);
-        self.began = now;
+        ended.set_recorded(self.began, self.drained);
+        self.began = self.drained;
         let totals = ended.finish(losses)?;
         for done in self.syncs.extract_if(.., |sync| sync.is_done()) {
             done.wait()?;
@@ -382,7 +391,7 @@ impl Files {
         if self.writer.written_pipe().is_none() {
             self.writer.add_clocks(&[self.clocks.read()])?;
         }
-        self.writer.set_recorded(self.began, trace_clock::now());
+        self.writer.set_recorded(self.began, self.drained);
         let totals = self.writer.finish(losses)?;
         if let Some(mut file) = file {
             // Once more, with the end that was written now.
@@ -543,6 +552,26 @@ mod tests {
     #[test]
     fn several_threads_compress_a_bounded_number_of_parts() {
         write_in_parts(3, 1 + 2 * 4);
+    }
+
+    /// What is hit after the last pass over the rings is in no file.
+    #[test]
+    fn a_file_ends_when_its_last_hits_were_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("trace");
+        let file = path.clone();
+        let destination = Destination::new(move || File::create_new(&file));
+        let packing = packing(Compression::None, 1);
+        let mut files = Files::create(info(), packing, destination).unwrap();
+        files.note_start();
+        let read = trace_clock::now();
+        files.push(&samples(1..5));
+        files.note_drained(read);
+        files.flush().unwrap();
+        let end = || Trace::open(&path).unwrap().recorded().unwrap().last;
+        assert_eq!(end(), read);
+        files.finish(&[]).unwrap();
+        assert_eq!(end(), read);
     }
 
     #[test]

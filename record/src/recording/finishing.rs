@@ -7,6 +7,7 @@ use super::waiting::MIN_GATHER_TIME;
 use super::{End, EndedProcess, Finished, Outcome, Progress, Recording, hit_totals, misses_hits};
 use usdtrec_buildid_cache::served::Haste;
 
+use crate::clocks::trace_clock;
 use crate::error::RecordError;
 use crate::left_breakpoints::{KernelLog, OwnSites};
 use crate::makers::CodeMakers;
@@ -15,6 +16,7 @@ use crate::recording::ending::Ending;
 use crate::recording::session::Session;
 use crate::recording::short_spans;
 use crate::recording::signals::Signals;
+use crate::recording::unselected;
 use crate::stacks::StackUnwinder;
 
 /// How the named processes of a session ended.
@@ -57,6 +59,7 @@ impl Recording {
         let attached = &mut self.session.attached;
         // Disabling open events cannot fail. If it did, only their last hits would come too late.
         let _ = attached.disable();
+        let disabled = trace_clock::now();
         let mut release = attached.engine.release_first();
         let (files, pipeline) = (&mut self.files, &mut self.pipeline);
         pipeline.begin(attached, files, None);
@@ -74,13 +77,16 @@ impl Recording {
             pipeline.verifier.note_end(command.pid(), status);
         }
         pipeline.finish(files);
+        files.note_drained(disabled);
         self.follower.take(attached.processes.take_new_files());
         let unread = attached.processes.unread_files();
         self.report_planted(true);
         self.follower.finish(unread, &self.session.shortfalls);
+        unselected::note(&self.session);
         if let (Some(spans), Some(counts)) = (&self.session.options.engine.slow_spans, engine.spans)
         {
-            short_spans::note(&self.session.shortfalls, spans, Some(counts));
+            let is_filtered = self.session.options.following.has_filter();
+            short_spans::note(&self.session.shortfalls, spans, is_filtered, Some(counts));
         }
         self.write_shortfalls();
         self.write_strings();
@@ -141,6 +147,7 @@ impl Recording {
                 shortfalls: session.shortfalls.all().to_vec(),
                 changes: finished.changes,
                 triggered: triggering.take_events(),
+                without_file: triggering.pace.without_file(),
                 has_budget: session.options.engine.budget.is_some(),
                 paused: budgeting.as_ref().map_or_else(Vec::new, Budgeting::paused),
                 budget: budgeting

@@ -60,11 +60,10 @@ impl LatePlanter {
         mut probes: Vec<PlannedProbe>,
     ) -> Result<PlantedPart, RecordError> {
         let unfit = leave_out_unfit(&mut probes, |probe| Ok(probe.find_shown()?))?;
-        let files = ExpectedFiles::of_probes(&probes);
         if let Some(notes) = &mut self.notes {
             let others = semaphores::places(&probes);
             // As at the start of a recording: without notes a breakpoint that stays is found by looking at all files.
-            let _ = notes.add(&files, &others);
+            let _ = notes.add(&ExpectedFiles::of_probes(&probes), &others);
         }
         let needs = |_: &mut SemaphoreStart| semaphores::are_counted_wrong(&probes);
         if let Some(start) = self.semaphores.take_if(needs) {
@@ -77,9 +76,10 @@ impl LatePlanter {
         for probe in &probes {
             probe.program.free();
         }
+        let part = planted?;
         Ok(PlantedPart {
-            part: planted?,
-            files,
+            files: ExpectedFiles::of_probes(part.probes()),
+            part,
         })
     }
 }

@@ -35,6 +35,7 @@ pub(super) mod target;
 mod triggered_files;
 pub(super) mod triggering;
 pub(super) mod unread_files;
+mod unselected;
 pub(super) mod user_filter;
 mod waiting;
 mod watched_files;
@@ -183,6 +184,7 @@ impl Recording {
             let mappings = self.session.attached.engine.take_new_mappings();
             let read = trace_clock::now();
             self.drain();
+            self.files.note_drained(self.read_up_to(read));
             self.read_again();
             self.look_at_budget()?;
             self.look_at_hot_probes();

@@ -66,6 +66,8 @@ pub struct Outcome {
     pub end: End,
     /// What came of triggers since the last [`Progress`].
     pub triggered: Vec<TriggerEvent>,
+    /// Number of triggers that have no file of their own: they fired before the file of another one was written, or too soon after it.
+    pub without_file: u64,
     /// Whether there was a budget.
     pub has_budget: bool,
     /// The probes that were paused to keep to it.

@@ -173,7 +173,7 @@ impl Session {
         let aggregation = options.engine.aggregation.as_ref();
         let spans = options.engine.slow_spans.as_ref();
         if let Some(spans) = spans.filter(|_| aggregation.is_none()) {
-            short_spans::note(&shortfalls, spans, None);
+            short_spans::note(&shortfalls, spans, options.following.has_filter(), None);
         }
         let semaphores = Semaphores::start(
             &attached.probes,

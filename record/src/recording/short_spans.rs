@@ -10,13 +10,23 @@ use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
 use crate::slow_spans::SlowSpans;
 
 /// Notes that only slow spans are recorded, with what was counted of the others if the recording has ended.
-pub(crate) fn note(shortfalls: &Shortfalls, spans: &SlowSpans, counts: Option<SlowSpanCounts>) {
+/// `is_filtered` is whether filters exclude some, too.
+pub(crate) fn note(
+    shortfalls: &Shortfalls,
+    spans: &SlowSpans,
+    is_filtered: bool,
+    counts: Option<SlowSpanCounts>,
+) {
     if !spans.is_required {
         return;
     }
+    let others = match is_filtered {
+        true => "shorter ones, or ones that the filter excludes, are left out",
+        false => "shorter ones are left out",
+    };
     let effect = match counts {
-        None => "shorter ones are left out".to_owned(),
-        Some(SlowSpanCounts { short, .. }) => format!("{short} shorter ones are left out"),
+        None => others.to_owned(),
+        Some(SlowSpanCounts { short, .. }) => format!("{short} {others}"),
     };
     let kept = counts.map_or(0, |counts| counts.full + counts.deep);
     let more = match kept {

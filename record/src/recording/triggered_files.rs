@@ -18,11 +18,7 @@ impl Recording {
         self.fire_sighted();
         self.triggering.take_asked(signals);
         self.triggering.take_done();
-        let read = match self.is_behind {
-            true => read.saturating_sub(MAX_DELAY),
-            false => read,
-        };
-        let Some(due) = self.triggering.take_due(read) else {
+        let Some(due) = self.triggering.take_due(self.read_up_to(read)) else {
             return Ok(false);
         };
         if due.ends {
@@ -31,6 +27,14 @@ impl Recording {
         }
         self.make_file(due)?;
         Ok(false)
+    }
+
+    /// Up to when all hits have been read by a pass that began at `read`.
+    pub(super) const fn read_up_to(&self, read: u64) -> u64 {
+        match self.is_behind {
+            true => read.saturating_sub(MAX_DELAY),
+            false => read,
+        }
     }
 
     /// Fires what hits of the last passes have.

@@ -166,7 +166,7 @@ pub(crate) fn length_of(argument: &Argument) -> Option<&str> {
 }
 
 /// The names in an expression.
-fn names(expression: &Expr) -> Vec<Name> {
+pub(crate) fn names(expression: &Expr) -> Vec<Name> {
     let mut names = Vec::new();
     // The names are only collected.
     let _ = expression.clone().bind(&mut |name| {

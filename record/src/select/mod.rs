@@ -1,6 +1,7 @@
 //! From patterns to probes: which sites of which files, checked, with their operands.
 
 pub(super) mod argument_list;
+mod candidates;
 mod found_files;
 mod hugify;
 mod kept_pages;
@@ -29,6 +30,7 @@ use usdtrec_format::{Arch, Binary, CapturePlan, Operand, Pattern, Probe, Site, U
 use crate::error::RecordError;
 use crate::nop5;
 use crate::places::{self, Account, Places};
+use crate::select::candidates::{Candidate, KnownFiles, matching};
 use crate::select::found_files::{FoundFile, FoundFiles};
 use crate::select::no_probe::NoProbe;
 use crate::select::planned_site::PlannedSite;
@@ -118,6 +120,7 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
         may_wait: request.may_wait,
         force: request.force,
         starts_programs: request.starts_programs,
+        is_late: false,
         copying: HashMap::new(),
         schemas: request.schemas,
         event: None,
@@ -135,6 +138,10 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
     let paths = request.events.iter().map(|event| event.pattern.path());
     let named = paths.map(|path| path.map(|path| named(path, request.processes)).transpose());
     let named: Vec<Option<Vec<Shared<ObjectFile>>>> = named.collect::<Result<_, _>>()?;
+    let mut ids: HashSet<FileId> = files.iter().filter_map(Candidate::id).collect();
+    let by_path = named.iter().flatten().flatten();
+    let by_path = by_path.filter(|file| ids.insert(file.id()));
+    let by_path: Vec<Candidate> = by_path.filter_map(Candidate::of_file).collect();
     let ids: HashSet<FileId> = named
         .iter()
         .flatten()
@@ -155,6 +162,19 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
     selector.found = FoundFiles::new(found, &patterns, request.places);
     let indexed = present(request.indexed);
     let indexed: Vec<Candidate> = indexed.into_iter().map(Candidate::indexed).collect();
+    let known = KnownFiles {
+        mapped: &files,
+        by_path: &by_path,
+        is_of_processes: !request.processes.is_empty(),
+        may_wait: request.may_wait,
+    };
+    let open = known.probes();
+    // What one pattern selects is searched for all others, too: it is not looked at again when a process maps it.
+    let (shared, alone): (Vec<_>, Vec<_>) = indexed.iter().partition(|file| {
+        patterns
+            .iter()
+            .any(|pattern| known.attaches(pattern, file, &open))
+    });
     for (event, named) in request.events.iter().zip(named) {
         selector.event = Some(event);
         let pattern = &event.pattern;
@@ -164,18 +184,16 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
             selector.pattern(pattern, candidates.iter())?;
             continue;
         }
-        let is_mapped = files.iter().any(|file| file.has(pattern));
-        if request.processes.is_empty() {
-            selector.pattern(pattern, files.iter().chain(&indexed))?;
-        } else if is_mapped {
-            selector.pattern(pattern, files.iter())?;
-        } else {
-            let waiting = selector.selection.waiting.len();
-            selector.pattern(pattern, files.iter().chain(&indexed))?;
-            if selector.selection.waiting.len() == waiting {
-                let text = pattern.text().to_owned();
-                selector.selection.not_mapped.push(text);
-            }
+        let waiting = selector.selection.waiting.len();
+        let searched = files.iter().chain(&by_path).chain(shared.iter().copied());
+        // The others have similar names at most.
+        let others = alone.iter().copied();
+        let others = others.filter(|file| !file.has(pattern));
+        selector.pattern(pattern, searched.chain(others))?;
+        let is_waiting = selector.selection.waiting.len() > waiting;
+        if !request.processes.is_empty() && !is_waiting && !known.has(pattern) {
+            let text = pattern.text().to_owned();
+            selector.selection.not_mapped.push(text);
         }
     }
     let mut selection = selector.finish();
@@ -214,6 +232,7 @@ pub(crate) fn select_in_file(file: &Shared<ObjectFile>, request: &FileRequest<'_
         may_wait: false,
         force: request.force,
         starts_programs: true,
+        is_late: true,
         copying: HashMap::new(),
         schemas: request.schemas,
         event: None,
@@ -298,55 +317,6 @@ fn named(path: &Path, processes: &[u32]) -> Result<Vec<Shared<ObjectFile>>, Reco
     Ok(found)
 }
 
-/// A file that may have probes.
-#[derive(Debug)]
-struct Candidate {
-    /// Its probes, or those that the cache has for it.
-    binary: Binary,
-    state: FileState,
-    /// The file, if it is open already.
-    file: Option<Shared<ObjectFile>>,
-}
-
-impl Candidate {
-    fn indexed(indexed: Indexed) -> Self {
-        Self {
-            binary: indexed.binary,
-            state: indexed.state,
-            file: None,
-        }
-    }
-
-    /// An open file; `None` if its notes cannot be read.
-    fn of_file(file: &Shared<ObjectFile>) -> Option<Self> {
-        Some(Self {
-            binary: file.binary().ok()?,
-            state: FileState::Current,
-            file: Some(Shared::clone(file)),
-        })
-    }
-
-    /// Its probes that a pattern selects.
-    fn matching<'a>(&'a self, pattern: &'a Pattern) -> impl Iterator<Item = &'a Probe> {
-        matching(&self.binary, pattern)
-    }
-
-    /// Whether it is one of the files that were found.
-    fn is_in(&self, found: &FoundFiles) -> bool {
-        let file = self.file.as_ref();
-        file.is_some_and(|file| found.has(file.id()))
-    }
-
-    fn has(&self, pattern: &Pattern) -> bool {
-        pattern.fits_build(self.binary.build_id) && self.matching(pattern).next().is_some()
-    }
-}
-
-fn matching<'a>(binary: &'a Binary, pattern: &'a Pattern) -> impl Iterator<Item = &'a Probe> {
-    let probes = binary.probes.iter();
-    probes.filter(|probe| pattern.matches(&probe.provider, &probe.name))
-}
-
 /// The state of a selection.
 struct Selector<'a> {
     processes: &'a [u32],
@@ -354,6 +324,8 @@ struct Selector<'a> {
     may_wait: bool,
     force: bool,
     starts_programs: bool,
+    /// Whether the recording has begun, so that what is wrong with one probe must not keep out others.
+    is_late: bool,
     /// The symbols by which files are known to copy their code.
     copying: HashMap<FileId, Option<String>>,
     schemas: &'a Schemas,
@@ -426,7 +398,7 @@ impl Selector<'_> {
             return Ok(());
         }
         if !planned {
-            let no_matter = |refusal: &Refusal| refusal.is_gone() || all_found;
+            let no_matter = |refusal: &Refusal| refusal.is_stale() || all_found;
             let may_come = pattern.path().is_none() && new.iter().all(no_matter);
             if !self.may_wait || !may_come {
                 return Err(RecordError::Refused(new));
@@ -436,7 +408,8 @@ impl Selector<'_> {
             let missing = NoProbe::new(pattern, self.processes, self.is_host, none);
             self.selection.waiting.push(missing);
         }
-        for refusal in new {
+        // What the cache has of a file that is another one now matters only if nothing else is selected.
+        for refusal in new.into_iter().filter(|one| !planned || !one.is_stale()) {
             self.refusals.add(refusal);
         }
         Ok(())
@@ -661,7 +634,7 @@ impl Selector<'_> {
             list: self.event.and_then(|event| event.list.clone()),
             shown: None,
             with_callers: self.event.is_none_or(|event| event.with_callers),
-            is_found: self.found.has(opened.program.file().id()),
+            is_found: self.is_late || self.found.has(opened.program.file().id()),
             sites,
             arguments: description.arguments,
         });
@@ -704,11 +677,12 @@ impl Opened {
     /// Why a site is never attached, not even if the user forces it: it would have no effect, or could harm more than its program.
     fn never(&self, site: &Site) -> Option<RefusalReason> {
         let file = self.program.file();
-        let host = Arch::host();
-        let uprobes = file
-            .arch()
-            .zip(host)
-            .map(|(arch, host)| arch.uprobes_on(host));
+        // The machine of a file may be one that is not known.
+        let uprobes_on = |host| {
+            file.arch()
+                .map_or(Uprobes::None, |arch| arch.uprobes_on(host))
+        };
+        let uprobes = Arch::host().map(uprobes_on);
         let prefix = file.unplanted_prefix(site);
         match (uprobes, prefix) {
             (Some(Uprobes::None), _) => Some(RefusalReason::Architecture),

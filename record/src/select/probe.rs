@@ -55,7 +55,7 @@ pub struct PlannedProbe {
     pub shown: Option<Vec<ShownArgument>>,
     /// Whether the callers of hits are recorded, if the recording has them at all.
     pub with_callers: bool,
-    /// Whether the file was found in a process that nobody named, so that what is wrong with the probe is no error of the user.
+    /// Whether the file was found in a process that nobody named, or appeared while recording, so that what is wrong with the probe is no error of the user.
     pub is_found: bool,
     /// The sites; at least one.
     pub sites: Vec<PlannedSite>,

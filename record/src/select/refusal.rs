@@ -196,10 +196,11 @@ impl Refusal {
         }
     }
 
-    /// Whether the file was indexed and is not there any more.
-    pub(crate) fn is_gone(&self) -> bool {
+    /// Whether the file was indexed and is not there any more, or is another one now.
+    pub(crate) fn is_stale(&self) -> bool {
         match &self.reason {
             RefusalReason::Gone => true,
+            RefusalReason::Check(error) => matches!(**error, CheckError::Changed { .. }),
             RefusalReason::File(error) => {
                 matches!(&**error, ElfError::Io(error) if error.kind() == ErrorKind::NotFound)
             }

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::command::runnable;
 use crate::host::inherited;
 
 /// Maximum number of commands that run at a time.
@@ -66,6 +67,15 @@ struct RunningCommand {
 }
 
 impl TriggerCommand {
+    /// Looks for the program, and checks what the kernel would refuse.
+    ///
+    /// # Errors
+    /// The error of `execve(2)`.
+    pub fn check(&self) -> io::Result<()> {
+        let program = self.words.first().ok_or(io::ErrorKind::InvalidInput)?;
+        runnable::check(program)
+    }
+
     /// The command, which gets no other descriptors than standard input, which is empty, output and error.
     fn prepare(&self, environment: Vec<(&'static str, OsString)>) -> io::Result<Command> {
         let (program, arguments) = self

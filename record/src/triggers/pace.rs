@@ -14,6 +14,8 @@ pub(crate) struct TriggerPace {
     last: Option<u64>,
     /// Triggers since then that had none.
     more: u64,
+    /// All triggers that had none.
+    without_file: u64,
 }
 
 /// A trigger for which a file is to be written, or the recording to be ended.
@@ -36,6 +38,7 @@ impl TriggerPace {
             due: None,
             last: None,
             more: 0,
+            without_file: 0,
         }
     }
 
@@ -45,10 +48,10 @@ impl TriggerPace {
         let is_early = |last: u64| fired.time_ns < last.saturating_add(self.cooldown);
         let waits = self.due.as_ref().is_some_and(|due| due.ends || !ends);
         if waits || !is_asked && !ends && self.last.is_some_and(is_early) {
-            self.more += 1;
+            self.note_more(1);
             return;
         }
-        self.more += u64::from(self.due.is_some());
+        self.note_more(self.due.is_some().into());
         self.due = Some(DueTrigger {
             due: fired.time_ns.saturating_add(self.after),
             fired,
@@ -59,6 +62,12 @@ impl TriggerPace {
     /// Notes triggers that have no file of their own.
     pub(crate) const fn note_more(&mut self, number: u64) {
         self.more += number;
+        self.without_file += number;
+    }
+
+    /// Number of triggers so far that have no file of their own.
+    pub(crate) const fn without_file(&self) -> u64 {
+        self.without_file
     }
 
     /// How long until one is due, ns; `None` if none waits.
@@ -133,6 +142,6 @@ mod tests {
         assert!(pace.is_ending());
         let due = pace.take(3 * SECOND).expect("one is due");
         assert!(due.ends);
-        assert_eq!(due.fired.more, 2);
+        assert_eq!((due.fired.more, pace.without_file()), (2, 2));
     }
 }

@@ -31,6 +31,18 @@ pub(super) fn words(fault: &Fault) -> FaultWords {
             effect: "hits there are not recorded",
             remedy: "link the program so that its code is not writable",
         },
+        // `valid_vma`, `kernel/events/uprobes.c`.
+        Fault::NoBreakpoint {
+            address,
+            is_shared: true,
+            ..
+        } => FaultWords {
+            found: format!(
+                "no breakpoint at {address:#x}, in a shared mapping of the file, where the kernel plants none"
+            ),
+            effect: "hits there are not recorded",
+            remedy: "have the program map its code private, as loaders do (MAP_PRIVATE)",
+        },
         Fault::NoBreakpoint {
             address,
             found,
@@ -136,6 +148,7 @@ mod tests {
                 is_original,
                 page: Page::File,
                 is_writable: false,
+                is_shared: false,
                 is_inherited,
             })
         };

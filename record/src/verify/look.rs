@@ -67,6 +67,7 @@ pub(super) enum Fault {
         is_original: bool,
         page: Page,
         is_writable: bool,
+        is_shared: bool,
         /// Whether the process may have inherited the perf events that plant it.
         is_inherited: bool,
     },
@@ -238,6 +239,7 @@ impl Looking<'_> {
             found,
             page: memory.page(address),
             is_writable: map.permissions[1],
+            is_shared: !map.is_private,
             is_inherited: self.inherits,
         }
     }

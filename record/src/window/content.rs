@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use usdtrec_format::perf::SampleType;
+use usdtrec_format::perf::{SampleId, SampleType};
 use usdtrec_format::trace::{
     ClockReading, Compression, FiredTrigger, Loss, PackedPiece, Totals, TraceInfo, TraceWriter,
     WriteError,
@@ -10,6 +10,7 @@ use usdtrec_format::trace::{
 
 use super::Piece;
 use super::kept_processes::KeptProcesses;
+use super::shortened::ShortenedWindow;
 
 /// Length of process records from which on they are packed, bytes.
 const FLUSH_BYTES: usize = 1 << 20;
@@ -25,6 +26,8 @@ pub(crate) struct WindowContent {
     /// From when on it has all hits, and up to when, ns of the trace's clock.
     pub(super) began: u64,
     pub(super) until: u64,
+    /// Whether that is less than it is to hold.
+    pub(super) shortened: Option<ShortenedWindow>,
     pub(super) clocks: Vec<ClockReading>,
     pub(super) losses: Vec<Loss>,
     pub(super) cpus_changed: bool,
@@ -62,6 +65,19 @@ impl WindowContent {
         let mut record = Vec::new();
         // It has nothing that JSON has not.
         if fired.encode(self.id_type, &mut record).is_ok() {
+            writer.push(&record);
+        }
+        record.clear();
+        let id = SampleId {
+            time: self.until,
+            ..SampleId::default()
+        };
+        if let Some(shortened) = self.shortened
+            && shortened
+                .shortfall()
+                .encode(&id, self.id_type, &mut record)
+                .is_ok()
+        {
             writer.push(&record);
         }
         writer.write_packed(self.pieces.into_iter().map(|piece| PackedPiece {

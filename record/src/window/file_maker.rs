@@ -150,6 +150,7 @@ fn make(
     let DueTrigger { fired, ends, .. } = due;
     let wall_ns = content.wall_ns(fired.time_ns);
     let window = Duration::from_nanos(content.until.saturating_sub(content.began));
+    let shortened = content.shortened;
     let mut new = (files.create)(WindowFileTime { wall_ns, ends }).map_err(RecordError::Output)?;
     let handle = new.handle().map_err(RecordError::Output)?;
     let totals = content.write(handle, &fired)?;
@@ -161,6 +162,7 @@ fn make(
         samples: totals.samples,
         bytes: totals.file_bytes,
         window,
+        shortened,
         took: begun.elapsed(),
     };
     Ok((written, DiskSync::start(handle)))

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use usdtrec_format::trace::FiredTrigger;
 
+use super::shortened::ShortenedWindow;
 use crate::triggers::TriggerCommand;
 
 /// An empty file that gets its name when it is complete.
@@ -79,6 +80,8 @@ pub struct WrittenWindow {
     pub bytes: u64,
     /// The time of which it has all hits.
     pub window: Duration,
+    /// Whether that is less than it is to have.
+    pub shortened: Option<ShortenedWindow>,
     /// How long it took to write.
     pub took: Duration,
 }

@@ -9,6 +9,7 @@ mod file_maker;
 mod files;
 mod kept_processes;
 mod limits;
+mod shortened;
 mod timed_losses;
 mod writer;
 
@@ -23,6 +24,7 @@ pub(crate) use self::file_maker::{FileMaker, MadeFile};
 pub use self::files::{NewWindowFile, WindowFileTime, WindowFiles, WrittenWindow};
 pub(crate) use self::kept_processes::KeptProcesses;
 pub use self::limits::WindowLimits;
+pub use self::shortened::ShortenedWindow;
 pub(crate) use self::writer::WindowWriter;
 
 /// How much longer process records stay than hits, ns: they need not be read in the same pass.
@@ -144,6 +146,11 @@ impl Window {
     /// Time of the last hit that fell out, ns of the trace's clock; 0 if none has.
     pub(crate) const fn fell_out(&self) -> u64 {
         self.fell_out
+    }
+
+    /// Time of its last hit, ns of the trace's clock; 0 without any.
+    fn last_hit(&self) -> u64 {
+        self.samples.iter().map(Piece::last).max().unwrap_or(0)
     }
 
     /// The pieces in the order in which they were added: of a part, process records come first.

@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use usdtrec_format::trace::{
     ClockReading, Compression, Loss, RecordPacker, Totals, TraceInfo, WriteError,
 };
 
 use super::limits::WindowLimits;
+use super::shortened::ShortenedWindow;
 use super::timed_losses::TimedLosses;
 use super::{Window, WindowContent};
 
@@ -166,14 +168,17 @@ impl WindowWriter {
             (clock.wall_ns, clock.clock_ns) = (first.wall_ns, first.clock_ns);
         }
         let first = info.events.first();
+        let (began, until) = (self.begin(), self.until.max(self.window.last_hit()));
+        let held = Duration::from_nanos(until.saturating_sub(began));
         WindowContent {
             id_type: first.map_or_else(Default::default, |event| event.attr.id_type()),
             info,
             compression: self.compression,
             kept: self.window.kept.copy(),
             pieces: self.window.pieces(),
-            began: self.begin(),
-            until: self.until,
+            began,
+            until,
+            shortened: ShortenedWindow::new(self.window.limits, held, self.window.fell_out()),
             clocks,
             losses: self.losses.all(),
             cpus_changed: self.cpus_changed,

@@ -10,8 +10,8 @@ use anyhow::{Context as _, bail};
 use usdtrec_buildid_cache::elf::{ElfError, FileState, ObjectFile, ProbeScan};
 use usdtrec_buildid_cache::process::UnreadableFile;
 use usdtrec_buildid_cache::{
-    Cache, Indexed, MAX_FILES_OF_USER, ProbeSource, Running, WalkEvent, open, process, running,
-    suggest, walk,
+    Cache, Indexed, MAX_FILES_OF_USER, ProbeSource, Running, WalkEvent, WantedFile, open, process,
+    running, suggest, walk,
 };
 use usdtrec_format::escape::{escape, shown};
 use usdtrec_format::{Pattern, counted};
@@ -76,6 +76,22 @@ impl Listing {
         }
         self.files.insert(file.path().to_owned(), Arc::new(file));
         self.binaries.push(present(scan));
+        Ok(())
+    }
+
+    /// Reads the files of patterns of which the cache has none.
+    pub(super) fn read_named(&mut self, patterns: &[Pattern]) -> anyhow::Result<()> {
+        if !self.from_cache {
+            return Ok(());
+        }
+        for pattern in patterns {
+            let known = self.binaries.iter().map(|indexed| &indexed.binary);
+            let wanted = WantedFile::new(pattern, known)?;
+            let is_known = self.binaries.iter().any(|one| wanted.is(&one.binary));
+            if let Some(path) = pattern.path().filter(|_| !is_known) {
+                self.file(path)?;
+            }
+        }
         Ok(())
     }
 

@@ -13,10 +13,11 @@ use usdtrec_record::{
 use super::choose::{choose, completion};
 use super::messages::{print_children, print_refused_engines, print_sites, print_smaller_rings};
 use super::node;
-use super::options::{events, process_choice, waits};
+use super::options::{check_executables, events, process_choice, waits};
 use crate::advice;
 use crate::cli::CaptureArgs;
 use crate::schemas;
+use crate::slow_start::waiting_for;
 use crate::terminal::say;
 
 /// Probes that are attached but not yet enabled, and the command that waits for them, or runs.
@@ -38,6 +39,7 @@ pub(in crate::cmd) fn select(
 ) -> anyhow::Result<Selected> {
     let events = events(args)?;
     check_privilege()?;
+    check_executables(args)?;
     raise_open_files();
     let mut following = Following {
         is_off: args.no_follow,
@@ -115,7 +117,9 @@ pub(super) fn attach(
             }
         },
     };
-    let session = usdtrec_record::Session::attach(selected.selection.probes, options, planting)?;
+    let session = waiting_for("the kernel, which attaches the probes", args.quiet, || {
+        usdtrec_record::Session::attach(selected.selection.probes, options, planting)
+    })?;
     // What is refused of files that nobody named is among the shortfalls.
     let refused = session.refused().iter();
     let refused: Vec<_> = refused.filter(|one| !one.probe.is_found).collect();

@@ -20,6 +20,7 @@ use crate::advice::explained;
 use crate::cli::CaptureArgs;
 use crate::cmd::list::{Matching, container_of_process, matching, warn_about_unread};
 use crate::functions::Functions;
+use crate::slow_start::waiting_for;
 use crate::terminal::say;
 
 /// Selects the probes from the cache and from the binaries of the traced processes and the command. What was read is set in `following`.
@@ -43,7 +44,12 @@ pub(super) fn choose(
         };
         files = traced(args);
         if is_system_wide(args) {
-            let mut found = running().context("/proc")?;
+            let mut found = waiting_for(
+                "the files of the processes that run: all are read that may have probes",
+                args.quiet,
+                running,
+            )
+            .context("/proc")?;
             following.read = Some(Arc::new(std::mem::take(&mut found.inodes)));
             keep_chosen(&mut found, args)?;
             if args.verbose || !rustix::process::geteuid().is_root() {
@@ -61,7 +67,7 @@ pub(super) fn choose(
         }
     }
     let processes: Vec<u32> = args.pid.iter().chain(&args.tid).copied().collect();
-    let mut selection = select(Request {
+    let request = Request {
         events,
         indexed,
         files,
@@ -74,7 +80,12 @@ pub(super) fn choose(
             && (args.delay.is_none() || args.all_cpus || args.command.is_empty()),
         may_wait: following.waits,
         schemas: &following.schemas,
-    })?;
+    };
+    let mut selection = waiting_for(
+        "the selected files, their debugging information, and the disk that has their pages",
+        args.quiet,
+        || select(request),
+    )?;
     if let Some(host) = host.filter(|_| !args.quiet) {
         print_running(&host, events, &selection);
     }

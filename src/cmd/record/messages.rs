@@ -432,13 +432,17 @@ impl RunningReports {
 }
 
 /// Prints what was counted of spans of which only slow ones were recorded. Those that could not be kept are printed with `quiet`, too.
-pub(in crate::cmd) fn print_spans(outcome: &Outcome, quiet: bool) {
+pub(in crate::cmd) fn print_spans(outcome: &Outcome, args: &CaptureArgs) {
     let Some(spans) = outcome.engine.spans else {
         return;
     };
-    if !quiet {
+    if !args.quiet {
+        let excluded = match args.filters.iter().any(Option::is_some) {
+            true => ", or excluded by --filter",
+            false => "",
+        };
         say(format_args!(
-            "usdtrec: {} too short to be recorded; {} without a begin",
+            "usdtrec: {} too short to be recorded{excluded}; {} without a begin",
             counted(spans.short, "span"),
             counted(spans.unmatched, "end")
         ));

@@ -25,10 +25,11 @@ use super::no_follow::check_folder;
 use super::numbered_files::NumberedFiles;
 use super::options::{destination, is_pipe};
 use super::schedule;
-use super::triggered::WrittenFiles;
+use super::triggered::{WrittenFiles, print_without_file};
 use crate::advice::HINTS;
 use crate::cli::RecordArgs;
 use crate::service;
+use crate::slow_start::{STARTING, waiting_for};
 use crate::terminal::{inform, say};
 
 /// A recording to be made.
@@ -154,7 +155,10 @@ impl Once<'_> {
         let Ready { session, command } =
             attach_when_due(&args.capture, selected, options, is_pipe(args), beside)?;
         let attached = attached_line("record", &session);
-        let started = session.start(destination(args, signals, duration, files)?, command);
+        let destination = destination(args, signals, duration, files)?;
+        let started = waiting_for(STARTING, args.capture.quiet, || {
+            session.start(destination, command)
+        });
         let recording = started.map_err(|error| match error {
             RecordError::Write(_) => {
                 anyhow::Error::from(error).context(shown(&args.output).to_string())
@@ -181,6 +185,9 @@ fn print_outcome(
             Some(_) => written.print_summary(outcome, &args.output),
             None => print_summary(outcome, &args.output),
         }
+        if !args.ring.trigger.is_empty() {
+            print_without_file(outcome);
+        }
         print_missing_groups(&args.capture, outcome);
         let output = args.output.metadata();
         if output.is_ok_and(|found| found.file_type().is_char_device()) {
@@ -197,7 +204,7 @@ fn print_outcome(
     if args.capture.verbose {
         print_scope(outcome);
     }
-    print_spans(outcome, args.capture.quiet);
+    print_spans(outcome, &args.capture);
     print_losses(outcome, &args.capture);
     budget::print_paused(outcome);
 }

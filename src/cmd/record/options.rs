@@ -4,8 +4,13 @@ use std::fs::File;
 use std::io::{IsTerminal, stdout};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use usdtrec_buildid_cache::elf::{ElfError, ObjectFile};
+use usdtrec_buildid_cache::locate;
+use usdtrec_buildid_cache::served::{Patience, Reader};
+use usdtrec_format::escape::shown;
 use usdtrec_format::expr::{EventSpec, Expr};
 use usdtrec_format::split_patterns;
 use usdtrec_format::trace::Compression;
@@ -105,12 +110,8 @@ fn slow_spans(args: &RecordArgs, has_callers: bool) -> anyhow::Result<Option<Slo
         Usage::ensure(args.span.is_empty() && args.key.is_empty(), refused)?;
         return Ok(None);
     }
-    let has_filter = args.capture.filters.iter().any(Option::is_some);
     let reason = match args.capture.engine {
         engine if engine.is_perf() => "--min needs the bpf engine: spans are matched in the kernel",
-        _ if has_filter => {
-            "--filter has no effect on hits beside --min, but for span > TIME: begin and end of a span are recorded; filter with report or script"
-        }
         _ if has_callers => {
             "-g and --call-graph have no effect beside --min: spans are recorded without callers"
         }
@@ -199,9 +200,28 @@ pub(super) fn process_choice(args: &CaptureArgs) -> ProcessChoice {
             named(&args.unit, GroupName::Unit),
         ]
         .concat(),
-        executables: args.exe.clone(),
+        executables: args.exe.iter().map(|path| located(path)).collect(),
         may_wait: !args.no_wait,
     }
+}
+
+/// The path of a file, whose name may be that of a program, as in `-e`. One that is not there is said when it is opened.
+fn located(name: &Path) -> PathBuf {
+    locate(name).unwrap_or_else(|_| name.to_owned())
+}
+
+/// Refuses files of `--exe` that no process executes: scripts, and others that are no programs.
+///
+/// # Errors
+/// Why.
+pub(super) fn check_executables(args: &CaptureArgs) -> Result<(), Usage> {
+    for path in process_choice(args).executables {
+        let unknown = Reader::of_unknown(Patience::Usual);
+        if let Err(error @ ElfError::NotElf(_)) = ObjectFile::open_foreign(&path, unknown) {
+            return Err(Usage(format!("--exe {}: {error}", shown(&path))));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses options that would have no effect with the engine that is asked for, or with each other.

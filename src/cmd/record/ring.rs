@@ -114,8 +114,20 @@ pub(super) fn refuse_others(args: &RecordArgs) -> Result<(), Usage> {
         }
         Some(text) => {
             limits(text)?;
-            let command = args.ring.trigger_cmd.as_deref().map(words).transpose();
-            return command.map(|_| ());
+            return command(args)?.map_or(Ok(()), |command| {
+                let wrong = |error| {
+                    let program = command
+                        .words
+                        .first()
+                        .map(Path::new)
+                        .unwrap_or(Path::new(""));
+                    Usage(format!(
+                        "--trigger-cmd: {} cannot be started: {error}",
+                        shown(program)
+                    ))
+                };
+                command.check().map_err(wrong)
+            });
         }
     };
     Err(Usage(reason.to_owned()))
@@ -189,6 +201,12 @@ fn trigger(option: &str, text: &str, ends: bool) -> Result<Trigger, Usage> {
     })
 }
 
+/// `--trigger-cmd`.
+fn command(args: &RecordArgs) -> Result<Option<TriggerCommand>, Usage> {
+    let words = args.ring.trigger_cmd.as_deref().map(words).transpose()?;
+    Ok(words.map(|words| TriggerCommand { words }))
+}
+
 /// `--trigger-cmd`: words, in quotes if they have blanks.
 fn words(text: &str) -> Result<Vec<OsString>, Usage> {
     let mut words: Vec<OsString> = Vec::new();
@@ -217,8 +235,7 @@ fn words(text: &str) -> Result<Vec<OsString>, Usage> {
 
 /// The files of a window. Creates one at once, so that errors are found before recording.
 pub(super) fn files(args: &RecordArgs, named: &NumberedFiles) -> anyhow::Result<WindowFiles> {
-    let command = args.ring.trigger_cmd.as_deref().map(words).transpose()?;
-    let command = command.map(|words| TriggerCommand { words });
+    let command = command(args)?;
     let path = std::path::absolute(&args.output)?;
     drop(create(&path)?);
     let kept = Arc::new(Mutex::new(KeptFiles {

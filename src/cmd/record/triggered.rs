@@ -1,42 +1,83 @@
 //! Messages of `record` about triggers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use usdtrec_format::counted;
 use usdtrec_format::escape::{escape, shown};
 use usdtrec_format::scaled::{duration, size};
-use usdtrec_record::{Outcome, TriggerEvent, WrittenWindow};
+use usdtrec_record::{Outcome, ShortenedWindow, TriggerEvent, WrittenWindow};
 use usdtrec_report::trigger;
 
 use crate::advice;
 use crate::terminal::{inform, say};
 
-/// Number of files that a recording has written for triggers.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct WrittenFiles(usize);
+/// The files that a recording has written for triggers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WrittenFiles {
+    number: usize,
+    /// The newest one.
+    last: PathBuf,
+    /// Those that hold less than the window is to hold, and the one that holds the least.
+    shortened: usize,
+    least: Option<ShortenedWindow>,
+}
 
 impl WrittenFiles {
     /// Counts the files among events, and prints these.
     pub(super) fn print(&mut self, events: &[TriggerEvent], quiet: bool) {
         for event in events {
-            if let TriggerEvent::Written(_) = event {
-                self.0 += 1;
+            if let TriggerEvent::Written(written) = event {
+                self.count(written);
             }
             print(event, quiet);
         }
     }
 
+    fn count(&mut self, written: &WrittenWindow) {
+        self.number += 1;
+        self.last.clone_from(&written.path);
+        self.shortened += usize::from(written.shortened.is_some());
+        let both = self.least.into_iter().chain(written.shortened);
+        self.least = both.min_by_key(|window| window.held);
+    }
+
     /// Prints the summary of a recording with a window.
     pub(super) fn print_summary(self, outcome: &Outcome, path: &Path) {
         let lost: u64 = outcome.losses.iter().map(|loss| loss.lost).sum();
-        let files = match self.0 {
+        let files = match self.number {
             0 => "no trigger fired: wrote no file".to_owned(),
-            number => format!("wrote {} {}.*", counted(number, "file"), shown(path)),
+            1 => format!("wrote 1 file, {}", shown(&self.last)),
+            number => format!("wrote {number} files {}.*", shown(path)),
         };
         inform(format_args!(
             "[ usdtrec record: {:.1} s, {} events, {lost} lost; {files} ]",
             outcome.elapsed.as_secs_f64(),
             outcome.totals.samples
+        ));
+        if let Some(ShortenedWindow { held, asked, bytes }) = self.least {
+            let ns = |time: Duration| duration(time.as_nanos() as f64);
+            say(format_args!(
+                "usdtrec: {} less than the {} of --ring, the shortest {}: the records took the {} of memory that they may take; for more, --ring TIME,SIZE",
+                match self.shortened {
+                    1 => "1 file holds".to_owned(),
+                    number => format!("{number} files hold"),
+                },
+                ns(asked),
+                ns(held),
+                size(bytes as f64)
+            ));
+        }
+    }
+}
+
+/// Prints how many triggers had no file, in the cooldown and before.
+pub(super) fn print_without_file(outcome: &Outcome) {
+    if let more @ 1.. = outcome.without_file {
+        say(format_args!(
+            "usdtrec: {} fired without a file of {} own",
+            counted(more as usize, "further trigger"),
+            if more == 1 { "its" } else { "their" }
         ));
     }
 }
@@ -79,15 +120,19 @@ fn line(written: &WrittenWindow) -> String {
         samples,
         bytes,
         window,
+        shortened,
         took,
         ..
     } = written;
+    let ns = |time: Duration| duration(time.as_nanos() as f64);
+    let asked = shortened.map(|shortened| format!(" instead of {}", ns(shortened.asked)));
     format!(
-        "wrote {} ({}, {samples} events of {}) in {}: {}{}",
+        "wrote {} ({}, {samples} events of {}{}) in {}: {}{}",
         shown(path),
         size(*bytes as f64),
-        duration(window.as_nanos() as f64),
-        duration(took.as_nanos() as f64),
+        ns(*window),
+        asked.unwrap_or_default(),
+        ns(*took),
         trigger::cause(fired),
         trigger::further(fired)
     )

@@ -21,6 +21,20 @@ impl SqlEngine {
         }
     }
 
+    /// The path of a dataset as a part of a glob that means this path alone. What a URL names is not known here.
+    fn plain_glob(self, path: &str) -> String {
+        if path.contains("://") {
+            return path.to_owned();
+        }
+        let escaped = |char: char| match self {
+            Self::Duckdb if "*?[{".contains(char) => format!("[{char}]"),
+            // `GlobPattern` of Hadoop.
+            Self::Spark if "*?[]{}\\".contains(char) => format!("\\{char}"),
+            _ => char.to_string(),
+        };
+        path.chars().map(escaped).collect()
+    }
+
     /// The least value of an integer column that `percent` of all values, 1 to 99, do not exceed; without values null.
     pub(super) fn percentile(self, percent: u8, column: &str) -> String {
         match self {
@@ -52,7 +66,7 @@ impl SqlEngine {
 
     /// Makes a view of the columns that all files of a table have.
     pub(super) fn table(self, dataset: &str, table: &DatasetTable) -> String {
-        let folder = format!("{dataset}/table={}", table.name);
+        let folder = format!("{}/table={}", self.plain_glob(dataset), table.name);
         let view = self.view(table.name);
         let folders = table.folders.iter().map(|name| (*name, ColumnType::Text));
         let columns = table.columns.iter().copied().chain(folders);
@@ -82,7 +96,8 @@ impl SqlEngine {
         folder: &str,
     ) -> String {
         let base = format!("{dataset}/table={}", table.name);
-        let folder = format!("{base}/host=*/date=*/{folder}");
+        let files = self.plain_glob(&base);
+        let folder = format!("{files}/host=*/date=*/{folder}");
         let view = self.view(name);
         match self {
             Self::Duckdb => {
@@ -115,4 +130,23 @@ fn duckdb(files: &str) -> String {
     format!(
         "read_parquet({files}, hive_partitioning = true, hive_types_autocast = false, union_by_name = true)"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_mean_themselves() {
+        let path = "/a*b?[c]{d}\\e'f";
+        assert_eq!(
+            SqlEngine::Duckdb.plain_glob(path),
+            "/a[*]b[?][[]c][{]d}\\e'f"
+        );
+        assert_eq!(
+            SqlEngine::Spark.plain_glob(path),
+            "/a\\*b\\?\\[c\\]\\{d\\}\\\\e'f"
+        );
+        assert_eq!(SqlEngine::Duckdb.plain_glob("s3://b/*"), "s3://b/*");
+    }
 }

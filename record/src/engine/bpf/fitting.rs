@@ -7,7 +7,7 @@ use usdtrec_format::perf::TracepointFormat;
 use usdtrec_format::trace::Limit;
 
 use super::plan::{self, Group, PlanRequest};
-use super::spans::{SpanArguments, SpanMemory, plan_spans};
+use super::spans::{SpanArguments, SpanMemory, plan_spans, with_own_filters};
 use crate::error::RecordError;
 use crate::select::probe::{PlannedProbe, RefusedProbe};
 use crate::select::refusal::RefusalReason;
@@ -33,6 +33,13 @@ impl Fitting {
         request: &PlanRequest<'_>,
         memory: Option<SpanMemory>,
     ) -> Result<Self, RecordError> {
+        let spans = request.options.slow_spans.as_ref();
+        let spans = spans.filter(|_| request.options.aggregation.is_none());
+        let filtered = spans.map(|spans| with_own_filters(request.probes, spans));
+        let request = &PlanRequest {
+            probes: filtered.as_deref().unwrap_or(request.probes),
+            ..*request
+        };
         let planned = plan_spans(request, memory);
         if let Ok(groups) = &planned
             && groups.iter().all(|group| too_long(group).is_none())

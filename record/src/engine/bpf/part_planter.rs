@@ -76,6 +76,11 @@ pub(crate) struct LatePart {
 }
 
 impl LatePart {
+    /// The probes that are attached, and sites that the kernel refused.
+    pub(crate) fn probes(&self) -> &[PlannedProbe] {
+        &self.opened.probes
+    }
+
     /// The same with further probes that are refused.
     pub(crate) fn with_refused(mut self, refused: Vec<RefusedProbe>) -> Self {
         self.opened.refused.extend(refused);

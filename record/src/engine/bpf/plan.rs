@@ -121,6 +121,7 @@ pub(super) fn group(
         has_context: options.thread_context,
         graph: options.graph,
         aggregation: options.aggregation.as_ref(),
+        matches_spans: options.slow_spans.is_some() && options.aggregation.is_none(),
         of_spans,
         groups: Vec::new(),
     };
@@ -160,6 +161,8 @@ struct Planner<'a> {
     graph: Option<CallGraph>,
     /// What is aggregated; `None` if hits are copied out.
     aggregation: Option<&'a Aggregation>,
+    /// Whether spans are matched and recorded.
+    matches_spans: bool,
     /// Arguments that match spans.
     of_spans: &'a SpanArguments,
     first_type: u32,
@@ -245,12 +248,13 @@ impl Planner<'_> {
         let mut filter_in_recorder = false;
         let filter = probe.own_filter();
         let condition = match condition_of(filter.as_ref(), &at_site) {
-            Ok(Condition::Never) => return Ok(None),
+            // A begin that is excluded is the begin of its end all the same.
+            Ok(Condition::Never) if !self.matches_spans => return Ok(None),
             Ok(Condition::Always) => None,
             Ok(condition) => Some(condition),
             // The values of a list are not those that the filter compares.
             Err(error @ (ConditionError::Unsupported(_) | ConditionError::FloatArithmetic))
-                if !is_listed && self.aggregation.is_none() =>
+                if !is_listed && self.aggregation.is_none() && !self.matches_spans =>
             {
                 match filter::of_samples(probe, self.has_context) {
                     Ok(_) => filter_in_recorder = true,

@@ -221,6 +221,11 @@ impl Follower {
         shortfalls.add(self.reports.refused(file));
     }
 
+    /// Reports probes of a file that are not planted, beside others of it that are.
+    fn refuse_some(&self, file: RefusedFile, shortfalls: &Shortfalls) {
+        shortfalls.add(self.reports.refused_probes(file));
+    }
+
     /// Reports a file whose probes are planted.
     fn note(&mut self, file: PlantedFile<'_>, shortfalls: &Shortfalls) {
         self.files.planted += 1;

@@ -81,9 +81,23 @@ impl Recording {
         let refusals: Refusals = refusals.into_iter().chain(refused).collect();
         let refusals = refusals.into_vec();
         let probes = (!added.probes.is_empty()).then_some(added.probes);
-        if !refusals.is_empty() || probes.is_none() {
-            let reasons = refusals.iter().map(|refusal| refusal.reason.to_string());
-            self.refuse(&file, reasons.collect::<Vec<_>>().join("; "));
+        let reasons = refusals.iter().map(|refusal| refusal.reason.to_string());
+        let reason = reasons.collect::<Vec<_>>().join("; ");
+        match &probes {
+            None => self.refuse(&file, reason),
+            Some(_) if refusals.is_empty() => {}
+            Some(_) => {
+                let events = refusals.into_iter().flat_map(|refusal| refusal.events);
+                let events = events.collect();
+                let refused = RefusedFile {
+                    file: SelectedFile {
+                        events,
+                        ..file.clone()
+                    },
+                    reason,
+                };
+                self.follower.refuse_some(refused, &self.session.shortfalls);
+            }
         }
         Some(NewPart {
             file,

@@ -114,21 +114,21 @@ impl Reports {
 
     pub(super) fn refused(&self, file: RefusedFile) -> FoundShortfall {
         let RefusedFile { file, reason } = file;
-        let SelectedFile {
-            origin,
-            pattern,
-            events,
-        } = file;
-        let owner = self.owner(&origin);
-        FoundShortfall {
-            kind: ShortfallKind::NotFollowed,
-            events: named(events.into_iter()),
-            found: format!(
-                "mapped while recording, with probes that match '{pattern}'{owner}, not planted: {reason}"
-            ),
-            effect: "its hits are not recorded".to_owned(),
-            ..about(origin)
-        }
+        let pattern = &file.pattern;
+        let owner = self.owner(&file.origin);
+        let found = format!(
+            "mapped while recording, with probes that match '{pattern}'{owner}, not planted: {reason}"
+        );
+        not_followed(file, found, "its hits are not recorded")
+    }
+
+    /// Probes that are not planted, beside others of their file that are.
+    pub(super) fn refused_probes(&self, file: RefusedFile) -> FoundShortfall {
+        let RefusedFile { file, reason } = file;
+        let probes = counted(file.events.len(), "probe");
+        let owner = self.owner(&file.origin);
+        let found = format!("mapped while recording{owner}: {probes} not planted: {reason}");
+        not_followed(file, found, "their hits are not recorded")
     }
 
     /// The owner of a file, if another user than root and those of the recorded processes.
@@ -223,6 +223,17 @@ fn lost(records: u64) -> Option<FoundShortfall> {
         effect: "hits of their probes, if they have selected ones, are not recorded".to_owned(),
         ..FoundShortfall::default()
     })
+}
+
+fn not_followed(file: SelectedFile, found: String, effect: &str) -> FoundShortfall {
+    let SelectedFile { origin, events, .. } = file;
+    FoundShortfall {
+        kind: ShortfallKind::NotFollowed,
+        events: named(events.into_iter()),
+        found,
+        effect: effect.to_owned(),
+        ..about(origin)
+    }
 }
 
 fn named(events: impl Iterator<Item = String>) -> Vec<String> {

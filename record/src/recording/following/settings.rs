@@ -69,6 +69,11 @@ impl Following {
         self.events.iter().map(name).collect()
     }
 
+    /// Whether any event has a filter.
+    pub(crate) fn has_filter(&self) -> bool {
+        self.events.iter().any(|event| event.filter.is_some())
+    }
+
     /// Time since boot, ns, within the precision of `/proc/PID/stat`.
     #[must_use]
     pub fn now() -> u64 {

@@ -132,11 +132,13 @@ fn sum(lost: impl Iterator<Item = (Option<usize>, u64)>) -> u64 {
     lost.fold(0, |all, (_, lost)| all.saturating_add(lost))
 }
 
-/// Whether hits of attached probes are missing because of a shortfall. Of files that were not read, none are attached.
+/// Whether hits of attached probes are missing because of a shortfall. Of files that were not read, and of patterns without a probe, none are attached.
 fn lacks_hits(shortfall: &Shortfall) -> bool {
-    use ShortfallKind::{BreakpointLeft, NotRead, Reader, SemaphoreLeft, ShortSpans};
+    use ShortfallKind::{
+        BreakpointLeft, NoProbe, NotRead, Reader, SemaphoreLeft, ShortSpans, ShortWindow,
+    };
     !matches!(
         shortfall.kind,
-        BreakpointLeft | NotRead | Reader | SemaphoreLeft | ShortSpans
+        BreakpointLeft | NoProbe | NotRead | Reader | SemaphoreLeft | ShortSpans | ShortWindow
     )
 }

@@ -124,11 +124,11 @@ impl<'a> Program<'a> {
         self.ends = graph
             .map(|graph| stack_ends(graph, self.spec.arch))
             .unwrap_or_default();
-        if let Some(condition) = self.spec.condition {
-            self.filter(condition, out);
-        }
         if let (Some(memory), Some(role)) = (self.common.spans, self.spec.role) {
             return self.span(memory, role, exits);
+        }
+        if let Some(condition) = self.spec.condition {
+            self.filter(condition, out);
         }
         if let Some(counts) = self.common.hit_counts {
             return self.aggregate(counts, exits);

@@ -56,3 +56,5 @@ pub(in crate::engine::bpf) const SPAN_LEVEL: i16 = -216;
 pub(in crate::engine::bpf) const SPAN_AFTER: i16 = -224;
 /// Which arguments of the hit are known that begin and end must have in common, and their words.
 pub(in crate::engine::bpf) const SPAN_MARKS: i16 = -264;
+/// Not 0 if the filter excludes the hit of a span. It is stored when the filter has no string any more.
+pub(in crate::engine::bpf) const SPAN_EXCLUDED: i16 = -272;

@@ -20,6 +20,7 @@
 mod arguments;
 mod ended_threads;
 mod entry;
+mod filters;
 mod key;
 mod marks;
 mod plan_spans;
@@ -31,6 +32,7 @@ mod total;
 
 pub(super) use arguments::SpanArguments;
 pub(super) use entry::SpanMemory;
+pub(super) use filters::with_own_filters;
 pub(super) use plan_spans::plan_spans;
 pub(super) use planner::memory_for;
 pub(super) use role::SpanRole;

@@ -123,7 +123,10 @@ impl Used {
 }
 
 /// The pairs that are asked for.
-fn all_pairs(spans: &SlowSpans, names: &[&str]) -> Result<Vec<NamedPair>, SpanNameError> {
+pub(super) fn all_pairs(
+    spans: &SlowSpans,
+    names: &[&str],
+) -> Result<Vec<NamedPair>, SpanNameError> {
     let mut pairs: Vec<NamedPair> = Vec::new();
     for text in &spans.spans {
         for pair in asked_pairs(text, names)? {

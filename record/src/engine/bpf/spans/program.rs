@@ -11,6 +11,7 @@ use super::super::program::{Exits, Program, rooms, slots};
 use super::entry::{BEYOND, DEPTH, FRAMES, IS_OF_THREAD, LEVELS, OWNED, SpanMemory};
 use super::key::LEVEL;
 use super::role::SpanRole;
+use crate::plan::condition::Condition;
 
 /// `BPF_NOEXIST`.
 const IS_NEW: i64 = 1;
@@ -41,6 +42,9 @@ impl Program<'_> {
     ) {
         self.room = rooms(self.spec.layout).whole;
         self.longer = None;
+        if let Some(condition) = self.spec.condition {
+            self.note_excluded(condition);
+        }
         self.in_span = true;
         if let Some(grouping) = &self.common.grouping {
             self.target = Target::key(grouping.key);
@@ -51,6 +55,43 @@ impl Program<'_> {
         }
         self.in_span = false;
         self.target = Target::RECORD;
+    }
+
+    /// Notes whether the filter excludes the hit. It is matched all the same: else an end would take the begin of another span.
+    fn note_excluded(&mut self, condition: &Condition) {
+        let (excluded, noted) = (self.asm.label(), self.asm.label());
+        if *condition != Condition::Never {
+            self.filter(condition, excluded);
+            self.asm
+                .store_value(Width::Double, Reg::R10, slots::SPAN_EXCLUDED, 0);
+            self.asm.jump(noted);
+            self.asm.place(excluded);
+        }
+        self.asm
+            .store_value(Width::Double, Reg::R10, slots::SPAN_EXCLUDED, 1);
+        self.asm.place(noted);
+    }
+
+    /// Jumps to `excluded` if the filter excludes the hit. `R3` is lost.
+    fn jump_if_excluded(&mut self, excluded: Label) {
+        if self.spec.condition.is_some() {
+            let asm = &mut self.asm;
+            asm.load(Width::Double, Reg::R3, Reg::R10, slots::SPAN_EXCLUDED);
+            asm.jump_if(If::NotEqual, Reg::R3, 0, excluded);
+        }
+    }
+
+    /// `R1` = the time of a begin: that of the hit, or one at which no span is slow if the filter excludes it.
+    fn time_of_begin(&mut self) {
+        let (excluded, known) = (self.asm.label(), self.asm.label());
+        self.jump_if_excluded(excluded);
+        self.asm.load(Width::Double, Reg::R1, Reg::R10, slots::NOW);
+        if self.spec.condition.is_some() {
+            self.asm.jump(known);
+            self.asm.place(excluded);
+            self.asm.set(Reg::R1, i64::MAX);
+        }
+        self.asm.place(known);
     }
 
     /// Keeps the record of a begin.
@@ -79,8 +120,8 @@ impl Program<'_> {
         asm.op_value(Op::Add, Reg::R7, memory.begin_at().cast_signed());
         self.write_record(memory, role);
         self.load_frame(memory);
+        self.time_of_begin();
         let asm = &mut self.asm;
-        asm.load(Width::Double, Reg::R1, Reg::R10, slots::NOW);
         asm.store(Width::Double, Reg::R9, FRAMES as i16, Reg::R1);
         if memory.marks > 0 {
             for word in 0..=memory.marks as i16 {
@@ -167,9 +208,12 @@ impl Program<'_> {
         }
         self.asm.place(found);
         self.duration(memory);
+        let short = self.asm.label();
+        self.jump_if_excluded(short);
         let asm = &mut self.asm;
         asm.set(Reg::R2, memory.least.cast_signed());
-        asm.jump_if_reg(If::AtLeast, Reg::R1, Reg::R2, slow);
+        asm.jump_if_reg(If::AtLeastSigned, Reg::R1, Reg::R2, slow);
+        asm.place(short);
         self.then_remove(After::Short, removal);
         self.asm.place(slow);
         match &self.common.grouping {
