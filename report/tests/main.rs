@@ -27,6 +27,7 @@ mod shown_arguments;
 mod span_cover;
 mod span_field;
 mod span_filter;
+mod span_ids;
 mod span_stack;
 mod spans;
 mod stock_perf;

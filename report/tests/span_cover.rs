@@ -179,7 +179,7 @@ fn each_moment_counts_once_with_any_key() {
             assert_eq!(groups.len(), expected.len(), "{what}");
             for group in groups {
                 let expected = &expected[&group[by[0]].as_u64().unwrap()];
-                let figures = ["count", "sum_ns", "total_ns", "self_ns"]
+                let figures = ["count", "sum_ns", "total_ns", "self_total_ns"]
                     .map(|name| group[name].as_u64().unwrap());
                 let expected = [
                     expected.count,
@@ -198,7 +198,7 @@ fn each_moment_counts_once_with_any_key() {
                 number(&all)
             };
             assert_eq!(found["total_ns"], all(|group| &group.open), "{what}");
-            assert_eq!(found["self_ns"], all(|group| &group.own), "{what}");
+            assert_eq!(found["self_total_ns"], all(|group| &group.own), "{what}");
         }
     }
 }
@@ -213,7 +213,7 @@ fn overlapping_spans_last_as_long_with_a_key() {
     let recorded = recorded(&hits, 7);
     for key in [&["tid"][..], &["tid", "arg1"], &["arg1"], &["pid"]] {
         let found = answer(&recorded, &EventSelection::default(), question(key, &[]));
-        let figures = (&found["total_ns"], &found["self_ns"]);
+        let figures = (&found["total_ns"], &found["self_total_ns"]);
         assert_eq!(figures, (&109.into(), &109.into()), "{key:?}");
     }
 }

@@ -192,6 +192,8 @@ struct Figures {
     sum: u64,
     total: u64,
     own: u64,
+    /// Sum of the times of its spans in none within them.
+    own_sum: u64,
     max: u64,
 }
 
@@ -265,6 +267,8 @@ impl Walk {
             let of_group = || ended.iter().filter(|span| span.function == *function);
             group.total = covered(of_group().map(|span| span.span).collect());
             group.own = covered(of_group().flat_map(Ended::outside).collect());
+            let outside = of_group().flat_map(Ended::outside);
+            group.own_sum = outside.map(|(begin, end)| end - begin).sum();
         }
     }
 }
@@ -358,7 +362,8 @@ fn the_same_as_a_plain_walk_with_any_number_of_threads() {
                 count: number("count"),
                 sum: expected.sum,
                 total: number("total_ns"),
-                own: number("self_ns"),
+                own: number("self_total_ns"),
+                own_sum: number("self_ns"),
                 max: number("max_ns"),
             };
             assert_eq!(figures, *expected, "{function} with seed {seed}");

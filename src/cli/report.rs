@@ -48,7 +48,7 @@ impl ValueEnum for Order {
                 "Sum of the durations of the spans, also of those that were open at once; with --value, the sum"
             }
             GroupOrder::Own => {
-                "Time in which a span of the group was open outside its nested spans, each moment once (spans only)"
+                "Sum of the times of the spans outside those nested in them, also of spans that were open at once (spans only)"
             }
             GroupOrder::Mean => "Mean",
             GroupOrder::P50 => "Median",
@@ -94,7 +94,8 @@ pub(crate) struct ReportArgs {
     pub(crate) span: Vec<String>,
     /// With --span, keys by which begin and end are matched (comma list): tid, pid, or arguments that both have (tid,funcname)
     ///
-    /// Default: tid, and the strings and ids that both probes have under the same name; for some known spans, one argument. The report shows the keys in use.
+    /// Default: tid, the strings and ids that both probes have under the same name, and an integer that behaves as an id in the whole trace; for some known
+    /// spans, one argument. The report shows what is used. tid alone: the newest begin of the thread ends first.
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) key: Vec<String>,
     /// Group spans (with --span, and --hist or --heatmap span:NAME) or events by these keys of --sort (comma list, query:shape); for events, --by is --sort

@@ -27,7 +27,7 @@ use usdtrec_report::{ReportError, Sentences, Sources, SpanTotals, StreamSummary}
 use super::record::{
     Beside, EndedBefore, Ready, RunningReports, attach_when_due, attached_line, capture, exit_code,
     print_attached, print_end_reason, print_losses, print_missing_groups, print_notice,
-    print_scope, print_spans, select,
+    print_older, print_scope, print_spans, select,
 };
 use super::screen::leave_screen;
 use super::selection;
@@ -291,6 +291,9 @@ impl Live<'_> {
         reports.print_all(&outcome);
         if self.args.verbose {
             print_scope(&outcome);
+        }
+        for span in outcome.counted.iter().flat_map(|counted| &counted.spans) {
+            print_older(Some(&span.name), span.counts.older);
         }
         print_spans(&outcome, self.args);
         print_losses(&outcome, self.args);

@@ -35,7 +35,7 @@ pub(super) use delay::{Beside, EndedBefore, attach_when_due};
 pub(super) use exit_code::exit_code;
 pub(super) use messages::{
     RunningReports, attached_line, print_attached, print_end_reason, print_losses,
-    print_missing_groups, print_notice, print_scope, print_spans,
+    print_missing_groups, print_notice, print_older, print_scope, print_spans,
 };
 pub(super) use names::OfRunning;
 use once::Once;

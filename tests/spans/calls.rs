@@ -191,7 +191,10 @@ fn compare(
             sum / spans.len() as u64,
             "{asked:?} {group}"
         );
-        assert_eq!(number(group, "self_ns"), own, "{asked:?} {group}");
+        assert_eq!(number(group, "self_total_ns"), own, "{asked:?} {group}");
+        let outside = spans.iter().flat_map(|span| &span.own);
+        let own_sum: u64 = outside.map(|(begin, end)| end - begin).sum();
+        assert_eq!(number(group, "self_ns"), own_sum, "{asked:?} {group}");
         assert_eq!(Some(number(group, "max_ns")), most, "{asked:?} {group}");
     }
 }

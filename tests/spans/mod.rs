@@ -2,6 +2,7 @@
 
 mod calls;
 mod options;
+mod overlapping;
 mod postgres;
 mod programs;
 mod requests;

@@ -13,13 +13,24 @@ pub(super) struct Walk {
     pub(super) groups: BTreeMap<String, Vec<u64>>,
     /// When each began and how long it lasted, ns.
     pub(super) spans: Vec<(u64, u64)>,
-    /// Of each group, and of all (`""`), the time in which any of its spans was open, and that in which one was open and none within it, ns.
-    totals: BTreeMap<String, (u64, u64)>,
+    /// Of each group, and of all (`""`), the times of its spans.
+    totals: BTreeMap<String, Totals>,
     pub(super) open: usize,
     unfinished: usize,
     pub(super) unmatched: usize,
     /// How many of one key were open at once at most.
     pub(super) depth: usize,
+}
+
+/// Times of the spans of a group, ns.
+#[derive(Clone, Copy, Debug)]
+struct Totals {
+    /// In which any of them was open.
+    total: u64,
+    /// In which one was open and none within it.
+    own: u64,
+    /// Sum of the times of each in none within it.
+    own_sum: u64,
 }
 
 /// A span that began.
@@ -127,7 +138,14 @@ impl Asked<'_> {
         }
         walk.open = open.values().map(Vec::len).sum::<usize>() + walk.unfinished;
         let totals = ended.into_iter();
-        let totals = totals.map(|(name, [total, own])| (name, (covered(total), covered(own))));
+        let totals = totals.map(|(name, [total, own])| {
+            let totals = Totals {
+                total: covered(total),
+                own_sum: own.iter().map(|(begin, end)| end - begin).sum(),
+                own: covered(own),
+            };
+            (name, totals)
+        });
         walk.totals = totals.collect();
         walk
     }
@@ -240,17 +258,22 @@ pub(super) fn ask(lab: &Lab, question: &[&str]) -> Value {
 
 /// Asserts that figures are those of sorted durations: percentiles within 1/256, all else exactly.
 #[track_caller]
-fn figures(found: &Value, sorted: &[u64], totals: Option<(u64, u64)>) {
+fn figures(found: &Value, sorted: &[u64], totals: Option<Totals>) {
     assert_eq!(found["count"], sorted.len(), "{found}");
     let (Some(min), Some(max)) = (sorted.first(), sorted.last()) else {
         assert_eq!(found["total_ns"], Value::Null);
         return;
     };
     let sum: u64 = sorted.iter().sum();
-    let (total, own) = totals.expect("of each group");
+    let Totals {
+        total,
+        own,
+        own_sum,
+    } = totals.expect("of each group");
     for (name, exact) in [
         ("total_ns", total),
-        ("self_ns", own),
+        ("self_ns", own_sum),
+        ("self_total_ns", own),
         ("sum_ns", sum),
         ("mean_ns", sum / sorted.len() as u64),
         ("min_ns", *min),

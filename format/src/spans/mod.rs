@@ -8,4 +8,4 @@ mod shared_arguments;
 
 pub use asked::{SpanNameError, asked_pairs};
 pub use names::{NamedPair, SpanSides, pairs, short_name};
-pub use shared_arguments::{SharedArgument, argument_place, shared_arguments};
+pub use shared_arguments::{SharedArgument, argument_place, may_be_id, shared_arguments};

@@ -358,6 +358,19 @@ mod tests {
         assert_eq!(named(&["a:x__start", "b:x__done"]), [""; 0]);
     }
 
+    /// Two builds of a program have each probe twice.
+    #[test]
+    fn probes_of_several_files_are_one_pair() {
+        let once = ["w:l__acquire", "w:l__acquired", "w:l__release"];
+        let expected = [
+            "w:l: w:l__acquire|w:l__acquire..w:l__acquired|w:l__acquired",
+            "w:l__acquired: w:l__acquired|w:l__acquired..w:l__release|w:l__release",
+        ];
+        assert_eq!(named(&[once, once].concat()), expected);
+        let by_probe = once.map(|name| [name, name]);
+        assert_eq!(named(&by_probe.concat()), expected);
+    }
+
     #[test]
     fn ends_of_whole_names() {
         let names = [

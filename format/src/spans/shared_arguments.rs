@@ -26,12 +26,28 @@ impl SharedArgument<'_> {
         self.argument.name != Argument::unnamed(self.place).name && identifies(self.argument)
     }
 
+    /// Whether type, unit and words leave it possible that its numbers are ids.
+    #[must_use]
+    pub const fn may_be_id(&self) -> bool {
+        may_be_id(self.argument)
+    }
+
     /// Whether begin and end have the same value, as far as name and type say: it is a string, or identifies things.
     #[must_use]
     pub fn is_expected_to_agree(&self) -> bool {
         self.has_identifying_numbers()
             || matches!(self.argument.kind, Some(ArgumentType::String(_)))
     }
+}
+
+/// Whether type, unit and words of an argument leave it possible that its numbers are ids: they are integers, and no amounts or states.
+#[must_use]
+pub const fn may_be_id(argument: &Argument) -> bool {
+    let is_integer = matches!(
+        argument.kind,
+        None | Some(ArgumentType::Integer { .. } | ArgumentType::Pointer)
+    );
+    is_integer && argument.unit.is_none() && argument.labels.is_none()
 }
 
 /// Arguments that all of some events, given by their lists of arguments, have under one name.

@@ -32,6 +32,8 @@ pub struct SpanHitCounts {
     pub deep: u64,
     /// Begins that were not kept, because more were open than there is room for, or another program had their key.
     pub full: u64,
+    /// Of those that ended, ends that are equal to an older begin of their thread than the one that they took.
+    pub older: u64,
 }
 
 impl SpanHitCounts {
@@ -55,6 +57,7 @@ impl SpanHitCounts {
             unkeyed: self.unkeyed + other.unkeyed,
             deep: self.deep + other.deep,
             full: self.full + other.full,
+            older: self.older + other.older,
         }
     }
 }

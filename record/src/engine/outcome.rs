@@ -42,6 +42,8 @@ pub struct SlowSpanCounts {
     pub deep: u64,
     /// Ends without a begin.
     pub unmatched: u64,
+    /// Ends that are equal to an older begin of their thread than the one that they take.
+    pub older: u64,
 }
 
 impl SlowSpanCounts {
@@ -53,6 +55,7 @@ impl SlowSpanCounts {
             full: self.full + other.full,
             deep: self.deep + other.deep,
             unmatched: self.unmatched + other.unmatched,
+            older: self.older + other.older,
         }
     }
 }

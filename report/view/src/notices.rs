@@ -1,7 +1,7 @@
 //! Faults of a trace, in sentences.
 
 use usdtrec_format::escape::{escape, shown};
-use usdtrec_trace::events::notices::{EmptyExport, Notices};
+use usdtrec_trace::events::notices::{EmptyExport, Notices, SpanOverlap};
 use usdtrec_trace::list::list;
 use usdtrec_trace::session::event_name::short_name;
 use usdtrec_trace::session::joined_files::PlacedDamage;
@@ -54,6 +54,15 @@ impl Sentences for Notices {
                 hints.between(", ", &Hint::FewerSpans, "")
             ));
         }
+        sentences.extend(self.overlaps.iter().map(|SpanOverlap { span, argument }| {
+            let key = format!("tid,{argument}");
+            format!(
+                "spans of {} overlap on their threads: an end took the newest begin, and an older one has the same {}{}",
+                escape(span),
+                escape(argument),
+                hints.between(": ", &Hint::SpanKey { name: &key }, "")
+            )
+        }));
         let (pids, s) = match self.reused_pids {
             1 => ("1 pid was".to_owned(), "its"),
             pids => (format!("{pids} pids were"), "their"),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use usdtrec_format::escape::shown;
+use usdtrec_format::escape::{escape, shown};
 use usdtrec_format::scaled::size;
 use usdtrec_format::trace::{Shortfall, ShortfallKind};
 use usdtrec_format::{CapturePlan, counted};
@@ -460,6 +460,20 @@ pub(in crate::cmd) fn print_spans(outcome: &Outcome, args: &CaptureArgs) {
     for (number, why) in kept.iter().filter(|(number, _)| *number > 0) {
         let spans = counted(*number, "span");
         say(format_args!("usdtrec: {spans} not matched, {why}"));
+    }
+    print_older(None, spans.older);
+}
+
+/// Says that ends are equal to an older begin of their thread than the newest, which they took: so many of a span, or of all.
+pub(in crate::cmd) fn print_older(span: Option<&str>, older: u64) {
+    if older > 0 {
+        let of = span.map(|name| format!(" of {}", escape(name)));
+        say(format_args!(
+            "usdtrec: warning: {}{} took the newest begin of the thread, and an older one has the same number: spans overlap there; --key tid,ARG, with the \
+             argument that identifies them, matches them",
+            counted(older, "end"),
+            of.unwrap_or_default()
+        ));
     }
 }
 

@@ -55,3 +55,26 @@ pub fn all() -> impl Iterator<Item = &'static ProbeSchema> {
 pub fn texts() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|file| file.text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Probes whose arguments differ from build to build have a schema for each number of them.
+    #[test]
+    fn functions_of_cpython_may_have_their_frame() {
+        for name in ["function__entry", "function__return"] {
+            let probes = of_provider("python").iter();
+            let of_name = probes.filter(|probe| probe.name == name);
+            let names = of_name.map(|probe| -> Vec<&str> {
+                let arguments = probe.arguments.iter();
+                arguments.map(|argument| &*argument.name).collect()
+            });
+            let expected = [
+                vec!["filename", "funcname", "lineno"],
+                vec!["filename", "funcname", "lineno", "frame"],
+            ];
+            assert_eq!(names.collect::<Vec<_>>(), expected, "{name}");
+        }
+    }
+}

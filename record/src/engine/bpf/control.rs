@@ -76,8 +76,10 @@ pub(super) const FULL_SPANS: u32 = 120;
 pub(super) const DEEP_SPANS: u32 = 128;
 /// Offset of the count of ends without a begin.
 pub(super) const UNMATCHED_ENDS: u32 = 136;
+/// Offset of the count of ends that are equal to an older begin than the one that they take.
+pub(super) const OLDER_ENDS: u32 = 144;
 /// Offset of the first count of losses, one word for each sample id.
-pub(super) const LOSSES: u32 = 144;
+pub(super) const LOSSES: u32 = 152;
 
 /// Number of words before the losses.
 pub(super) const HEAD: usize = LOSSES as usize / 8;
@@ -171,6 +173,7 @@ impl Control {
             full: self.load(FULL_SPANS),
             deep: self.load(DEEP_SPANS),
             unmatched: self.load(UNMATCHED_ENDS),
+            older: self.load(OLDER_ENDS),
         }
     }
 
@@ -263,6 +266,7 @@ impl Control {
             unkeyed: count(HitWord::Unkeyed),
             deep: count(HitWord::Deep),
             full: count(HitWord::Full),
+            older: count(HitWord::Older),
         }
     }
 

@@ -40,6 +40,8 @@ use crate::diff::compare_question::CompareQuestion;
 use crate::diff::comparison::Comparison;
 use crate::diff::recording::{ComparedRecording, RecordingQuestion};
 use crate::diff::sides::Sides;
+use crate::spans::common_integers::CommonIntegers;
+use crate::spans::own_keys::own_integers;
 use crate::spans::pair::Pair;
 
 /// In how many of the comparisons of like with like some figure is called beyond noise, at most.
@@ -64,6 +66,9 @@ pub fn compare(
     }
     let [of_a_pairs, of_b_pairs] = found.map(no_pairs);
     (of_a.pairs, of_b.pairs) = (of_a_pairs?, of_b_pairs?);
+    if question.spans.key.is_empty() {
+        [of_a.integers, of_b.integers] = integers([(a, &of_a.pairs), (b, &of_b.pairs)]);
+    }
     let is_lacking = |one: &RecordingQuestion, other: &RecordingQuestion| {
         one.pairs.is_empty() && !other.pairs.is_empty()
     };
@@ -98,6 +103,23 @@ fn no_pairs(found: Result<Vec<Pair>, ReportError>) -> Result<Vec<Pair>, ReportEr
         Err(ReportError::Question(_)) => Ok(Vec::new()),
         found => found,
     }
+}
+
+/// The integers of the pairs of both recordings, with what both say of those of one name.
+fn integers(sides: [(&TraceSession, &Vec<Pair>); 2]) -> [Vec<CommonIntegers>; 2] {
+    let own = sides.map(|(session, pairs)| own_integers(pairs, session));
+    let with = |at: usize, other: usize| {
+        let pairs = sides[at].1.iter().zip(&own[at]);
+        let both = pairs.map(|(pair, integers)| {
+            let mut others = sides[other].1.iter().zip(&own[other]);
+            let same = others.find(|(known, _)| known.name == pair.name);
+            let mut integers = integers.clone();
+            same.into_iter().for_each(|(_, same)| integers.add(same));
+            integers
+        });
+        both.collect()
+    };
+    [with(0, 1), with(1, 0)]
 }
 
 /// What each recording is asked, and why it has nothing of it, if so: that is an error only if neither has.
@@ -146,6 +168,7 @@ fn or_nothing(
             filter,
             lacking: None,
             pairs: Vec::new(),
+            integers: Vec::new(),
         }),
         Err(ReportError::Question(reason)) => {
             let all = SampleFilter::new(&EventSelection::default(), session)?;
@@ -153,6 +176,7 @@ fn or_nothing(
                 filter: all.relaxed(|_| false),
                 lacking: Some(reason),
                 pairs: Vec::new(),
+                integers: Vec::new(),
             })
         }
         Err(error) => Err(error),

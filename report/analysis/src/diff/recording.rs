@@ -24,7 +24,8 @@ use crate::diff::strings::SlicedStrings;
 use crate::losses::Losses;
 use crate::origin::Origin;
 use crate::span_report::group_keys;
-use crate::spans::asked_keys::asked_keys;
+use crate::spans::asked_keys::asked_keys_with;
+use crate::spans::common_integers::CommonIntegers;
 use crate::spans::durations::{MAX_SPAN_GROUPS, PairStats};
 use crate::spans::options::GroupBy;
 use crate::spans::pair::Pair;
@@ -43,6 +44,8 @@ pub(crate) struct RecordingQuestion {
     pub(crate) lacking: Option<QuestionError>,
     /// The pairs of probes that begin and end the spans.
     pub(crate) pairs: Vec<Pair>,
+    /// The integers of each pair, with what both recordings say of them: spans of both are matched by the same rule.
+    pub(crate) integers: Vec<CommonIntegers>,
 }
 
 /// A recording.
@@ -107,6 +110,7 @@ impl ComparedRecording {
             filter,
             lacking,
             pairs,
+            integers,
         } = asked;
         let rows = Rows::new(session, |event| filter.event(event));
         let timeline = Timeline::divided(session, &filter, SLICES);
@@ -115,7 +119,7 @@ impl ComparedRecording {
             by.push(group_keys::by(name, session, &rows, &pairs)?);
         }
         let spans = SpansBeside {
-            keys: asked_keys(question.key(&pairs), &pairs, session, &rows)?,
+            keys: asked_keys_with(question.key(&pairs), &pairs, session, &rows, || integers)?,
             by,
             min: question.spans.least,
             pairs,

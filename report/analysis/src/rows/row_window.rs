@@ -39,7 +39,7 @@ pub(crate) struct RowSource {
 
 /// State of a thread.
 pub struct RowWorker<'s> {
-    resolver: Resolver<'s>,
+    pub(crate) resolver: Resolver<'s>,
     matcher: SpanMatcher<BegunHit>,
     unknown: Vec<Value>,
 }

@@ -4,6 +4,7 @@
 
 use usdtrec_format::{Missing, Value};
 use usdtrec_trace::error::ReportError;
+use usdtrec_trace::events::notices::SpanOverlap;
 use usdtrec_trace::events::selection::EventSelection;
 use usdtrec_trace::events::stream::SpanTotals;
 use usdtrec_trace::process::hit_names::HitNames;
@@ -19,6 +20,8 @@ use crate::rows::row_window::{RowSource, RowWorker};
 use crate::rows::span_question::SpanRowQuestion;
 use crate::rows::window_rows::WindowRows;
 use crate::spans::asked_keys::asked_keys;
+use crate::spans::common_integers::IdWatch;
+use crate::spans::key::SpanKey;
 use crate::spans::pair::{Pair, filter_of_pairs};
 use crate::spans::pair_pauses::PairPauses;
 use crate::spans::role::Role;
@@ -45,6 +48,8 @@ pub struct SpanStream {
     taken: u64,
     across: RowsAcross,
     totals: SpanTotals,
+    /// Finds out whether spans overlap that are matched by the thread.
+    ids: IdWatch,
 }
 
 impl SpanStream {
@@ -77,6 +82,7 @@ impl SpanStream {
             latest: 0,
             taken: 0,
             totals: SpanTotals::default(),
+            ids: IdWatch::default(),
         };
         stream.add_events(session)?;
         Ok(stream)
@@ -102,12 +108,29 @@ impl SpanStream {
             let keys = asked_keys(&self.question.key, &new, session, &self.source.rows)?;
             self.source.keys.extend(keys);
         }
-        self.pairs.extend(new);
+        if !new.is_empty() {
+            self.pairs.extend(new);
+            self.ids = self.watch(session);
+        }
         self.pauses = PairPauses::new(session, &self.pairs);
         self.across.set_pairs(&self.pairs, session);
         self.across.set_pauses(self.pauses.clone());
         self.source.roles = Role::from_pairs(&self.pairs, self.events);
         self.set_filter(session)
+    }
+
+    /// Watches pairs that are matched by the thread, from now on.
+    fn watch(&self, session: &TraceSession) -> IdWatch {
+        let keys = self.pairs.iter().zip(&self.source.keys);
+        let by_thread = keys
+            .filter(|(_, key)| self.question.key.is_empty() && matches!(key, SpanKey::Thread(_)));
+        let by_thread: Vec<&Pair> = by_thread.map(|(pair, _)| pair).collect();
+        IdWatch::new(session, &self.pairs, |pair| by_thread.contains(&pair))
+    }
+
+    /// The spans that overlap on their threads, as far as the stream went.
+    pub fn overlaps(&mut self) -> Vec<SpanOverlap> {
+        self.ids.overlaps()
     }
 
     /// Finds anew what is selected: names of threads may have come.
@@ -169,6 +192,7 @@ impl SpanStream {
         sink: &mut dyn RowSink,
     ) -> Result<(), ReportError> {
         let time = hit.sample.time;
+        self.ids.take(&mut worker.resolver, hit);
         self.source.sample(worker, hit, &mut self.window);
         if time >= self.latest {
             self.latest = time;

@@ -74,9 +74,9 @@ impl DurationFacts {
         self.covered.map_or(0, |covered| covered.total)
     }
 
-    /// Time in which one of them was open and none within it; 0 if it is not known.
-    pub fn own(&self) -> u64 {
-        self.covered.map_or(0, |covered| covered.own)
+    /// Sum of their times in no span within them, as stacks of spans add them up.
+    pub const fn own(&self) -> u64 {
+        self.own_sum
     }
 
     /// Sum of all of them.
@@ -135,6 +135,34 @@ pub struct SpanFacts {
     pub lost: Option<u64>,
     /// The argument that matches begins and ends which the thread does not match.
     pub better_key: Option<String>,
+    /// What a program needs for its begins to be hit, as schemas say: names of the events, and what each needs.
+    pub begin_needs: Vec<BeginNeed>,
+}
+
+/// What a program needs for an event that begins spans to be hit.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BeginNeed {
+    /// Name of the event.
+    pub event: String,
+    /// What it needs, as its schema says.
+    pub needs: String,
+}
+
+/// What the begins of a pair need.
+fn begin_needs(session: &TraceSession, starts: &[String]) -> Vec<BeginNeed> {
+    let definitions = session.info().definitions.iter();
+    let probes = definitions.flat_map(|definitions| &definitions.probes);
+    let needs = probes.filter(|probe| starts.contains(&probe.event));
+    let needs = needs.filter_map(|probe| {
+        Some(BeginNeed {
+            event: probe.event.clone(),
+            needs: probe.needs.clone()?,
+        })
+    });
+    let mut needs: Vec<BeginNeed> = needs.collect();
+    needs.sort();
+    needs.dedup();
+    needs
 }
 
 impl SpanFacts {
@@ -159,12 +187,14 @@ impl SpanFacts {
         } = stats.counts;
         let events = [&*pair.starts, &pair.dones].concat();
         let part = RecordedPart::selected(session, walk.filter, &events);
-        let is_apart = matches!(key, SpanKey::Thread(_)) && open.min(unmatched) > ended;
+        let is_of_thread = matches!(key, SpanKey::Thread(_) | SpanKey::Crossing(_));
+        let is_apart = is_of_thread && open.min(unmatched) > ended;
         Self {
             name: pair.name.clone(),
             better_key: is_apart.then(|| better_key(session, pair)).flatten(),
             key: key.name(),
             agreed: key.agreed().to_vec(),
+            begin_needs: begin_needs(session, &names(&pair.starts)),
             starts: names(&pair.starts),
             dones: names(&pair.dones),
             durations: DurationFacts::new(&stats.all),

@@ -5,8 +5,9 @@ use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 
+use crate::spans::common_integers::CommonIntegers;
 use crate::spans::key::SpanKey;
-use crate::spans::own_keys::own_keys;
+use crate::spans::own_keys::{own_integers, own_keys_with};
 use crate::spans::pair::Pair;
 use crate::stats::keys::key::Key;
 
@@ -17,8 +18,19 @@ pub(crate) fn asked_keys(
     session: &TraceSession,
     rows: &Rows,
 ) -> Result<Vec<SpanKey>, ReportError> {
+    asked_keys_with(names, pairs, session, rows, || own_integers(pairs, session))
+}
+
+/// The same, where the integers of the pairs are found in another way.
+pub(crate) fn asked_keys_with(
+    names: &[String],
+    pairs: &[Pair],
+    session: &TraceSession,
+    rows: &Rows,
+    integers: impl FnOnce() -> Vec<CommonIntegers>,
+) -> Result<Vec<SpanKey>, ReportError> {
     if names.is_empty() {
-        return Ok(own_keys(pairs, session, rows));
+        return Ok(own_keys_with(pairs, session, rows, &integers()));
     }
     let parts = names.iter();
     let parts = parts.map(|name| key(name, session, rows, pairs));

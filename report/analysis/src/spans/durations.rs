@@ -102,6 +102,9 @@ pub struct SpanCounts {
     pub(crate) nesting: Nesting,
     /// Ends without a begin, and without a pause before them.
     pub unmatched: u64,
+    /// Those of them that came so early that their begins may have been before the recording: no longer after its first hit than the longest
+    /// span lasted.
+    pub early: u64,
     /// Begins that were open when a pause of the probes began: it is not known when they ended.
     pub paused_begins: u64,
     /// Those of them after which the next span of their key began before the pause.
@@ -130,6 +133,11 @@ impl SpanCounts {
         self.ended + self.open + self.unmatched + self.unkeyed + touch_pauses > 0
     }
 
+    /// Whether no hit began a span.
+    pub const fn has_no_begins(&self) -> bool {
+        self.ended + self.open + self.paused_begins == 0
+    }
+
     /// Begins that were open at the end of the trace.
     pub const fn going_on(&self) -> u64 {
         self.open.saturating_sub(self.unfinished)
@@ -153,6 +161,7 @@ impl SpanCounts {
         self.followed += other.followed;
         self.nesting.merge(other.nesting);
         self.unmatched += other.unmatched;
+        self.early += other.early;
         self.paused_begins += other.paused_begins;
         self.followed_before_pause.paused += other.followed_before_pause.paused;
         self.followed_before_pause.followed += other.followed_before_pause.followed;
@@ -253,6 +262,12 @@ impl PairStats {
             self.slowest.pop();
             self.slowest.push(Reverse(slow));
         }
+    }
+
+    /// How long the longest span lasted, ns; `None` without spans.
+    pub(crate) fn longest(&self) -> Option<u64> {
+        let ends = self.all.distribution.ends()?;
+        Some(u64::try_from(ends.greatest.0).unwrap_or(u64::MAX))
     }
 
     /// Counts the spans that are still buffered. To be called before the statistics are read.

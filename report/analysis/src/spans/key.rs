@@ -17,7 +17,7 @@ use crate::stats::keys::key::{Key, KeyWords};
 pub(crate) enum SpanKey {
     /// The thread. An end belongs to its newest begin with the same values of these arguments.
     Thread(Agreement),
-    /// The thread and these arguments, in any order: what is locked first may be released first.
+    /// The thread and these arguments, in any order: what is locked first may be released first, and a thread may serve several requests at once.
     Crossing(Agreement),
     /// Values, of any thread.
     Values(Vec<Key>, RandomState),
@@ -118,8 +118,7 @@ impl SpanKey {
                 });
             }
             Self::Crossing(agreement) => {
-                let marks = agreement.marks(resolver, target, sample);
-                KeyWords::new(marks.word(), tid)
+                agreement.crossing_words(agreement.marks(resolver, target, sample), tid)?
             }
             Self::Values(keys, state) => {
                 let mut words = keys.iter().map(|key| {

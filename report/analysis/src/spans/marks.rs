@@ -2,11 +2,14 @@
 
 use std::hash::BuildHasher;
 
+use foldhash::HashMap;
 use foldhash::quality::RandomState;
 use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::Resolver;
+
+use crate::stats::keys::key::KeyWords;
 
 /// Hashes of arguments that begin and end of a span have in common. 0 means that a value is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -43,6 +46,12 @@ impl Marks {
         Self(words)
     }
 
+    /// Whether the value of the first argument is not known.
+    pub(crate) const fn lacks_first(self) -> bool {
+        let [first, ..] = self.0;
+        first == 0
+    }
+
     /// One word for all of them.
     pub(crate) const fn word(self) -> u64 {
         let [a, b, c, d] = self.0;
@@ -59,6 +68,8 @@ pub(crate) struct Agreement {
     pub(crate) numbers: Vec<bool>,
     /// For each event of the trace, the index of each argument; empty for events of other pairs.
     pub(crate) places: Vec<Vec<usize>>,
+    /// Whether the first of them is an integer that behaves as an id.
+    pub(crate) has_id: bool,
     pub(crate) state: RandomState,
 }
 
@@ -67,6 +78,32 @@ impl Agreement {
     #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
         self.names.is_empty()
+    }
+
+    /// Adds the id of spans, given its place in each event of the pair. It is the first argument, so that it has a mark of its own.
+    pub(crate) fn add_id(&mut self, name: &str, places: &HashMap<usize, usize>) {
+        if let Some(known) = self.names.iter().position(|known| known == name) {
+            self.names.remove(known);
+            self.numbers.remove(known);
+            for places in self.places.iter_mut().filter(|all| !all.is_empty()) {
+                places.remove(known);
+            }
+        }
+        self.names.insert(0, name.to_owned());
+        self.numbers.insert(0, true);
+        for (event, place) in places {
+            if let Some(of_event) = self.places.get_mut(*event) {
+                of_event.insert(0, *place);
+            }
+        }
+        self.has_id = true;
+    }
+
+    /// Leaves the id alone.
+    pub(crate) fn keep_id(&mut self) {
+        self.names.truncate(1);
+        self.numbers.truncate(1);
+        self.places.iter_mut().for_each(|places| places.truncate(1));
     }
 
     /// The marks of a hit.
@@ -98,6 +135,13 @@ impl Agreement {
             };
         }
         marks
+    }
+
+    /// The words of the key of a thread's spans that end in any order; `None` if the id is missing.
+    #[inline]
+    pub(crate) fn crossing_words(&self, marks: Marks, tid: u64) -> Option<KeyWords> {
+        let is_known = !self.has_id || !marks.lacks_first();
+        is_known.then(|| KeyWords::new(marks.word(), tid))
     }
 
     /// The mark of a value; 0 if it is not known, or does not count.

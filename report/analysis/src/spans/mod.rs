@@ -2,6 +2,8 @@
 //!
 //! A hit that begins a span waits, under its key (its thread, its process, or the values of arguments), for the hit that ends it. Under one key
 //! they nest as calls do: an end belongs to the newest begin with which its arguments agree, and what began later is unfinished.
+//! Where an integer behaves as an id in the whole trace ([`common_integers`]), it must agree, too; and if spans cross by it, as those of an event loop
+//! do, each of them has a key of its own: thread and id.
 //! What belongs to one key must be seen in the order of time, other things need not: so each window of samples matches its own spans in
 //! parallel, and only what stays open in it, or may end what began before it, is matched across windows, one after the other.
 //!
@@ -16,10 +18,12 @@ pub mod ambiguity;
 pub(crate) mod asked_keys;
 pub(crate) mod better_key;
 pub(crate) mod children;
+pub(crate) mod common_integers;
 pub(crate) mod counting;
 pub mod covers;
 pub(crate) mod durations;
 pub mod ends;
+pub(crate) mod id_evidence;
 pub(crate) mod key;
 pub(crate) mod marks;
 pub mod matcher;
@@ -32,5 +36,6 @@ pub(crate) mod plain_hits;
 pub(crate) mod role;
 pub mod slowest;
 pub(crate) mod stack;
+pub(crate) mod unmatched_times;
 pub(crate) mod walk;
 pub(crate) mod with_samples;

@@ -1,4 +1,7 @@
-//! The keys of spans for which the question gives no `--key`.
+//! The keys of spans for which the question gives no `--key`: the thread, and the arguments in which begin and end agree.
+//!
+//! An end takes the newest open begin of its thread with which it agrees. Strings and numbers that names call ids must agree where they do at the
+//! beginning of the trace ([`agreements`]), and one integer of any name, if it behaves as an id in the whole trace ([`CommonIntegers`]).
 
 use usdtrec_format::spans::SpanSides;
 use usdtrec_trace::rows::Rows;
@@ -6,31 +9,67 @@ use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::events::Event;
 
 use crate::spans::agreement::agreements;
+use crate::spans::common_integers::CommonIntegers;
 use crate::spans::key::SpanKey;
+use crate::spans::nesting::is_of_calls;
 use crate::spans::pair::Pair;
 use crate::stats::keys::key::Key;
 
 /// The key of each pair, if the question gives none.
 pub(crate) fn own_keys(pairs: &[Pair], session: &TraceSession, rows: &Rows) -> Vec<SpanKey> {
+    let integers = own_integers(pairs, session);
+    own_keys_with(pairs, session, rows, &integers)
+}
+
+/// The integers of pairs that may be their ids, with what the trace says of them.
+pub(crate) fn own_integers(pairs: &[Pair], session: &TraceSession) -> Vec<CommonIntegers> {
+    let has_no_key = |pair: &Pair| known_key(pair, session).is_none();
+    CommonIntegers::survey(session, pairs, has_no_key)
+}
+
+/// The key of each pair, given its integers.
+pub(crate) fn own_keys_with(
+    pairs: &[Pair],
+    session: &TraceSession,
+    rows: &Rows,
+    integers: &[CommonIntegers],
+) -> Vec<SpanKey> {
     let agreements = agreements(session, pairs);
-    let both = pairs.iter().zip(agreements);
-    both.map(|(pair, agreement)| {
-        let known = known_key(pair, session, rows).map(SpanKey::InProcess);
-        known.unwrap_or_else(|| match crosses(pair, session) {
-            true => SpanKey::Crossing(agreement),
-            false => SpanKey::Thread(agreement),
-        })
+    let all = pairs.iter().zip(agreements).zip(integers);
+    all.map(|((pair, mut agreement), integers)| {
+        let known = known_key(pair, session);
+        let known = known.and_then(|name| Key::parse(name, session, rows).ok());
+        if let Some(key) = known {
+            return SpanKey::InProcess(key);
+        }
+        let is_lock = crosses(pair, session);
+        let Some(id) = integers.id() else {
+            return match is_lock {
+                true => SpanKey::Crossing(agreement),
+                false => SpanKey::Thread(agreement),
+            };
+        };
+        let is_known = agreement.names.contains(&id.name);
+        let should_nest = is_known || is_of_calls(pair, session);
+        agreement.add_id(&id.name, &id.places);
+        if is_lock {
+            return SpanKey::Crossing(agreement);
+        }
+        if !id.evidence.crosses(should_nest) {
+            return SpanKey::Thread(agreement);
+        }
+        agreement.keep_id();
+        SpanKey::Crossing(agreement)
     })
     .collect()
 }
 
 /// The argument that both are known to have in common.
-fn known_key(pair: &Pair, session: &TraceSession, rows: &Rows) -> Option<Key> {
+fn known_key(pair: &Pair, session: &TraceSession) -> Option<&'static str> {
     let name = pair.key?;
     let has = |event: &Event| event.arguments.iter().any(|known| known.name == name);
     // Without a schema, arguments have no names.
-    let all = pair.events(session).all(has);
-    all.then(|| Key::parse(name, session, rows).ok())?
+    pair.events(session).all(has).then_some(name)
 }
 
 /// Whether its spans need not nest: what is locked first may be unlocked first.

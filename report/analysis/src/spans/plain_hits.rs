@@ -1,13 +1,15 @@
 //! Hits of which a span needs the thread and integer arguments alone, as it does of most: these are read where they are in the record, and nothing
 //! else of it is decoded.
 
+use usdtrec_format::perf::Sample;
 use usdtrec_trace::events::site_samples::RawInteger;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::ids::SampleTarget;
 
-use crate::spans::key::SpanKey;
+use crate::spans::key::{HitKey, SpanKey};
 use crate::spans::marks::{Agreement, Marks};
 use crate::spans::role::Role;
+use crate::stats::keys::key::KeyWords;
 
 /// What the hits of each site begin and end.
 pub(crate) struct PlainHits<'k> {
@@ -28,6 +30,8 @@ pub(crate) struct PlainRole<'k> {
     agreement: &'k Agreement,
     /// The arguments that must agree.
     arguments: Vec<RawInteger>,
+    /// Whether spans end in any order.
+    crosses: bool,
 }
 
 impl<'k> PlainHits<'k> {
@@ -47,10 +51,13 @@ impl<'k> PlainHits<'k> {
                 let decoder = session.events().sites.get(site);
                 let integer = |argument| decoder?.decoder.raw_integer(argument);
                 let plain = roles.iter().map(|role| {
-                    let SpanKey::Thread(agreement) = keys.get(role.pair as usize)? else {
-                        return None;
+                    let (agreement, crosses) = match keys.get(role.pair as usize)? {
+                        SpanKey::Thread(agreement) => (agreement, false),
+                        SpanKey::Crossing(agreement) => (agreement, true),
+                        _ => return None,
                     };
-                    PlainRole::new(*role, agreement, event, integer)
+                    let plain = PlainRole::new(*role, agreement, event, integer)?;
+                    Some(PlainRole { crosses, ..plain })
                 });
                 if let (Some(roles), Some(place)) = (plain.collect(), of_site.get_mut(site)) {
                     let event = event as u32;
@@ -88,13 +95,31 @@ impl<'k> PlainRole<'k> {
         Some(Self {
             role,
             agreement,
+            crosses: false,
             arguments: arguments.collect::<Option<_>>().filter(|_| is_plain)?,
+        })
+    }
+
+    /// The key of a hit; `None` if the id is missing.
+    #[inline]
+    pub(crate) fn key(&self, sample: &Sample<'_>) -> Option<HitKey> {
+        let tid = u64::from(sample.tid.cast_unsigned());
+        let marks = self.marks(sample.raw);
+        Some(match self.crosses {
+            true => HitKey {
+                words: self.agreement.crossing_words(marks, tid)?,
+                marks: Marks::default(),
+            },
+            false => HitKey {
+                words: KeyWords::new(0, tid),
+                marks,
+            },
         })
     }
 
     /// The marks of a hit, as [`Agreement::marks`] has them.
     #[inline]
-    pub(crate) fn marks(&self, raw: &[u8]) -> Marks {
+    fn marks(&self, raw: &[u8]) -> Marks {
         let mark = |argument: &RawInteger| {
             let integer = argument.read(raw);
             integer.map_or(0, |integer| self.agreement.mark_of_number(integer.bits))

@@ -26,6 +26,7 @@ use crate::spans::pair_pauses::PairPauses;
 use crate::spans::plain_hits::PlainHits;
 use crate::spans::role::Role;
 use crate::spans::stack::{Frame, UNGROUPED};
+use crate::spans::unmatched_times::UnmatchedTimes;
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::key::KeyWords;
 use crate::stats::sketch::content_hash;
@@ -66,6 +67,17 @@ struct Worker<'s, A> {
     matcher: SpanMatcher<OpenSpan>,
     pair_stats: Vec<PairStats>,
     covers: WindowCovers,
+}
+
+impl<A> Worker<'_, A> {
+    /// Counts a hit without a key. `last` is the pair for which it was counted: an event that ends a span and begins the next is one hit.
+    fn count_unkeyed(&mut self, pair: u32, is_in_time: bool, last: &mut Option<u32>) {
+        if last.replace(pair) != Some(pair)
+            && let Some(stats) = self.pair_stats.get_mut(pair as usize)
+        {
+            stats.counts.unkeyed += u64::from(is_in_time);
+        }
+    }
 }
 
 /// What remains of a window to be matched across windows.
@@ -138,6 +150,8 @@ impl<'s> SpanWalk<'s> {
             open: OpenSpans::new(self.options.covers, pauses.clone()),
             pair_stats: self.options.pair_stats(self.pairs),
             covers: Covers::new(self.pairs.len()),
+            unmatched: vec![UnmatchedTimes::new(); self.pairs.len()],
+            first_hit: self.session.time().map_or(0, |time| time.first),
             unknown: 0,
         };
         let mut by = self.options.by.iter();
@@ -155,8 +169,15 @@ impl<'s> SpanWalk<'s> {
             }
             states.push(worker.state);
         }
+        let unmatched = std::mem::take(&mut across.unmatched);
         let mut spans = across.finish();
-        spans.pair_stats.iter_mut().for_each(PairStats::settle);
+        for (stats, times) in spans.pair_stats.iter_mut().zip(unmatched) {
+            stats.settle();
+            stats.counts.early = match stats.longest() {
+                Some(longest) => times.within(longest),
+                None => stats.counts.unmatched,
+            };
+        }
         Walked {
             spans,
             states,
@@ -207,15 +228,19 @@ impl<'s> SpanWalk<'s> {
         let Some(roles) = found.plain.roles(target) else {
             return self.other_hit(worker, found, hit, add);
         };
-        if self.filter.event(target.event as usize) && self.filter.time().contains(sample.time) {
+        let is_in_time = self.filter.time().contains(sample.time);
+        if self.filter.event(target.event as usize) && is_in_time {
             worker.resolver.set_context(*context);
             add(&mut worker.state, &mut worker.resolver, target, &sample);
         }
+        let mut unkeyed = None;
         for role in roles {
             let Role { pair, begins } = role.role;
-            let words = KeyWords::new(0, u64::from(sample.tid.cast_unsigned()));
+            let Some(HitKey { words, marks }) = role.key(&sample) else {
+                worker.count_unkeyed(pair, is_in_time, &mut unkeyed);
+                continue;
+            };
             let key = MatchKey { pair, words };
-            let marks = role.marks(sample.raw);
             if begins {
                 let begun = OpenSpan {
                     asked: true,
@@ -266,12 +291,7 @@ impl<'s> SpanWalk<'s> {
             let resolver = &mut worker.resolver;
             let Some(HitKey { words, marks }) = self.key(role.pair, resolver, hit, &found.hashing)
             else {
-                // An event that ends a span and begins the next is one hit.
-                if unkeyed.replace(role.pair) != Some(role.pair)
-                    && let Some(stats) = worker.pair_stats.get_mut(role.pair as usize)
-                {
-                    stats.counts.unkeyed += u64::from(is_in_time);
-                }
+                worker.count_unkeyed(role.pair, is_in_time, &mut unkeyed);
                 continue;
             };
             let key = MatchKey {
@@ -431,6 +451,10 @@ struct Across<'w, 's> {
     open: OpenSpans<OpenSpan>,
     pair_stats: Vec<PairStats>,
     covers: Covers,
+    /// When ends of each pair without a begin came.
+    unmatched: Vec<UnmatchedTimes>,
+    /// Time of the first hit, ns.
+    first_hit: u64,
     unknown: u64,
 }
 
@@ -459,7 +483,12 @@ impl Across<'_, '_> {
             if let Some(end) = unmatched {
                 match self.open.pauses.begin_before(pair as u32, end.time) {
                     true => stats.counts.paused_ends += 1,
-                    false => stats.counts.unmatched += 1,
+                    false => {
+                        stats.counts.unmatched += 1;
+                        if let Some(times) = self.unmatched.get_mut(pair) {
+                            times.add(end.time.saturating_sub(self.first_hit));
+                        }
+                    }
                 }
             }
             let keys = &self.walk.options.keys;

@@ -32,6 +32,8 @@ pub struct Notices {
     pub disordered: bool,
     /// Begins of spans that were not matched, because too many spans were open at once.
     pub forgotten: u64,
+    /// Spans of a stream that overlap on their threads, and were matched by the thread.
+    pub overlaps: Vec<SpanOverlap>,
     /// Pids that several processes of one name had, one after the other, where processes are grouped by pid.
     pub reused_pids: u64,
     /// Where schemas that were given do not agree with the trace.
@@ -55,6 +57,15 @@ pub enum EmptyExport {
     NoHits,
     /// The format has spans alone.
     NoSpans,
+}
+
+/// Spans that overlap on their threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpanOverlap {
+    /// Name of the spans.
+    pub span: String,
+    /// The argument that identifies them.
+    pub argument: String,
 }
 
 /// Values of an argument that a counter of it does not have, because they are no numbers.

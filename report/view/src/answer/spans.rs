@@ -111,8 +111,10 @@ pub struct DurationStatistics {
     pub count: u64,
     /// The time in which at least one of them was open, each moment once, ns; `None` if it is not known, because they are of several groups.
     pub total_ns: Option<u64>,
-    /// The time in which one of them was open and no span within it, each moment once, ns; `None` as `total_ns`.
+    /// Sum of the time that each of them was open and no span within it, ns.
     pub self_ns: Option<u64>,
+    /// The time in which at least one of them was open and no span within that one, each moment once, ns; `None` as `total_ns`.
+    pub self_total_ns: Option<u64>,
     /// Mean, ns.
     pub mean_ns: Option<u64>,
     /// The shortest, ns.
@@ -250,7 +252,8 @@ impl DurationStatistics {
         Self {
             count: durations.count,
             total_ns: durations.covered.and_then(|time| known(time.total)),
-            self_ns: durations.covered.and_then(|time| known(time.own)),
+            self_ns: known(durations.own()),
+            self_total_ns: durations.covered.and_then(|time| known(time.own)),
             mean_ns: known(durations.mean()),
             min_ns: known(durations.min),
             p50_ns: known(durations.p50),
@@ -264,10 +267,11 @@ impl DurationStatistics {
     }
 
     /// The durations with their names in CSV.
-    pub(crate) const fn columns(&self) -> [(&'static str, Option<u64>); 10] {
+    pub(crate) const fn columns(&self) -> [(&'static str, Option<u64>); 11] {
         [
             ("total_ns", self.total_ns),
             ("self_ns", self.self_ns),
+            ("self_total_ns", self.self_total_ns),
             ("mean_ns", self.mean_ns),
             ("min_ns", self.min_ns),
             ("p50_ns", self.p50_ns),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use usdtrec_analysis::question::GroupOrder;
 use usdtrec_analysis::span_report::facts::{
-    DurationFacts, OtherSpans, SlowFacts, SpanFacts, SpanReport,
+    BeginNeed, DurationFacts, OtherSpans, SlowFacts, SpanFacts, SpanReport,
 };
 use usdtrec_analysis::spans::slowest::SlowBegin;
 use usdtrec_format::escape::escape;
@@ -38,6 +38,9 @@ pub(crate) fn render(report: &SpanReport, style: AnswerStyle, times: &ShownTimes
     }
     let all: Vec<&SpanFacts> = report.spans.iter().collect();
     put(&all, style, &mut out);
+    if let Some(remark) = matched_by_thread(&seen(all.iter().copied()), &all) {
+        folded(&remark, "  ", theme, &mut out);
+    }
     let mut spans: Vec<(usize, &SpanFacts)> = report.spans.iter().enumerate().collect();
     spans.sort_by_key(|(_, span)| std::cmp::Reverse(span.durations.total()));
     let sections = spans.into_iter().map(|(at, span)| {
@@ -188,44 +191,87 @@ fn warnings_about(span: &SpanFacts, name: &str, hints: HintWords) -> Vec<String>
     let reasons = [lost, left, followed, going_on].into_iter();
     let reasons: Vec<&str> = reasons.flatten().collect();
     warn(span.counts.open, "begins", "end", &reasons);
-    let agreed = span.agreed.join(", ");
-    let differ = format!(
-        "the recording began in the middle of them, or their begins have another {}",
-        escape(&agreed)
-    );
-    let differ = match agreed.is_empty() {
-        true => "the recording began in the middle of them, or not every begin is reported",
-        false => &differ,
-    };
-    let reasons: Vec<&str> = lost.into_iter().chain([differ]).collect();
+    let of_ends = end_reasons(span);
+    let reasons = lost.into_iter().chain(of_ends.iter().map(String::as_str));
+    let reasons: Vec<&str> = reasons.collect();
     warn(span.counts.unmatched, "ends", "begin", &reasons);
     warnings
 }
 
-/// Remarks: keys other than the thread, nesting, hits that belong to no span, and how exact percentiles are.
-pub fn remarks(shown: &[&SpanFacts], all: &[&SpanFacts]) -> Vec<String> {
-    let mut remarks = Vec::new();
-    let mut keys: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for span in shown.iter().filter(|span| span.key != "tid") {
-        keys.entry(&span.key).or_default().push(name(span, all));
+/// Whether begin and end have nothing but the thread in common.
+fn is_by_thread(span: &SpanFacts) -> bool {
+    span.key == "tid" && span.agreed.is_empty()
+}
+
+/// Which spans are matched by the thread alone, as those are of which nothing else is said.
+fn matched_by_thread(shown: &[&SpanFacts], all: &[&SpanFacts]) -> Option<String> {
+    let of_thread = shown.iter().filter(|span| is_by_thread(span));
+    let names: Vec<String> = of_thread.map(|span| name(span, all)).collect();
+    (!names.is_empty()).then(|| format!("matched by thread: {}", names.join(", ")))
+}
+
+/// What begin and end have in common: `thread and arg1`.
+fn rule(span: &SpanFacts) -> String {
+    let word = |key| match key {
+        "tid" => "thread",
+        "pid" => "process",
+        other => other,
+    };
+    let keys = span.key.split(',').map(word);
+    let all = keys.chain(span.agreed.iter().map(String::as_str));
+    let mut all: Vec<&str> = all.collect();
+    match all.pop() {
+        Some(last) if !all.is_empty() => format!("{} and {last}", all.join(", ")),
+        last => last.unwrap_or_default().to_owned(),
     }
-    for (key, names) in keys {
-        let names = names.join(", ");
-        remarks.push(format!(
-            "begin and end have the same {}: {names}",
-            escape(key)
+}
+
+/// Why ends have no begin, besides lost hits.
+fn end_reasons(span: &SpanFacts) -> Vec<String> {
+    let counts = &span.counts;
+    let late = counts.unmatched.saturating_sub(counts.early);
+    let mut reasons = Vec::new();
+    if counts.has_no_begins() {
+        reasons.push("no begin was hit".to_owned());
+    } else if counts.early > 0 {
+        let of = match late {
+            0 => "them".to_owned(),
+            _ => format!("at most {} of them", counts.early),
+        };
+        reasons.push(format!("the recording began in the middle of {of}"));
+    }
+    if late == 0 && !counts.has_no_begins() {
+        return reasons;
+    }
+    for BeginNeed { event, needs } in &span.begin_needs {
+        reasons.push(format!(
+            "{} needs {}",
+            escape(event.trim_start_matches("sdt_")),
+            escape(needs)
         ));
     }
-    let mut agreed: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for span in shown.iter().filter(|span| !span.agreed.is_empty()) {
-        let names = agreed.entry(span.agreed.join(", ")).or_default();
-        names.push(name(span, all));
+    if !span.agreed.is_empty() && counts.open > 0 {
+        let agreed = escape(&span.agreed.join(", ")).into_owned();
+        reasons.push(format!("begins have another {agreed}"));
     }
-    for (arguments, names) in agreed {
-        let names = names.join(", ");
+    if span.begin_needs.is_empty() && !counts.has_no_begins() {
+        reasons.push("not every begin is reported".to_owned());
+    }
+    reasons
+}
+
+/// Remarks: by what spans are matched, nesting, hits that belong to no span, and how exact percentiles are.
+pub fn remarks(shown: &[&SpanFacts], all: &[&SpanFacts]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let mut rules: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for span in shown.iter().filter(|span| !is_by_thread(span)) {
+        rules.entry(rule(span)).or_default().push(name(span, all));
+    }
+    for (rule, names) in rules {
         remarks.push(format!(
-            "begin and end agree in {}: {names}",
-            escape(&arguments)
+            "matched by {}: {}",
+            escape(&rule),
+            names.join(", ")
         ));
     }
     let mut each = |what: &str, of: &dyn Fn(&SpanFacts) -> Option<String>| {
@@ -321,7 +367,7 @@ fn figures(name: TableCell, durations: &DurationFacts) -> Vec<TableCell> {
         known(durations.p999),
         known(durations.max),
         cell(Some(durations.sum())),
-        cell(durations.covered.map(|covered| covered.own)),
+        cell(Some(durations.own())),
         cell(durations.covered.map(|covered| covered.total)),
     ]
 }

@@ -26,11 +26,13 @@ pub(in crate::engine::bpf) enum HitWord {
     Short,
     /// Begins within a span that ended before they had an end.
     Unfinished,
+    /// Ends that are equal to an older begin than the one that they take.
+    Older,
 }
 
 impl HitWord {
     /// Number of words of a sample id where programs match spans.
-    pub(in crate::engine::bpf) const ALL: u32 = Self::Unfinished as u32 + 1;
+    pub(in crate::engine::bpf) const ALL: u32 = Self::Older as u32 + 1;
     /// Number of the first words that count each hit once.
     const OF_HITS: u32 = Self::DeepEnd as u32 + 1;
 }
@@ -136,7 +138,7 @@ mod tests {
             },
             2,
         );
-        let last = several.word(2, HitWord::Unfinished).last();
+        let last = several.word(2, HitWord::Older).last();
         assert!(last.is_some_and(|last| last + 8 <= several.end()));
         assert_eq!(several.words(0).count(), 2 * 8);
         for (ids, cpus, rows) in [(1, 8192, 64), (10_000, 8192, 8), (1_000_000, 2, 1)] {

@@ -161,12 +161,17 @@ impl RolePlanner<'_> {
         let lists: Vec<&[Argument]> = shown.iter().map(Vec::as_slice).collect();
         let shared = shared_arguments(&lists).into_iter();
         let agreed = shared.filter(|shared| key.is_usual && shared.is_expected_to_agree());
-        let agreed: Vec<(String, bool)> = agreed
+        let mut agreed: Vec<(String, bool)> = agreed
             .map(|shared| {
                 let name = shared.argument.name.clone();
                 (name, shared.has_identifying_numbers())
             })
             .collect();
+        let must_agree = !agreed.is_empty();
+        if key.is_usual && !must_agree {
+            let watched = self.watched(&lists, &sides);
+            agreed.extend(watched.map(|name| (name, true)));
+        }
         if agreed.len() > MAX_MARKS as usize {
             return Err(SpanFault::ManyAgreed {
                 span: pair.name.clone(),
@@ -211,6 +216,7 @@ impl RolePlanner<'_> {
                 task: key.task,
                 value,
                 agreed: fields.collect::<Option<_>>()?,
+                must_agree,
                 gives_up: self.options.aggregation.is_some() && !pair.starts.iter().any(is_call),
                 others: self.other_fields(group),
                 places,
@@ -235,6 +241,26 @@ impl RolePlanner<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The first integer that all events of a pair have: where spans overlap on a thread, it tells that an end takes a wrong begin.
+    fn watched(&self, lists: &[&[Argument]], sides: &[usize]) -> Option<String> {
+        // What was planned later has no room for more than the first had.
+        if self.memory.is_some_and(|memory| memory.marks == 0) {
+            return None;
+        }
+        let is_number = |at: &usize, name: &str| {
+            let field = self
+                .groups
+                .get(*at)
+                .and_then(|group| mark_field(group, name, true));
+            matches!(field, Some(MarkField::Number { .. }))
+        };
+        let mut shared = shared_arguments(lists).into_iter().filter(|shared| {
+            let name = &shared.argument.name;
+            shared.may_be_id() && sides.iter().all(|at| is_number(at, name))
+        });
+        Some(shared.next()?.argument.name.clone())
     }
 
     /// Where spans are aggregated: the fields of an event that are no keys of groups.

@@ -198,6 +198,10 @@ impl Program<'_> {
             asm.call(Helper::KtimeNs);
             asm.store(Width::Double, Reg::R10, slots::NOW, Reg::R0);
             self.newest_level();
+        } else if !role.must_agree {
+            self.write_end(memory, role);
+            self.count_older(memory, role, exits);
+            self.newest_level();
         } else {
             self.write_end(memory, role);
             self.newest_level();
@@ -248,6 +252,27 @@ impl Program<'_> {
         if !self.absent.is_empty() {
             self.bring_in_and_do_again(again, exits);
         }
+    }
+
+    /// Counts an end that is equal to an older begin, and to no newer one.
+    fn count_older(&mut self, memory: SpanMemory, role: &SpanRole, exits: Exits) {
+        let (equal, done) = (self.asm.label(), self.asm.label());
+        self.newest_level();
+        self.find_equal(memory, role, equal);
+        self.asm.jump(done);
+        self.asm.place(equal);
+        let asm = &mut self.asm;
+        asm.load(Width::Double, Reg::R1, Reg::R9, DEPTH);
+        asm.op_value(Op::Add, Reg::R1, -1);
+        asm.jump_if_reg(If::Equal, Reg::R1, Reg::R8, done);
+        match self.common.hit_counts {
+            Some(counts) => {
+                self.hit_word(counts, HitWord::Older, exits);
+                self.asm.increment(Reg::R1);
+            }
+            None => self.asm.count(control::OLDER_ENDS),
+        }
+        self.asm.place(done);
     }
 
     /// Counts a hit, and ends the program.

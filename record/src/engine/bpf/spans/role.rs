@@ -2,7 +2,7 @@
 
 use usdtrec_format::{RawField, RawString};
 
-/// Maximum number of arguments that must agree.
+/// Maximum number of arguments that are compared.
 pub(super) const MAX_MARKS: u32 = 4;
 
 /// What the hits of an event are to spans.
@@ -18,8 +18,10 @@ pub(in crate::engine::bpf) struct SpanRole {
     pub(in crate::engine::bpf) task: SpanTask,
     /// The argument whose value is part of the key.
     pub(in crate::engine::bpf) value: Option<KeyValue>,
-    /// The arguments that begin and end have in common and that must agree.
+    /// The arguments that begin and end have in common and that are compared.
     pub(in crate::engine::bpf) agreed: Vec<MarkField>,
+    /// Whether they must agree; else it is counted how many ends are equal to an older begin than the newest, which they take.
+    pub(in crate::engine::bpf) must_agree: bool,
     /// Whether begins that have no end when too many of their key are open are given up, as those of statements that fail; else later ones are not kept.
     pub(in crate::engine::bpf) gives_up: bool,
     /// The places of the arguments by which they are matched.

@@ -37,6 +37,7 @@ impl Begins {
             task: SpanTask::Thread,
             value: None,
             agreed: Vec::new(),
+            must_agree: false,
             gives_up: false,
             places: Vec::new(),
             others: Vec::new(),

@@ -36,7 +36,7 @@ pub(super) fn places(
 }
 
 /// Names of members and columns besides those of keys.
-const RESERVED: [&str; 35] = [
+const RESERVED: [&str; 36] = [
     "event",
     "comm",
     "pid",
@@ -56,6 +56,7 @@ const RESERVED: [&str; 35] = [
     "count",
     "total_ns",
     "self_ns",
+    "self_total_ns",
     "mean_ns",
     "sum_ns",
     "min_ns",

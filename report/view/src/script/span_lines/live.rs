@@ -8,6 +8,7 @@ use usdtrec_analysis::context_question::ContextQuestion;
 use usdtrec_analysis::rows::span_question::SpanRowQuestion;
 use usdtrec_analysis::rows::span_stream::{SpanStream, stream_selection};
 use usdtrec_trace::error::ReportError;
+use usdtrec_trace::events::notices::SpanOverlap;
 use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::events::stream::{SpanTotals, StreamSamples, StreamSummary, StreamView, watch};
@@ -34,6 +35,7 @@ pub(crate) fn print_span_stream(
     to: StreamOutput<'_>,
 ) -> Result<StreamSummary, ReportError> {
     let mut totals = SpanTotals::default();
+    let mut overlaps = Vec::new();
     let all = stream_selection(selection);
     let mut summary = watch(
         input,
@@ -54,10 +56,12 @@ pub(crate) fn print_span_stream(
                 before: PreviousTimes::default(),
                 to,
                 totals: &mut totals,
+                overlaps: &mut overlaps,
             })
         },
     )?;
     summary.notices.add_forgotten(totals.forgotten);
+    summary.notices.overlaps = overlaps;
     summary.spans = Some(totals);
     Ok(summary)
 }
@@ -71,6 +75,7 @@ struct SpanPrinter<'a, 't> {
     before: PreviousTimes,
     to: StreamOutput<'t>,
     totals: &'a mut SpanTotals,
+    overlaps: &'a mut Vec<SpanOverlap>,
 }
 
 impl StreamView for SpanPrinter<'_, '_> {
@@ -124,7 +129,8 @@ impl StreamView for SpanPrinter<'_, '_> {
     }
 
     fn end(&mut self, session: &TraceSession) -> Result<(), ReportError> {
-        if let Some(spans) = self.spans.take() {
+        if let Some(mut spans) = self.spans.take() {
+            *self.overlaps = spans.overlaps();
             let mut writer = SpanWriter::new(session, &self.style, &mut self.before, self.to.out);
             *self.totals = spans.end(&mut writer)?;
             writer.finish()?;
