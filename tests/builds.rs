@@ -157,7 +157,7 @@ fn a_build_id_that_is_not_of_one_build_is_refused_with_what_there_is() {
         let event = format!("builds_refused:*@build-id:{digits}");
         lab.usdtrec(["record", "-o", "trace", "-a", "-e", &event])
             .exits(2)
-            .complains("expected 8 to 40 hexadecimal digits after @build-id:");
+            .complains("expected 8 to 128 hexadecimal digits after @build-id:");
     }
 }
 

@@ -249,3 +249,50 @@ fn missing_files_of_a_trace() {
         .stdout;
     assert!(!missing.contains(path_text(&program)), "{missing}");
 }
+
+/// Build-ids of any length identify files; perf's records have the first 20 bytes, as perf reads them.
+#[test]
+fn build_ids_of_any_length() {
+    const LONG: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\
+                        202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f";
+    let builds: [(&[&str], usize); 3] = [
+        (&["-O2", "-Wl,--build-id=0x47"], 1),
+        (
+            &[
+                "-O2",
+                "-DPROVIDER=id_lengths",
+                "-Wl,--build-id=0x000102030405060708090a0b0c0d0e0f1011121314",
+            ],
+            21,
+        ),
+        (
+            &[
+                "-O2",
+                "-DPROVIDER=id_lengths",
+                "-Wl,--build-id=0x000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f",
+            ],
+            64,
+        ),
+    ];
+    for (options, bytes) in builds {
+        let lab = Lab::privileged();
+        let build = Build {
+            compiler: "gcc",
+            options,
+        };
+        let program = build.make(&lab, "pairs.c", "pairs");
+        let program = program.to_str().expect("a path");
+        let id = if bytes == 1 { "47" } else { &LONG[..2 * bytes] };
+        let added = lab.usdtrec(["buildid-cache", "--add", program]).success();
+        assert!(
+            added.stdout.contains(&format!("(build-id {id})")),
+            "{}",
+            added.stdout
+        );
+        let list = lab.usdtrec(["list"]).success().stdout;
+        assert!(
+            list.contains(&format!("{program}({}", &id[..id.len().min(12)])),
+            "{list}"
+        );
+    }
+}

@@ -208,6 +208,74 @@ fn names_in_a_shared_file_of_dwarf_5() {
 }
 
 /// Programs of machines that are not here: registers have the numbers of their ABI, frames are where their tables say.
+/// Builds debug.c in the lab, where what the compiler writes beside the program stays.
+fn build_beside(lab: &Lab, options: &[&str]) -> String {
+    need_tool("gcc");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/targets/debug.c");
+    let mut gcc = Command::new("gcc");
+    gcc.current_dir(lab.path());
+    gcc.args(["-std=gnu11", "-pthread", "-o", "debug", source]);
+    gcc.arg("-O2").args(options);
+    run(gcc).success();
+    lab.file("debug").to_str().expect("a path").to_owned()
+}
+
+/// Asserts that the arguments of a program have their names.
+#[track_caller]
+fn names(lab: &Lab, program: &str) {
+    let events = format!("sdt_debug:*@{program}");
+    let record = ["record", "-o", "trace", "-e", &events, "--", program, "/x"];
+    lab.usdtrec(record).success();
+    let script = lab.usdtrec(["script", "-i", "trace"]).success().stdout;
+    let named = " url=\"/x\" fd=0 colour=GREEN(5) secure=true ";
+    assert!(script.contains(named), "{script}");
+}
+
+#[test]
+fn names_in_split_files_and_their_package() {
+    for version in ["-gdwarf-4", "-gdwarf-5"] {
+        let lab = Lab::privileged();
+        let program = build_beside(&lab, &[version, "-gsplit-dwarf"]);
+        let dwo = std::fs::read_dir(lab.path()).expect("a directory");
+        let dwo = dwo.map(|entry| entry.expect("an entry").path());
+        let is_dwo = |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "dwo");
+        let dwo: Vec<_> = dwo.filter(is_dwo).collect();
+        assert_eq!(dwo.len(), 1);
+        names(&lab, &program);
+        // The dwp of Debian 12 knows DWARF 4 alone.
+        if version == "-gdwarf-4" {
+            need_tool("dwp");
+            let mut dwp = Command::new("dwp");
+            dwp.current_dir(lab.path());
+            dwp.args(["-e", &program, "-o", &format!("{program}.dwp")]);
+            run(dwp).success();
+            std::fs::remove_file(&dwo[0]).expect("removed");
+            names(&lab, &program);
+        }
+    }
+}
+
+/// A program without a build-id names its separate file, which has the checksum.
+#[test]
+fn names_in_a_linked_file() {
+    need_tool("objcopy");
+    let lab = Lab::privileged();
+    let program = build_beside(&lab, &["-g", "-Wl,--build-id=none"]);
+    let separate = lab.file(".debug").join("debug.debug");
+    std::fs::create_dir(lab.file(".debug")).expect("a directory");
+    let mut objcopy = Command::new("objcopy");
+    objcopy.args(["--only-keep-debug", &program]).arg(&separate);
+    run(objcopy).success();
+    let mut objcopy = Command::new("objcopy");
+    objcopy
+        .current_dir(lab.path())
+        .args(["--strip-debug", &program]);
+    let link = format!("--add-gnu-debuglink={}", separate.display());
+    objcopy.arg(link);
+    run(objcopy).success();
+    names(&lab, &program);
+}
+
 #[test]
 fn names_on_other_machines() {
     let lab = Lab::new();

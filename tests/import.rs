@@ -234,3 +234,34 @@ fn arguments_have_the_type_of_all_values() {
         kept.len()
     );
 }
+
+/// The process is a key also if its first thread has no hit, so that nothing names it.
+#[test]
+fn spans_of_a_process_without_a_name() {
+    let lab = Lab::new();
+    let mut lines = String::new();
+    for id in 0..6 {
+        for (probe, after) in [("start", 0), ("done", 50)] {
+            let time = 1_000_000_000_000_u64 + id * 1000 + after;
+            let data =
+                format!("{time}\t0\tusdt:/bin/x:app:query__{probe}\t100\t201\tworker\tid={id}\n");
+            let _ = writeln!(
+                lines,
+                "{}",
+                serde_json::json!({"type": "printf", "data": data})
+            );
+        }
+    }
+    import(&lab, &lines);
+    for key in ["tid", "id", "pid", "pid,id"] {
+        let how = ["--span", "query", "--key", key, "--format", "json"];
+        let report = lab.usdtrec(["report", "-i", "out.data"].iter().chain(&how));
+        let report: Value = serde_json::from_str(&report.success().stdout).expect("JSON");
+        let span = &report["spans"][0];
+        assert_eq!(
+            (&span["count"], &span["unkeyed"]),
+            (&6.into(), &0.into()),
+            "{key}"
+        );
+    }
+}

@@ -242,7 +242,7 @@ fn times_of_day_select_what_they_show() {
             .skip_while(|line| !line.starts_with("Slowest"));
         lines.nth(1).expect("a span").to_owned()
     };
-    let (clock, wall) = (slowest(&[]), slowest(&["--tod"]));
+    let (clock, wall) = (slowest(&["--clock"]), slowest(&[]));
     let moment = clock.split_whitespace().nth(1).expect("a time");
     let line = all
         .iter()
@@ -250,11 +250,11 @@ fn times_of_day_select_what_they_show() {
     let tod = line.and_then(|line| line.get(..23)).expect("its begin");
     assert!(wall.contains(tod), "{wall}: {tod}");
     for refused in [
-        &["--rate", "1s", "--tod"][..],
-        &["--span", "request", "--tod", "--format", "json"],
+        &["--rate", "1s", "--clock"][..],
+        &["--span", "request", "--clock", "--format", "json"],
     ] {
         let refused = said(&lab, "report", &[demo], refused, "2").exits(1);
-        refused.complains("--tod has no effect on");
+        refused.complains("--clock has no effect on");
     }
     let wrong = lab
         .usdtrec(["script", "-i", demo, "--time", "25:00..26:00"])

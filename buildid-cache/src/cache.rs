@@ -82,15 +82,15 @@ pub enum CacheError {
     #[error(
         "{}: expected build-id {expected}, found {}",
         shown(.path),
-        .found.map_or_else(|| "no build-id".to_owned(), |id| id.to_string())
+        .found.as_ref().map_or_else(|| "no build-id".to_owned(), |id| id.to_string())
     )]
     OtherBuildId {
         /// Path of the file on its host.
         path: PathBuf,
         /// The expected build-id.
-        expected: BuildId,
+        expected: Box<BuildId>,
         /// The build-id in the file.
-        found: Option<BuildId>,
+        found: Option<Box<BuildId>>,
     },
     /// A name without a slash was not found.
     #[error("{}: not found in the working directory, in PATH or as a library", shown(.0))]
@@ -191,9 +191,7 @@ impl Cache {
                 continue;
             }
             for tail in names(&ids.join(&head))? {
-                let id = format!("{head}{tail}");
-                if is_hex(&tail)
-                    && let Ok(id) = id.parse()
+                if let Some(id) = BuildId::from_link_name(&head, &tail)
                     && let Some(entry) = self.entry(id)
                 {
                     entries.push(entry);

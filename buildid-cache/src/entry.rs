@@ -208,7 +208,5 @@ impl Entry {
 
 /// `DIR/.build-id/xx/yyyy`.
 pub(crate) fn link_path(cache: &Path, build_id: BuildId) -> PathBuf {
-    let text = build_id.to_string();
-    let (head, tail) = text.split_at(2);
-    cache.join(".build-id").join(head).join(tail)
+    cache.join(".build-id").join(build_id.link_name())
 }

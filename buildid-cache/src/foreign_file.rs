@@ -68,7 +68,7 @@ fn checked(path: &Path, build_id: BuildId, copy: File) -> Result<ObjectFile, Cac
     }
     Err(CacheError::OtherBuildId {
         path: path.to_owned(),
-        expected: build_id,
-        found: file.build_id(),
+        expected: Box::new(build_id),
+        found: file.build_id().map(Box::new),
     })
 }

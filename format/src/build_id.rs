@@ -1,9 +1,10 @@
 //! GNU build-ids.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// A GNU build-id: 1 to 20 bytes (`NT_GNU_BUILD_ID`; 20 for SHA-1, 16 for MD5 or UUID, 8 for xxhash).
+/// A GNU build-id: 1 to 64 bytes (`NT_GNU_BUILD_ID`; 20 for SHA-1, 16 for MD5 or UUID, 8 for xxhash, 32 for SHA-256).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BuildId {
     bytes: [u8; Self::MAX],
@@ -13,8 +14,8 @@ pub struct BuildId {
 /// Error of parsing a build-id.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BuildIdError {
-    /// The length is outside 1 to 20 bytes.
-    #[error("expected a build-id of 1 to 20 bytes, found {0}")]
+    /// The length is outside 1 to 64 bytes.
+    #[error("expected a build-id of 1 to 64 bytes, found {0}")]
     Length(usize),
     /// The text is not pairs of hexadecimal digits.
     #[error("expected a build-id of pairs of hexadecimal digits, found {0:?}")]
@@ -22,13 +23,17 @@ pub enum BuildIdError {
 }
 
 impl BuildId {
-    /// Maximum length in perf's records and cache, bytes.
-    pub const MAX: usize = 20;
+    /// Maximum length, bytes.
+    pub const MAX: usize = 64;
+    /// The name of the link of one byte.
+    const NO_REST: &str = "_";
+    /// Maximum length in perf's records, bytes.
+    pub const MAX_IN_PERF: usize = 20;
 
     /// Creates a build-id from its bytes.
     ///
     /// # Errors
-    /// [`BuildIdError::Length`] outside 1 to 20 bytes.
+    /// [`BuildIdError::Length`] outside 1 to 64 bytes.
     pub fn new(bytes: &[u8]) -> Result<Self, BuildIdError> {
         if bytes.is_empty() || bytes.len() > Self::MAX {
             return Err(BuildIdError::Length(bytes.len()));
@@ -46,6 +51,31 @@ impl BuildId {
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
+
+    /// The name of its link below `.build-id` in perf's cache: `xx/yyyy`. Of one byte it is `xx/_`: perf has none.
+    #[must_use]
+    pub fn link_name(&self) -> PathBuf {
+        let text = self.to_string();
+        let (first, rest) = text.split_at_checked(2).unwrap_or((&text, ""));
+        Path::new(first).join(if rest.is_empty() { Self::NO_REST } else { rest })
+    }
+
+    /// The build-id whose link is called so.
+    #[must_use]
+    pub fn from_link_name(directory: &str, name: &str) -> Option<Self> {
+        let rest = if name == Self::NO_REST { "" } else { name };
+        let id = Self::from_str(&format!("{directory}{rest}")).ok()?;
+        (directory.len() == 2).then_some(id)
+    }
+
+    /// The build-id in perf's records: as perf reads it from a file, the first [`MAX_IN_PERF`](Self::MAX_IN_PERF) bytes.
+    #[must_use]
+    pub fn in_perf(&self) -> Self {
+        let len = self.len.min(Self::MAX_IN_PERF as u8);
+        let mut bytes = [0; Self::MAX];
+        bytes[..usize::from(len)].copy_from_slice(&self.bytes[..usize::from(len)]);
+        Self { bytes, len }
+    }
 }
 
 /// The first digits of a build-id, or all of them.
@@ -59,7 +89,7 @@ impl BuildIdPrefix {
     /// Minimum number of digits.
     pub const MIN: usize = 8;
 
-    /// Parses [`MIN`](Self::MIN) to 40 hexadecimal digits; `None` for any other text.
+    /// Parses [`MIN`](Self::MIN) to 128 hexadecimal digits; `None` for any other text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let is_long = (Self::MIN..=2 * BuildId::MAX).contains(&text.len());
@@ -143,8 +173,22 @@ mod tests {
     }
 
     #[test]
+    fn perf_has_the_first_bytes_of_long_ones() {
+        for len in 1..=BuildId::MAX {
+            let bytes: Vec<u8> = (0..len as u8).collect();
+            let id = BuildId::new(&bytes).unwrap();
+            assert_eq!(id.as_bytes(), bytes);
+            assert_eq!(id.in_perf().as_bytes(), &bytes[..len.min(20)]);
+            assert_eq!(BuildId::new(id.in_perf().as_bytes()), Ok(id.in_perf()));
+            let link = id.link_name();
+            let (directory, name) = link.to_str().unwrap().split_once('/').unwrap();
+            assert_eq!(BuildId::from_link_name(directory, name), Some(id));
+        }
+    }
+
+    #[test]
     fn odd_long_and_foreign_text_is_refused() {
-        for text in ["", "0", "0g", "é0", &"00".repeat(21), "+1"] {
+        for text in ["", "0", "0g", "é0", &"00".repeat(65), "+1"] {
             assert!(text.parse::<BuildId>().is_err(), "{text:?}");
         }
     }

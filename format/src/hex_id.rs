@@ -1,9 +1,9 @@
 //! An id as hexadecimal digits.
 
 /// Maximum number of bytes of an id.
-const MAX_BYTES: usize = 20;
+const MAX_BYTES: usize = crate::BuildId::MAX;
 
-/// The digits of an id of at most 20 bytes, in lower case, as perf has build-ids and W3C Trace Context its ids.
+/// The digits of an id of at most 64 bytes, in lower case, as perf has build-ids and W3C Trace Context its ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HexId {
     digits: [u8; 2 * MAX_BYTES],
@@ -11,7 +11,7 @@ pub struct HexId {
 }
 
 impl HexId {
-    /// Bytes beyond the first 20 are left out.
+    /// Bytes beyond the first 64 are left out.
     #[must_use]
     pub fn new(id: &[u8]) -> Self {
         let mut digits = [0; 2 * MAX_BYTES];
@@ -42,6 +42,6 @@ mod tests {
     fn digits_are_those_of_the_bytes() {
         assert_eq!(HexId::new(&[0, 0xa1, 0xff]).as_str(), "00a1ff");
         assert_eq!(HexId::new(&[]).as_str(), "");
-        assert_eq!(HexId::new(&[7; 24]).as_str(), "07".repeat(20));
+        assert_eq!(HexId::new(&[7; 65]).as_str(), "07".repeat(64));
     }
 }

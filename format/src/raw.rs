@@ -136,8 +136,7 @@ pub enum StringStatus {
     NoString,
     /// Not read, because the argument was not a readable address many times in a row.
     NotRead,
-    /// The whole string was captured and looks like a string, but is shorter than [`SURE_STRING`]: it is a string if something else says that the
-    /// argument is one ([`StringArgument`](crate::trace::StringArgument), a type, a filter).
+    /// As [`Whole`](Self::Whole), of less than four bytes: in traces of recorders that left open whether such are strings.
     Short,
     /// The length, which is another argument, is negative.
     NegativeLength,
@@ -251,17 +250,6 @@ pub fn looks_like_string(bytes: &[u8], cut: bool) -> bool {
     let is_odd = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x1b');
     let is_visible = |c: char| !c.is_whitespace() && !c.is_control();
     !text.chars().any(is_odd) && (text.is_empty() && !rest || text.chars().any(is_visible))
-}
-
-/// Minimum length of a string that needs no evidence: 4 bytes of an array of numbers are rarely letters followed by a zero.
-pub const SURE_STRING: usize = 4;
-
-/// Whether bytes at an address are taken for a string though nothing else says that they are one: they look like one and are at least
-/// [`SURE_STRING`] long, or there is more than one letter at an odd address, where compilers store only bytes.
-#[must_use]
-pub fn is_sure_string(bytes: &[u8], cut: bool, address: u64) -> bool {
-    let is_long = bytes.len() >= SURE_STRING || bytes.len() > 1 && address % 2 == 1;
-    is_long && looks_like_string(bytes, cut)
 }
 
 /// Appends bytes, escaped as one line of printable UTF-8: a backslash becomes `\\`, other bytes become

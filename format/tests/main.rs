@@ -7,6 +7,7 @@
 
 mod added_events;
 mod arch;
+mod auxiliary;
 mod corpus;
 mod examples;
 #[cfg(feature = "expressions")]

@@ -2,7 +2,7 @@
 
 use usdtrec_format::Pattern;
 use usdtrec_report::script::{FieldChoice, Template};
-use usdtrec_report::{CpuSet, TimeRange, TimeSpan};
+use usdtrec_report::{CpuSet, TimeRange, TimeSpan, TraceTimes};
 
 /// Parses every line, and matches each pattern with every other line.
 pub fn run(bytes: &[u8]) {
@@ -10,7 +10,11 @@ pub fn run(bytes: &[u8]) {
     let lines: Vec<&str> = text.split('\n').take(8).collect();
     for line in &lines {
         if let Ok(span) = line.parse::<TimeSpan>() {
-            let first = |whole| span.within(whole, None).map(|range| range.first);
+            let first = |samples: TimeRange| {
+                let end = samples.last;
+                let trace = TraceTimes { samples, end };
+                span.within(trace, None).map(|range| range.first)
+            };
             assert!(first(TimeRange::ALL) <= first(TimeRange::at(u64::MAX)));
         }
         if let Ok(cpus) = line.parse::<CpuSet>() {

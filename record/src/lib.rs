@@ -90,6 +90,7 @@ pub use select::planned_site::PlannedSite;
 pub use select::probe::{PlannedProbe, RefusedProbe};
 pub use select::program::Program;
 pub use select::refusal::{Refusal, RefusalReason};
+pub use select::shared_instruction::SharedInstruction;
 pub use select::{EventSelector, Request, Selection, select};
 pub use semaphores::RaisedProcess;
 pub use slow_spans::SlowSpans;

@@ -110,7 +110,7 @@ pub use usdtrec_trace::symbols::image::open_files_by;
 pub use usdtrec_trace::symbols::of_file::FileSymbols;
 pub use usdtrec_trace::symbols::search::FileView;
 pub use usdtrec_trace::time_of_day::{DaySpan, WrittenTime};
-pub use usdtrec_trace::time_span::{TimeSpan, TimeSpanError};
+pub use usdtrec_trace::time_span::{TimeSpan, TimeSpanError, TraceTimes};
 pub use usdtrec_trace::wall_times::WallTimes;
 pub use usdtrec_trace::{fields, process, symbols};
 pub use usdtrec_view::answer::AnswerQuestions;

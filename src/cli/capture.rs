@@ -151,7 +151,7 @@ pub(crate) struct CaptureArgs {
     pub(crate) cpu: Option<String>,
     /// Ring buffer size per CPU: a number of pages, or bytes with B, K, M or G, up to 2G; rounded up to a power of two
     ///
-    /// Default with the bpf engine: 8M, on more than 8 CPUs 64M in all, but at least 1M; with the perf engine: 4M, less if that exceeds 256M in all. Most with the bpf engine: 1G in all.
+    /// Default with the bpf engine: 8M, on more than 8 CPUs 64M in all, but at least 1M; with -g up to 64M, 256M or 1/32 of the memory in all; with the perf engine: 4M, less if that exceeds 256M in all. Most with the bpf engine: 1G in all.
     #[arg(short, long, value_name = "PAGES|SIZE")]
     pub(crate) mmap_pages: Option<String>,
     /// End recording after this time (10s, 500ms, 2m); a number without a unit is seconds

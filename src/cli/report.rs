@@ -149,9 +149,10 @@ pub(crate) struct ReportArgs {
     /// Print numbers with a known unit as times (1.23ms) and sizes (1.5KiB); text format only
     #[arg(long)]
     pub(crate) human: bool,
-    /// With --span or --heatmap, print moments as times of day in the local time zone; text format only
+    /// With --span or --heatmap, print moments by the trace's clock (CLOCK_MONOTONIC) instead of times of day in the local time zone; text format
+    /// only
     #[arg(long)]
-    pub(crate) tod: bool,
+    pub(crate) clock: bool,
     /// When to use colours
     #[arg(
         long,

@@ -40,7 +40,7 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         format: selection::format(args.format),
         colours: colours(args.color),
         hints: HINTS,
-        times_of_day: times_of_day(args, &session)?,
+        times_of_day: times_of_day(args, &session),
         room: room(args, out.has_pager()),
     };
     let notices = progress::shown_until_output(&session, &mut out, |out| {
@@ -68,16 +68,9 @@ fn room(args: &ReportArgs, is_paged: bool) -> TextRoom {
     }
 }
 
-/// What `--tod` converts moments by.
-fn times_of_day(
-    args: &ReportArgs,
-    session: &TraceSession,
-) -> Result<Option<WallTimes>, ReportError> {
-    if !args.tod {
-        return Ok(None);
-    }
-    let times = session.wall_times().cloned();
-    Ok(Some(times.ok_or(QuestionError::NoTimeOfDay)?))
+/// What moments are converted to times of day by; `None` to print the trace's clock.
+fn times_of_day(args: &ReportArgs, session: &TraceSession) -> Option<WallTimes> {
+    session.wall_times().filter(|_| !args.clock).cloned()
 }
 
 /// Whether to use colours on standard output.
@@ -146,11 +139,11 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
         Ok(())
     };
     anyhow::ensure!(
-        !args.tod || args.format == OutputFormat::Text,
-        "--tod has no effect on JSON and CSV of reports, which have times of the trace's clock"
+        !args.clock || args.format == OutputFormat::Text,
+        "--clock has no effect on JSON and CSV of reports, which have times of the trace's clock"
     );
     let with_moments = ["--span", "--heatmap span:NAME", "--heatmap ARG"];
-    refuse(args.tod, "--tod", &with_moments)?;
+    refuse(args.clock, "--clock", &with_moments)?;
     let is_of_stacks = args.call_graph.is_some();
     let mut keys = args.sort.iter().chain(&args.by);
     anyhow::ensure!(

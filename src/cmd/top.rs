@@ -29,7 +29,7 @@ pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<
     }
     Usage::ensure(
         args.order == TopOrder::default(),
-        "--order has no effect without --by and --span",
+        "--order has no effect without --by or --span",
     )?;
     refuse_options_of_arguments("top", &args.capture, false)?;
     let options = TopOptions {

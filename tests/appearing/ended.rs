@@ -79,7 +79,7 @@ fn programs_that_ended_before_their_file_was_read_are_counted() {
     shell.finish().success();
     recorder.signal("CONT");
     let said = recorder.finish().success();
-    let line = "2 programs ended before their file was read; hits of its probes, if it has selected ones, are not recorded";
+    let line = "2 programs ended before their file was read; hits of their probes, if they have selected ones, are not recorded";
     let said = said.complains(line).complains(" 0 events, 0 lost").stderr;
     assert_eq!(said.matches("before their file was read").count(), 1);
     let report = lab.usdtrec(["report", "-i", "trace"]).success();

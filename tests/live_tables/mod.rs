@@ -320,7 +320,7 @@ fn top_refuses_what_the_kernel_cannot_count() {
         ),
         (
             vec!["--order", "total"],
-            "--order has no effect without --by and --span",
+            "--order has no effect without --by or --span",
         ),
         (
             [&by("comm")[..], &["--sort", "comm"]].concat(),

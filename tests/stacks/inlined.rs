@@ -230,3 +230,45 @@ fn reports_have_inlined_frames_unless_it_is_said() {
         );
     }
 }
+
+/// Inlined frames and lines are the same whether their entries are in the program, in a `.dwo` file, or in the package of these.
+#[test]
+fn inlined_frames_of_split_units() {
+    need_tool("g++");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/targets/inlined.cc");
+    for version in ["-gdwarf-4", "-gdwarf-5"] {
+        let lab = Lab::privileged();
+        let shown = |options: &[&str]| {
+            let mut compiler = Command::new("g++");
+            compiler.current_dir(lab.path());
+            compiler
+                .args(["-O2", version, "-o", "inlined", source])
+                .args(options);
+            run(compiler).success();
+            let program = lab.file("inlined");
+            record(&lab, &program, &["-g"]);
+            let fields = ["script", "-i", "stacks", "-F", "event,ip,sym,srcline"];
+            frames(&lab.usdtrec(fields).success().stdout)
+        };
+        let whole = shown(&[]);
+        let inlined = whole.iter().filter(|frame| frame.contains(" (inlined)"));
+        assert!(inlined.count() > 8, "{whole:?}");
+        assert_eq!(shown(&["-gsplit-dwarf"]), whole, "{version}");
+        // The dwp of Debian 12 knows DWARF 4 alone.
+        if version == "-gdwarf-4" {
+            need_tool("dwp");
+            let mut dwp = Command::new("dwp");
+            dwp.current_dir(lab.path())
+                .args(["-e", "inlined", "-o", "inlined.dwp"]);
+            run(dwp).success();
+            let files = std::fs::read_dir(lab.path()).expect("a directory");
+            let files = files.map(|entry| entry.expect("an entry").path());
+            for file in files.filter(|file| file.extension().is_some_and(|end| end == "dwo")) {
+                std::fs::remove_file(file).expect("removed");
+            }
+            record(&lab, &lab.file("inlined"), &["-g"]);
+            let fields = ["script", "-i", "stacks", "-F", "event,ip,sym,srcline"];
+            assert_eq!(frames(&lab.usdtrec(fields).success().stdout), whole);
+        }
+    }
+}

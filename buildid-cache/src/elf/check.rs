@@ -24,15 +24,15 @@ pub enum CheckError {
     /// The file is not the one that was indexed.
     #[error(
         "the file changed since it was indexed\n  indexed build-id {}, the file's is {}",
-        words(.indexed.as_ref()), words(.found.as_ref())
+        words(.indexed.as_deref()), words(.found.as_deref())
     )]
     Changed {
         /// File.
         path: PathBuf,
         /// Build-id when indexed.
-        indexed: Option<BuildId>,
+        indexed: Option<Box<BuildId>>,
         /// Build-id now.
-        found: Option<BuildId>,
+        found: Option<Box<BuildId>>,
     },
     /// The file has no note for the site.
     #[error(
@@ -108,8 +108,8 @@ impl ObjectFile {
         if self.build_id() != indexed {
             return Err(CheckError::Changed {
                 path: self.path().to_owned(),
-                indexed,
-                found: self.build_id(),
+                indexed: indexed.map(Box::new),
+                found: self.build_id().map(Box::new),
             });
         }
         Ok(())

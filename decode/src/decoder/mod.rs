@@ -11,7 +11,6 @@ mod raw;
 mod raw_integer;
 mod registers;
 mod shown_arguments;
-mod shown_strings;
 mod stack_copy;
 mod string_length;
 #[cfg(test)]

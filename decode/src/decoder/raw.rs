@@ -10,7 +10,6 @@ use usdtrec_format::{
 
 use super::compile::{self, Compiled};
 use super::operation::Shape;
-use super::shown_strings::ShownStrings;
 use super::unread_string::{StringEvidence, UnreadString};
 
 /// The operation of an argument in the raw part.
@@ -51,8 +50,8 @@ struct StringFields {
     status: usize,
     limit: u16,
     known: bool,
-    /// Where other hits say that there are strings.
-    shown: ShownStrings,
+    /// Whether other hits say that there are strings, so that an empty one is one.
+    is_shown: bool,
     /// Whether its length is another argument, or fixed.
     has_length: bool,
 }
@@ -124,7 +123,7 @@ fn of_field(
             status: string.status.into(),
             limit: layout.string_limit,
             known: string.known,
-            shown: ShownStrings::default(),
+            is_shown: false,
             has_length: string.length.is_some(),
         }),
         listed: layout.listed,
@@ -165,7 +164,7 @@ impl RawOperation {
         let address = self.bits(raw).ok()?;
         let evidence = if string.known {
             StringEvidence::Declared
-        } else if string.shown.has(address) {
+        } else if string.is_shown {
             StringEvidence::OtherHits
         } else {
             StringEvidence::Size
@@ -211,7 +210,10 @@ impl RawOperation {
     /// Takes that other hits, or a filter, say of the argument whether it is a string.
     pub(super) fn learn_string(&mut self, learned: &StringArgument) {
         if let Some(string) = &mut self.string {
-            string.shown.learn(learned);
+            // A zero at one address says nothing of others.
+            if learned.address.is_none() {
+                string.is_shown = learned.is_string;
+            }
         }
     }
 
@@ -292,9 +294,9 @@ impl FaultBit {
 }
 
 impl StringFields {
-    /// Whether anything but the bytes says that there is a string at an address.
-    fn is_string(&self, address: u64) -> bool {
-        self.known || self.shown.has(address)
+    /// Whether anything but the bytes says that there is a string.
+    const fn is_string(&self) -> bool {
+        self.known || self.is_shown
     }
 
     /// Stores the string in `value`; `false` if there is no string.
@@ -307,8 +309,7 @@ impl StringFields {
             return false;
         };
         let cut = match StringStatus::from_word(i16::from_le_bytes(status), self.limit) {
-            StringStatus::Whole => false,
-            StringStatus::Short if self.is_string(address) => false,
+            StringStatus::Whole | StringStatus::Short => false,
             StringStatus::Cut => true,
             StringStatus::Fault if self.known && address == 0 => {
                 *value = Value::Missing(Missing::Null);
@@ -330,7 +331,6 @@ impl StringFields {
             | StringStatus::NotResident
             | StringStatus::NegativeLength
             | StringStatus::NoString
-            | StringStatus::Short
             | StringStatus::NotRead => return false,
         };
         let location = u32::from_le_bytes(location);
@@ -338,7 +338,7 @@ impl StringFields {
         let Some(bytes) = raw.get(start..start + len.saturating_sub(1)) else {
             return false;
         };
-        if bytes.is_empty() && !self.is_string(address) {
+        if bytes.is_empty() && !self.is_string() {
             return false;
         }
         let bytes = unescape(bytes);

@@ -315,7 +315,7 @@ fn no_number(at: usize, written: &str) -> ExprError {
     let unit = written.strip_prefix(digits).unwrap_or("");
     if digits.parse::<f64>().is_ok() && ["s", "ms", "us", "ns"].contains(&unit) {
         let message = format!(
-            "{written} is a time, and arguments are plain numbers: write it in the argument's unit, as 1e6 for a millisecond in ns; filters know no durations of spans"
+            "{written} is a time, and arguments are plain numbers: write it in the argument's unit, as 1e6 for a millisecond in ns; the duration of a span is called span, as in span > 5ms"
         );
         return ExprError::new(at, message);
     }

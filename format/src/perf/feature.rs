@@ -164,7 +164,7 @@ pub(crate) fn build_ids(section: &[u8]) -> Vec<BuildIdEntry> {
     let entry = |record: RawRecord<'_>| {
         let mut cursor = Cursor::new(record.body);
         cursor.u32()?;
-        let bytes = cursor.take(BuildId::MAX)?;
+        let bytes = cursor.take(BuildId::MAX_IN_PERF)?;
         let len = cursor.u8()?;
         cursor.take(3)?;
         let len = if record.misc & HAS_LENGTH != 0 {
@@ -192,7 +192,8 @@ pub(crate) fn put_build_ids(entries: &[BuildIdEntry], out: &mut Vec<u8>) {
         let mode = if path.starts_with(b"[") { KERNEL } else { USER };
         let mut record = RecordBuilder::new(out, RecordType(0), HAS_LENGTH | mode);
         record.bytes(&(-1_i32).to_le_bytes());
-        let mut id = [0; BuildId::MAX];
+        let mut id = [0; BuildId::MAX_IN_PERF];
+        let build_id = build_id.in_perf();
         let bytes = build_id.as_bytes();
         id[..bytes.len()].copy_from_slice(bytes);
         record.bytes(&id);

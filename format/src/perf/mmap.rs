@@ -185,6 +185,7 @@ impl MmapFile {
                 (bytes, false)
             }
             Self::BuildId(id) => {
+                let id = id.in_perf();
                 let id = id.as_bytes();
                 bytes[0] = id.len() as u8;
                 bytes[4..4 + id.len()].copy_from_slice(id);

@@ -40,6 +40,8 @@ impl RecordType {
     pub const HEADER_TRACING_DATA: Self = Self(66);
     /// perf: all events of the previous round can be delivered.
     pub const FINISHED_ROUND: Self = Self(68);
+    /// perf: data of a processor's trace (`AUX`), which follow the record: their length is the first 8 bytes of its body.
+    pub const AUXTRACE: Self = Self(71);
     /// perf, pipe mode: a feature section.
     pub const HEADER_FEATURE: Self = Self(80);
     /// perf: compressed records.

@@ -68,7 +68,8 @@ impl PipeHead {
             RecordType::SAMPLE
             | RecordType::COMPRESSED
             | RecordType::COMPRESSED2
-            | RecordType::FINISHED_ROUND => return HeadRecord::Data,
+            | RecordType::FINISHED_ROUND
+            | RecordType::AUXTRACE => return HeadRecord::Data,
             RecordType::HEADER_ATTR if self.attrs.len() as u64 >= MAX_ATTRS => {}
             RecordType::HEADER_ATTR => self.attrs.extend(attr(record)),
             RecordType::HEADER_FEATURE => {

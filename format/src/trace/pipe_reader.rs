@@ -10,6 +10,7 @@ use super::limits::Limit;
 use super::pipe::{AddedRecords, HeadRecord, PipeHead};
 use super::process_cgroup::is_of_processes;
 use super::read_error::ReadError;
+use super::scan::auxiliary_len;
 use super::stream::{MAX_BLOCK, piece};
 use super::stream_error::StreamError;
 use super::{Trace, TraceInfo};
@@ -140,7 +141,12 @@ impl<R: Read> PipeReader<R> {
                 RecordType::HEADER_TRACING_DATA => tracing_data_len(self.input.front(len)),
                 _ => 0,
             };
+            let auxiliary = match kind {
+                RecordType::AUXTRACE => auxiliary_len(self.input.front(len)),
+                _ => 0,
+            };
             self.input.skip(len);
+            self.discard_auxiliary(auxiliary)?;
             if following != 0 {
                 let offset = self.input.offset;
                 let found = formats(&mut self.input, following)?;
@@ -151,6 +157,19 @@ impl<R: Read> PipeReader<R> {
                 return Ok(true);
             }
         }
+    }
+
+    /// Reads and discards the data after an `AUXTRACE` record.
+    fn discard_auxiliary(&mut self, len: u64) -> Result<(), ReadError> {
+        let start = self.input.offset;
+        self.input
+            .discard(usize::try_from(len).unwrap_or(usize::MAX))?;
+        let rest = (self.input.offset - start) as usize;
+        if (rest as u64) < len {
+            let kind = DamageKind::CutStream { rest };
+            self.damage.push(Damage::new(start, kind));
+        }
+        Ok(())
     }
 
     /// Takes a record of a head at the front, which may add events.
@@ -189,8 +208,8 @@ impl<R: Read> PipeReader<R> {
                 },
                 None => self.take_piece(len, out).map_err(DamageKind::Stream),
             },
-            // What follows it is taken later.
-            RecordType::HEADER_TRACING_DATA => Ok(()),
+            // What follows them is taken later.
+            RecordType::HEADER_TRACING_DATA | RecordType::AUXTRACE => Ok(()),
             RecordType::HEADER_ATTR | RecordType::HEADER_FEATURE => self.take_head_record(len),
             RecordType::HEADER_EVENT_TYPE
                 if !bytes.get(RECORD_HEADER..).is_some_and(is_of_processes) =>

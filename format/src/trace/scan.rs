@@ -140,6 +140,15 @@ impl Scanner<'_> {
                 self.found.head_records.push(at);
                 return Ok(ScanStep::To(next + u64::from(len)));
             }
+            RecordType::AUXTRACE => {
+                let size = auxiliary_len(bytes).saturating_add(size);
+                let Some(next) = at.checked_add(size).filter(|next| *next <= self.end) else {
+                    let end = self.end;
+                    return Ok(ScanStep::Broken(NoRecord::BeyondEnd { size, end }));
+                };
+                self.close(at);
+                return Ok(ScanStep::To(next));
+            }
             RecordType::HEADER_EVENT_TYPE
                 if !bytes.get(RECORD_HEADER..).is_some_and(is_of_processes) =>
             {
@@ -297,6 +306,12 @@ fn is_chunk(bytes: &[u8], room: u64) -> bool {
     bytes.first() == Some(&(RecordType::COMPRESSED.0 as u8))
         && ChunkHeader::parse(bytes).is_some()
         && record_header(bytes).is_some_and(|(_, size)| size <= room)
+}
+
+/// Length of the data that follow an `AUXTRACE` record.
+pub(super) fn auxiliary_len(record: &[u8]) -> u64 {
+    let len = record.get(RECORD_HEADER..).and_then(<[u8]>::first_chunk);
+    len.map_or(0, |len| u64::from_le_bytes(*len))
 }
 
 fn record_header(bytes: &[u8]) -> Option<(RecordType, u64)> {

@@ -1,8 +1,8 @@
 //! That an argument of a site is a string, as its hits have shown.
 //!
-//! Notes do not say which arguments are strings, and a short string may be a number. So the recorder keeps what looks like a short string
-//! ([`StringStatus::Short`](crate::StringStatus::Short)), and says once other hits have shown what the argument is. This is a record of type
-//! 65, which perf ignores, among the records of processes. It holds for all hits, also for those before it:
+//! Notes do not say which arguments are strings, and an empty string may be any zero in memory. So the recorder says once other hits have shown
+//! what the argument is. This is a record of type 65, which perf ignores, among the records of processes. It holds for all hits, also for
+//! those before it:
 //!
 //! | offset in the body | bytes | |
 //! |---|---|---|
@@ -10,7 +10,7 @@
 //! | 8 | 8 | sample id of the site |
 //! | 16 | 4 | index of the argument |
 //! | 20 | 4 | 1 if it is a string, 0 if it is not always one |
-//! | 24 | 8 | the address at which it is a string; 0 for all |
+//! | 24 | 8 | the address at which it is a string; 0 for all (others are in older traces) |
 //! | 32 | | zeros, to 80 bytes of the whole record |
 //! | last | | sample id; its time is that of the first hit of the site, so that readers of any hits have the record |
 //!

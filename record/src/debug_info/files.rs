@@ -6,14 +6,15 @@
 //! Nothing is attached to them.
 
 use std::cell::OnceCell;
+use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gimli::{DwarfSections, Reader, RunTimeEndian, SectionId};
+use gimli::{DwarfPackageSections, DwarfSections, Reader as _, RunTimeEndian, SectionId};
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_buildid_cache::served::{Patience, Reader as FileReader};
-use usdtrec_format::{BuildId, debug_file_by_build_id};
+use usdtrec_format::{BuildId, debug_file_by_build_id, debug_files_by_link};
 
 use super::sections::{self, Room};
 use super::slice::Slice;
@@ -32,6 +33,9 @@ pub(super) struct Files {
 
 /// Sections with debugging information.
 pub(super) type Sections = DwarfSections<Vec<u8>>;
+
+/// Sections of a package of `.dwo` files.
+pub(super) type PackageSections = DwarfPackageSections<Vec<u8>>;
 
 /// Address and content of a section.
 pub(super) type Table = (u64, Vec<u8>);
@@ -53,6 +57,7 @@ impl Files {
             let file = ObjectFile::open(&debug_file_by_build_id(id)).ok()?;
             (file.build_id() == Some(id)).then_some(file)
         });
+        let separate = separate.or_else(|| linked(binary, &room));
         let shared = match &separate {
             _ if has_info(binary) => shared(binary, binary.path(), &room),
             Some(file) if has_info(file) => shared(file, file.path(), &room),
@@ -76,6 +81,35 @@ impl Files {
         let shared = self.shared.as_ref();
         let own = load(own, &self.room)?;
         Some((own, shared.and_then(|file| load(file, &self.room))))
+    }
+
+    /// The package of `.dwo` files, which has the name of the binary, or of the separate file, with `.dwp`.
+    pub(super) fn package(&self) -> Option<PackageSections> {
+        let files = [Some(&*self.binary), self.separate.as_ref()];
+        let packages = files.into_iter().flatten().map(|file| {
+            let mut name = file.path().as_os_str().to_owned();
+            name.push(".dwp");
+            PathBuf::from(name)
+        });
+        let packages: Vec<PathBuf> = packages.collect();
+        let index = SectionId::DebugCuIndex.name();
+        let file = first(&packages, |file| sections::has(file, index))?;
+        let load = |id: SectionId| match id.dwo_name() {
+            Some(name) => content(&file, name, &self.room),
+            None => Ok(Vec::new()),
+        };
+        PackageSections::load(load).ok()
+    }
+
+    /// The sections of the first of these files that has split units.
+    pub(super) fn split(&self, candidates: &[PathBuf]) -> Option<Sections> {
+        let info = SectionId::DebugInfo.dwo_name()?;
+        let file = first(candidates, |file| sections::has(file, info))?;
+        let load = |id: SectionId| match id.dwo_name() {
+            Some(name) => content(&file, name, &self.room),
+            None => Ok(Vec::new()),
+        };
+        Sections::load(load).ok()
     }
 
     /// Length of the debugging information in the files, bytes.
@@ -132,14 +166,57 @@ fn load(file: &ObjectFile, room: &Room) -> Option<Sections> {
             id,
             SectionId::DebugMacro | SectionId::DebugMacinfo | SectionId::DebugAranges
         );
-        let content = (!unused).then(|| sections::section(file, id.name(), room));
-        // If a section exists and cannot be read, the debugging information is not used.
-        match content.flatten() {
-            None if !unused && sections::has(file, id.name()) => Err(()),
-            content => Ok(content.unwrap_or_default()),
+        match unused {
+            true => Ok(Vec::new()),
+            false => content(file, id.name(), room),
         }
     };
     DwarfSections::load(load).ok()
+}
+
+/// The content of a section, which may be missing. If it exists and cannot be read, the debugging information is not used.
+fn content(file: &ObjectFile, name: &str, room: &Room) -> Result<Vec<u8>, gimli::Error> {
+    match sections::section(file, name, room) {
+        None if sections::has(file, name) => Err(gimli::Error::Io),
+        content => Ok(content.unwrap_or_default()),
+    }
+}
+
+/// The separate file that a binary names in `.gnu_debuglink`: it has the binary's build-id, or if one has none, the checksum that the binary says.
+fn linked(binary: &ObjectFile, room: &Room) -> Option<ObjectFile> {
+    let link = sections::section(binary, ".gnu_debuglink", room)?;
+    let end = link.iter().position(|byte| *byte == 0)?;
+    let name = link.get(..end)?;
+    let checksum = *link
+        .get((end + 1).next_multiple_of(4)..)?
+        .first_chunk::<4>()?;
+    let checksum = match endian(binary) {
+        RunTimeEndian::Big => u32::from_be_bytes(checksum),
+        RunTimeEndian::Little => u32::from_le_bytes(checksum),
+    };
+    let candidates = debug_files_by_link(binary.path(), name);
+    first(&candidates, |file| {
+        let is_it = match (binary.build_id(), file.build_id()) {
+            (Some(id), Some(found)) => id == found,
+            _ => checksum_of(file) == Some(checksum),
+        };
+        is_it && has_info(file)
+    })
+}
+
+/// CRC-32 (IEEE) of a whole file; `None` if it is too long to be read for that.
+fn checksum_of(file: &ObjectFile) -> Option<u32> {
+    const MAX_BYTES: u64 = 1 << 30;
+    (file.len() <= MAX_BYTES).then_some(())?;
+    let mut hasher = crc32fast::Hasher::new();
+    let mut reader = file.reader();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match reader.read(&mut buffer).ok()? {
+            0 => return Some(hasher.finalize()),
+            read => hasher.update(buffer.get(..read)?),
+        }
+    }
 }
 
 fn endian(file: &ObjectFile) -> RunTimeEndian {

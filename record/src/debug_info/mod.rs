@@ -9,8 +9,9 @@
 //! and type. A location that two variables of one scope share stays `argN`. `char *` is read as a string, and
 //! enumerations become words.
 //!
-//! The information comes from the binary or from `/usr/lib/debug/.build-id`, and from the file that these share with
-//! others (dwz), for all seven architectures, by the register numbers of their ABIs.
+//! The information comes from the binary, from `/usr/lib/debug/.build-id` or the file of `.gnu_debuglink`, from the file that
+//! these share with others (dwz), and from `.dwo` files and their package, for all seven architectures, by the register
+//! numbers of their ABIs.
 
 mod array;
 mod files;
@@ -18,6 +19,7 @@ mod kind;
 mod lines;
 mod sections;
 mod slice;
+mod split;
 mod units;
 mod unwind;
 mod value_location;
@@ -34,6 +36,7 @@ use crate::plan::{Frames, RegisterOffset};
 use crate::select::planned_site::PlannedSite;
 use crate::select::program::Program;
 use files::Files;
+use split::SplitFiles;
 use units::Units;
 use value_location::ValueLocation;
 use variables::{Here, Variable, variables};
@@ -62,10 +65,11 @@ pub fn read<T>(
         return None;
     }
     let (own, shared) = files.sections()?;
+    let split = SplitFiles::new(&files);
     let info = DebugInfo {
         arch,
         files: &files,
-        units: Units::new(&own, shared.as_ref(), files.endian()),
+        units: Units::new(&own, shared.as_ref(), &split, files.endian()),
         frames: program.frames(),
         symbols: OnceCell::new(),
         program,
@@ -130,7 +134,7 @@ impl DebugInfo<'_> {
 
     /// The arguments of one site; `None` for operands that are not the location of a variable.
     fn site(&self, PlannedSite { site, operands, .. }: &PlannedSite) -> Vec<Option<Argument>> {
-        let Some(root) = self.units.at_address(site.pc) else {
+        let Some(root) = self.units.entries_at(site.pc) else {
             return Vec::new();
         };
         let address = |symbol: &str| self.address(symbol);

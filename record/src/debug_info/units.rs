@@ -1,16 +1,17 @@
 //! Units of debugging information, and references from one to another.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use gimli::{
     AbbreviationsCacheStrategy, AttributeValue, DebugInfoOffset, DebugTypeSignature,
-    DebuggingInformationEntry, Dwarf, DwarfSections, Unit, UnitHeader, UnitOffset, UnitRef,
-    UnitSectionOffset, UnitType,
+    DebuggingInformationEntry, Dwarf, DwarfPackage, DwarfSections, RunTimeEndian, Unit, UnitHeader,
+    UnitOffset, UnitRef, UnitSectionOffset, UnitType,
 };
 
 use super::slice::Slice;
+use super::split::{Chain, SplitFiles};
 
 /// Maximum number of ranges that are checked for an address: they overlap only if a linker removed sections.
 const MAX_RANGES_CHECKED: usize = 1024;
@@ -25,6 +26,11 @@ pub(super) type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
 pub(super) struct Units<'a> {
     own: Part<'a>,
     shared: Option<Part<'a>>,
+    split: &'a SplitFiles<'a>,
+    package: OnceCell<Option<DwarfPackage<Slice<'a>>>>,
+    /// The split units that were needed, with the offsets of their skeletons; `None` for those that were not found.
+    split_parts: Chain<(UnitSectionOffset, Option<Part<'a>>)>,
+    endian: RunTimeEndian,
     /// First and last address but one of code, sorted, and whose it is: indices into the file's own headers.
     ranges: Vec<(u64, u64, usize)>,
 }
@@ -37,6 +43,8 @@ struct Part<'a> {
     /// Type units.
     types: HashMap<DebugTypeSignature, (UnitHeader<Slice<'a>>, UnitOffset)>,
     parsed: RefCell<HashMap<UnitSectionOffset, Rc<Unit<Slice<'a>>>>>,
+    /// The skeleton of a split unit.
+    skeleton: Option<Rc<Unit<Slice<'a>>>>,
 }
 
 /// An entry of a unit.
@@ -53,7 +61,8 @@ impl<'a> Units<'a> {
     pub(super) fn new(
         sections: &'a DwarfSections<Vec<u8>>,
         shared: Option<&'a DwarfSections<Vec<u8>>>,
-        endian: gimli::RunTimeEndian,
+        split: &'a SplitFiles<'a>,
+        endian: RunTimeEndian,
     ) -> Self {
         let dwarf = |sections: &'a DwarfSections<Vec<u8>>| {
             sections.borrow(|section| Slice::new(section, endian))
@@ -63,15 +72,72 @@ impl<'a> Units<'a> {
             own.set_sup(dwarf(shared));
         }
         let mut units = Self {
-            own: Part::new(own),
-            shared: shared.map(|shared| Part::new(dwarf(shared))),
+            own: Part::new(own, None),
+            shared: shared.map(|shared| Part::new(dwarf(shared), None)),
+            split,
+            package: OnceCell::new(),
+            split_parts: Chain::default(),
+            endian,
             ranges: Vec::new(),
         };
         units.ranges = units.own.ranges();
         units
     }
 
-    /// The first entry of the unit with the code at an address.
+    /// The first entry of the unit with the code at an address, where its entries are: a skeleton has none.
+    pub(super) fn entries_at(&self, pc: u64) -> Option<Die<'_, 'a>> {
+        let skeleton = self.at_address(pc)?;
+        if skeleton.unit.dwo_id.is_none() {
+            return Some(skeleton);
+        }
+        let of = skeleton.number();
+        let known = self.split_parts.find(|(known, _)| *known == of);
+        let (_, part) = known.unwrap_or_else(|| {
+            let part = self.split_dwarf(&skeleton);
+            let part = part.map(|dwarf| Part::new(dwarf, Some(Rc::clone(&skeleton.unit))));
+            self.split_parts.push((of, part))
+        });
+        let Some(part) = part else {
+            return Some(skeleton);
+        };
+        let mut units = part
+            .headers
+            .iter()
+            .filter_map(|(_, header)| part.unit(header));
+        let unit = units.find(|unit| unit.dwo_id == skeleton.unit.dwo_id)?;
+        Some(Die {
+            at: UnitOffset(unit.header.size_of_header()),
+            units: self,
+            part,
+            unit,
+        })
+    }
+
+    /// The file or the part of the package with the split unit of a skeleton.
+    fn split_dwarf(&self, skeleton: &Die<'_, 'a>) -> Option<Dwarf<Slice<'a>>> {
+        let package = self.package.get_or_init(|| {
+            let slice = |section: &'a Vec<u8>| Slice::new(section, self.endian);
+            let package = self.split.package()?;
+            package.borrow(slice, Slice::new(&[], self.endian)).ok()
+        });
+        let packed = package.as_ref().and_then(|package| {
+            let found = package.find_cu(skeleton.unit.dwo_id?, &self.own.dwarf);
+            found.ok().flatten()
+        });
+        packed.or_else(|| {
+            let name = skeleton.text(skeleton.unit.dwo_name().ok()??)?;
+            let directory = skeleton
+                .unit
+                .comp_dir
+                .map_or(&[][..], |directory| directory.slice());
+            let sections = self.split.file(name, directory)?;
+            let mut dwarf = sections.borrow(|section| Slice::new(section, self.endian));
+            dwarf.make_dwo(&self.own.dwarf);
+            Some(dwarf)
+        })
+    }
+
+    /// The first entry of the unit with the code at an address, in the file of the code.
     pub(super) fn at_address(&self, pc: u64) -> Option<Die<'_, 'a>> {
         let after = self.ranges.partition_point(|(begin, ..)| *begin <= pc);
         let before = self
@@ -93,7 +159,7 @@ impl<'a> Units<'a> {
 }
 
 impl<'a> Part<'a> {
-    fn new(mut dwarf: Dwarf<Slice<'a>>) -> Self {
+    fn new(mut dwarf: Dwarf<Slice<'a>>, skeleton: Option<Rc<Unit<Slice<'a>>>>) -> Self {
         dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
         let (mut headers, mut types) = (Vec::new(), HashMap::new());
         let mut all = dwarf.units();
@@ -113,6 +179,7 @@ impl<'a> Part<'a> {
             headers,
             types,
             parsed: RefCell::default(),
+            skeleton,
         }
     }
 
@@ -145,7 +212,11 @@ impl<'a> Part<'a> {
         if let Some(unit) = parsed.get(&header.offset()) {
             return Some(Rc::clone(unit));
         }
-        let unit = Rc::new(self.dwarf.unit(*header).ok()?);
+        let mut unit = self.dwarf.unit(*header).ok()?;
+        if let Some(skeleton) = &self.skeleton {
+            unit.copy_relocated_attributes(skeleton);
+        }
+        let unit = Rc::new(unit);
         parsed.insert(header.offset(), Rc::clone(&unit));
         Some(unit)
     }

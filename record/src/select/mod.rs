@@ -12,6 +12,7 @@ pub(super) mod probe_info;
 pub(super) mod program;
 pub(super) mod refusal;
 pub(super) mod shared_inode;
+pub(super) mod shared_instruction;
 pub(super) mod trace_room;
 
 use std::collections::{HashMap, HashSet};
@@ -39,6 +40,7 @@ use crate::select::probe_info::add_debug_info;
 use crate::select::program::Program;
 use crate::select::refusal::{Refusal, RefusalReason, Refusals};
 pub(crate) use crate::select::shared_inode::is_same_inode;
+use crate::select::shared_instruction::with_most_arguments;
 use crate::select::trace_room::refuse_without_room;
 
 /// Maximum length of an event's name, bytes: with the number that makes it unique, a trace takes it.
@@ -331,8 +333,8 @@ struct Selector<'a> {
     schemas: &'a Schemas,
     /// The event that is being selected.
     event: Option<&'a EventSelector>,
-    /// The sites selected so far: a file may have several names, and patterns may overlap.
-    seen: HashSet<(FileId, Option<u64>, String)>,
+    /// The sites selected so far, with their arguments: a file may have several names, and patterns may overlap.
+    seen: HashSet<(FileId, Option<u64>, String, String)>,
     /// Number of them at each instruction of files that were found.
     at_instruction: HashMap<(FileId, u64), usize>,
     /// Files that were opened because the cache lists probes for them.
@@ -533,13 +535,15 @@ impl Selector<'_> {
         let arch = opened.binary.arch;
         let sites = probe.sites.iter().cloned();
         let sites: Vec<PlannedSite> = sites.map(|site| PlannedSite::new(site, arch)).collect();
+        let sites = with_most_arguments(sites);
         let description = self.describe(probe, &sites, arch);
         let mut accepted = Vec::new();
         let mut refused = Vec::new();
         let mut known = false;
         for planned in sites {
             let site = &planned.site;
-            let key = (opened.program.file().id(), site.offset, probe.event());
+            let id = opened.program.file().id();
+            let key = (id, site.offset, probe.event(), site.args.clone());
             if self.seen.contains(&key) {
                 known = true;
                 continue;
@@ -571,10 +575,9 @@ impl Selector<'_> {
     /// Why no trace can have the events of a site, or would have too many of a file that was found.
     fn beyond_limits(
         &self,
-        key: &(FileId, Option<u64>, String),
+        (file, _, event, _): &(FileId, Option<u64>, String, String),
         site: &Site,
     ) -> Option<RefusalReason> {
-        let (file, _, event) = key;
         if event.len() > MAX_NAME {
             return Some(RefusalReason::LongName {
                 bytes: event.len(),

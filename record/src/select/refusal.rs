@@ -83,9 +83,9 @@ pub enum RefusalReason {
         /// The pattern.
         pattern: String,
         /// The build that is recorded.
-        recorded: BuildId,
+        recorded: Box<BuildId>,
         /// That of the file.
-        found: BuildId,
+        found: Box<BuildId>,
     },
     /// A trace cannot have its events.
     #[error("{0}")]

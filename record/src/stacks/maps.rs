@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, RawRecord, RecordType, SampleType, Task};
 
 use super::tables::{DescriptorRoom, FileElsewhere, MappedFile, RecordedMapping};
@@ -57,7 +58,7 @@ pub(super) struct MapsVersion {
 enum FileKey {
     Unknown,
     Inode(u32, u32, u64),
-    BuildId([u8; 20]),
+    BuildId(BuildId),
 }
 
 /// What a process has mapped.
@@ -306,13 +307,7 @@ impl ProcessMaps {
                 inode,
                 ..
             } => FileKey::Inode(major, minor, inode),
-            MmapFile::BuildId(id) => {
-                let mut bytes = [0; 20];
-                for (to, from) in bytes.iter_mut().zip(id.as_bytes()) {
-                    *to = *from;
-                }
-                FileKey::BuildId(bytes)
-            }
+            MmapFile::BuildId(id) => FileKey::BuildId(id),
         };
         let key = (Box::from(path), key);
         if let Some(number) = self.numbers.get(&key) {

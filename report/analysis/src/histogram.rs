@@ -272,6 +272,8 @@ pub(crate) fn by_power<N: Log2 + Copy>(counts: &[Frequency<N>], kind: BucketKind
 trait Linear: Number {
     /// The lower edges of at most [`LINEAR`] buckets, and the upper edge of the last one, which is above the greatest number.
     fn edges(ends: Extremes<Self>) -> Vec<Self>;
+    /// Whether it is no infinity.
+    fn is_finite(self) -> bool;
     /// Whether it is at an edge or above it.
     fn is_from(self, edge: Self) -> bool;
 }
@@ -282,6 +284,10 @@ impl Linear for Integer {
         let width = (numbers as u128).div_ceil(LINEAR as u128).max(1) as i128;
         let buckets = (numbers as u128).div_ceil(width as u128) as i128;
         (0..=buckets).map(|at| Self(least + width * at)).collect()
+    }
+
+    fn is_finite(self) -> bool {
+        true
     }
 
     fn is_from(self, edge: Self) -> bool {
@@ -302,15 +308,18 @@ impl Linear for Float {
             Self::double(edge.parse().ok()?)
         };
         let mut edges = vec![least];
-        // Infinities leave no width.
         edges.extend(
             (1..LINEAR)
                 .filter_map(edge)
-                .filter(|edge| edge.value().is_finite() && least < *edge && *edge <= greatest),
+                .filter(|edge| least < *edge && *edge <= greatest),
         );
         edges.dedup();
         edges.extend(Self::double(to.next_up()).filter(|end| *end > greatest));
         edges
+    }
+
+    fn is_finite(self) -> bool {
+        self.value().is_finite()
     }
 
     fn is_from(self, edge: Self) -> bool {
@@ -320,25 +329,59 @@ impl Linear for Float {
 }
 
 fn linear<N: Linear>(numbers: &Distribution<N>) -> Vec<Bucket> {
-    let Some(ends) = numbers.ends() else {
+    let Some(all) = numbers.ends() else {
         return Vec::new();
     };
+    let counts = numbers.counts();
+    let (finite, infinite): (Vec<Frequency<N>>, Vec<_>) =
+        counts.iter().partition(|one| one.value.is_finite());
+    let ends = finite
+        .first()
+        .zip(finite.last())
+        .map(|(first, last)| Extremes {
+            least: if all.least.is_finite() {
+                all.least
+            } else {
+                first.value
+            },
+            greatest: if all.greatest.is_finite() {
+                all.greatest
+            } else {
+                last.value
+            },
+        });
+    let mut buckets = ends.map_or_else(Vec::new, |ends| of_one_width(&finite, ends));
+    // Infinities have buckets of their own, and the others the width that these alone have.
+    for Frequency { value, count } in infinite {
+        let from = Edge::Number(value.scalar());
+        match value == all.least {
+            true => {
+                let to = buckets.first().map(|bucket| bucket.from.clone());
+                buckets.insert(0, Bucket { from, to, count });
+            }
+            false => buckets.push(Bucket {
+                from,
+                to: None,
+                count,
+            }),
+        }
+    }
+    buckets
+}
+
+/// Finite numbers, whose least and greatest are known.
+fn of_one_width<N: Linear>(counts: &[Frequency<N>], ends: Extremes<N>) -> Vec<Bucket> {
     let edges = N::edges(ends);
     let edge = |at: usize| Some(Edge::Number(edges.get(at)?.scalar()));
-    let mut buckets: Vec<Bucket> = (0..edges.len())
-        .filter_map(|at| {
-            Some(Bucket {
-                from: edge(at)?,
-                to: edge(at + 1),
-                count: 0,
-            })
+    let between = (1..edges.len()).filter_map(|at| {
+        Some(Bucket {
+            from: edge(at - 1)?,
+            to: edge(at),
+            count: 0,
         })
-        .collect();
-    // The last edge is the end of a bucket, unless that is infinity, which has none.
-    if edges.last().is_some_and(|last| *last > ends.greatest) {
-        buckets.pop();
-    }
-    for Frequency { value, count } in numbers.counts() {
+    });
+    let mut buckets: Vec<Bucket> = between.collect();
+    for Frequency { value, count } in counts {
         let at = edges.partition_point(|edge| value.is_from(*edge));
         let last = buckets.len().saturating_sub(1);
         if let Some(bucket) = buckets.get_mut(at.saturating_sub(1).min(last)) {
@@ -427,5 +470,75 @@ mod tests {
                 assert_eq!(buckets[0].count, 1);
             }
         }
+    }
+
+    const REPETITIONS: usize = 2000;
+
+    /// Each number is in the bucket that rational arithmetic says, whatever the scale; sums of integers are exact.
+    #[test]
+    fn any_numbers_have_their_buckets() {
+        let special = [
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            0.0,
+            -0.0,
+            f64::MIN_POSITIVE,
+            -5e-324,
+            f64::MAX,
+            f64::MIN,
+            1.0,
+            -1.0,
+            0.1,
+        ];
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        for _ in 0..REPETITIONS {
+            let count = random() % 40 + 1;
+            let mut numbers = Vec::new();
+            for _ in 0..count {
+                let number = match random() % 4 {
+                    0 => special[random() as usize % special.len()],
+                    1 => (random() % 2000) as f64 / 8.0 - 100.0,
+                    2 => f64::from_bits(random()),
+                    _ => (random() as i64) as f64,
+                };
+                numbers.extend((!number.is_nan()).then_some(number));
+            }
+            let all = distribution(numbers.iter().filter_map(|&number| Float::double(number)));
+            holds(&by_power(&all.counts(), BucketKind::Float), &numbers);
+            holds(&linear(&all), &numbers);
+            let integers: Vec<i128> = (0..count)
+                .map(|_| match random() % 3 {
+                    0 => i128::from(random()),
+                    1 => i128::from(random() as i64),
+                    _ => i128::from(random() % 64) - 32,
+                })
+                .collect();
+            let all = distribution(integers.iter().map(|&number| Integer(number)));
+            for buckets in [linear(&all), by_power(&all.counts(), BucketKind::Integer)] {
+                holds_integers(&buckets, &integers);
+            }
+        }
+    }
+
+    fn holds_integers(buckets: &[Bucket], numbers: &[i128]) {
+        let at = |edge: &Edge| match edge {
+            Edge::Number(Scalar::Integer(number)) => number.0,
+            other => panic!("{other:?}"),
+        };
+        for Bucket { from, to, count } in buckets {
+            let is_in = |number: &&i128| {
+                **number >= at(from) && to.as_ref().is_none_or(|to| **number < at(to))
+            };
+            let expected = numbers.iter().filter(is_in).count() as u64;
+            assert_eq!(*count, expected, "{from:?} to {to:?} of {numbers:?}");
+        }
+        let all: u64 = buckets.iter().map(|bucket| bucket.count).sum();
+        assert_eq!(all, numbers.len() as u64);
     }
 }

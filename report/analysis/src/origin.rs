@@ -3,6 +3,7 @@
 use usdtrec_format::trace::FiredTrigger;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::joined_files::JoinedFiles;
+use usdtrec_trace::wall_times::WallTimes;
 
 use crate::clock_facts::{self, ClockFacts};
 
@@ -21,6 +22,8 @@ pub struct Origin {
     pub kernel: String,
     /// `CLOCK_REALTIME` of the first sample, ns since 1970.
     pub wall_ns: Option<u64>,
+    /// What times of day are found by; `None` if the trace has none.
+    pub times_of_day: Option<WallTimes>,
     /// How exact times of day are.
     pub clock: Option<ClockFacts>,
     /// What wrote the trace.
@@ -55,6 +58,7 @@ impl Origin {
             machine: info.machine.clone(),
             kernel: info.os_release.clone(),
             wall_ns: clock_facts::start(session),
+            times_of_day: session.wall_times().cloned(),
             clock: ClockFacts::from_session(session),
             producer: info.version.clone(),
             engine: info

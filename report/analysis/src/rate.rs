@@ -12,7 +12,9 @@ use crate::stats::keys::value::KeyValue;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::notices::Notices;
 use usdtrec_trace::rows::Rows;
+use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::Hit;
+use usdtrec_trace::session::recorded_part::RecordedPart;
 
 use crate::groups::counted_groups::{Bounded, ChosenGroups, CountedGroups, Grouping};
 use crate::stats::keys::dictionary::Dictionary;
@@ -49,6 +51,8 @@ pub struct Series {
     pub values: Vec<KeyValue>,
     /// In each interval.
     pub counts: Vec<u64>,
+    /// For how long its probes were attached in each interval, ns.
+    pub recorded: Vec<u64>,
 }
 
 /// Series that are not counted one by one.
@@ -56,6 +60,8 @@ pub struct Series {
 pub struct OtherSeries {
     /// In each interval.
     pub counts: Vec<u64>,
+    /// For how long probes were attached in each interval, ns.
+    pub recorded: Vec<u64>,
     /// What one of them may have of events, if that is more than the last one that is kept has.
     pub doubtful: Option<u64>,
 }
@@ -101,6 +107,13 @@ pub(crate) fn rates(
         kept,
     } = asked.count(notices);
     let by_event = !keys.contains(&Key::Event);
+    let all: Vec<usize> = rows
+        .rows
+        .iter()
+        .flat_map(|row| row.events.clone())
+        .collect();
+    let of_all = recorded(session, &timeline, &all);
+    let has_pauses = !session.pauses().is_empty();
     let series = counts.series.into_iter().map(|(words, counts)| {
         let row = words.first().map_or(0, |words| words.kind as usize);
         let event = rows
@@ -110,6 +123,10 @@ pub(crate) fn rates(
         let values = keys.iter().zip(words.iter().skip(1));
         let values = values.map(|(key, &words)| key.value(words, session, &rows, &dictionary));
         Series {
+            recorded: match rows.rows.get(row).filter(|_| has_pauses) {
+                Some(row) => recorded(session, &timeline, &row.events),
+                None => of_all.clone(),
+            },
             event: by_event.then_some(event),
             values: values.collect(),
             counts,
@@ -126,6 +143,7 @@ pub(crate) fn rates(
     let bound = kept.map_or(0, |kept| kept.bound(0));
     let others = counts.others.map(|counts| OtherSeries {
         counts,
+        recorded: of_all,
         doubtful: (bound > last).then_some(bound),
     });
     Ok(Rates {
@@ -135,6 +153,19 @@ pub(crate) fn rates(
         series,
         others,
     })
+}
+
+/// For how long events were recorded in each interval, ns. Pauses count where all of them had the same ones.
+fn recorded(session: &TraceSession, timeline: &Timeline, events: &[usize]) -> Vec<u64> {
+    let part = |interval: u64| {
+        let time = timeline.part(interval);
+        let all = time.last.saturating_sub(time.first);
+        match RecordedPart::new(session, events, time) {
+            Some(part) if part.is_same => part.recorded,
+            _ => all.saturating_sub(session.files().unrecorded(time)),
+        }
+    };
+    (0..timeline.intervals as u64).map(part).collect()
 }
 
 impl Series {

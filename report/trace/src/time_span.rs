@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use jiff::tz::TimeZone;
-use usdtrec_format::trace::TimeRange;
+use usdtrec_format::trace::{TimeRange, Trace};
 
 use crate::time_of_day::DaySpan;
 use crate::wall_times::WallTimes;
@@ -15,24 +15,28 @@ pub enum TimeSpan {
     Times(Option<u64>, Option<u64>),
     /// Parts of the time from the first to the last sample, 0 to 100.
     Percent(f64, f64),
-    /// So many ns before the last sample.
+    /// So many ns before the end of the recording.
     BeforeEnd(u64, u64),
     /// Times of day, in the reader's time zone if they do not say theirs.
     Days(DaySpan),
 }
 
 impl TimeSpan {
-    /// The times of this span in a trace whose samples have the times of `whole`. `None` if it is by the wall clock, and the trace has no time of day.
+    /// The times of this span in a trace. `None` if it is by the wall clock, and the trace has no time of day.
     #[must_use]
-    pub fn within(&self, whole: TimeRange, wall: Option<&WallTimes>) -> Option<TimeRange> {
+    pub fn within(&self, trace: TraceTimes, wall: Option<&WallTimes>) -> Option<TimeRange> {
+        let TraceTimes {
+            samples: whole,
+            end,
+        } = trace;
         Some(match *self {
             Self::Times(from, to) => TimeRange {
                 first: from.unwrap_or(0),
                 last: to.unwrap_or(u64::MAX),
             },
             Self::BeforeEnd(from, to) => TimeRange {
-                first: whole.last.saturating_sub(from),
-                last: whole.last.saturating_sub(to),
+                first: end.saturating_sub(from),
+                last: end.saturating_sub(to),
             },
             Self::Days(ref days) => days.within(whole, wall?, &TimeZone::system()),
             Self::Percent(from, to) => {
@@ -52,6 +56,25 @@ impl TimeSpan {
     #[must_use]
     pub const fn is_relative(&self) -> bool {
         matches!(self, Self::Percent(..) | Self::BeforeEnd(..))
+    }
+}
+
+/// Times of a trace that spans may be relative to, ns.
+#[derive(Clone, Copy, Debug)]
+pub struct TraceTimes {
+    /// From the first to the last sample.
+    pub samples: TimeRange,
+    /// When recording ended; where the trace does not say, the last sample.
+    pub end: u64,
+}
+
+impl TraceTimes {
+    pub(crate) fn new(samples: TimeRange, trace: &Trace) -> Self {
+        let end = trace.recorded().map_or(0, |recorded| recorded.last);
+        Self {
+            samples,
+            end: end.max(samples.last),
+        }
     }
 }
 
@@ -153,7 +176,11 @@ mod tests {
     use super::*;
 
     fn within(span: &TimeSpan, whole: (u64, u64)) -> (u64, u64) {
-        let range = span.within(TimeRange::new(whole.0, whole.1), None).unwrap();
+        let trace = TraceTimes {
+            samples: TimeRange::new(whole.0, whole.1),
+            end: whole.1,
+        };
+        let range = span.within(trace, None).unwrap();
         (range.first, range.last)
     }
 
@@ -192,12 +219,20 @@ mod tests {
             let (first, last) = within(&text.parse().unwrap(), whole);
             assert_eq!((first / minute, last / minute), (from, to), "{text}");
         }
+        let quiet_at_the_end = TraceTimes {
+            samples: TimeRange::new(whole.0, whole.1),
+            end: 12 * minute,
+        };
+        let last = "-5m".parse::<TimeSpan>().unwrap();
+        let range = TimeRange::new(7 * minute, 12 * minute);
+        assert_eq!(last.within(quiet_at_the_end, None), Some(range));
     }
 
     #[test]
     fn times_of_day_need_a_wall_clock() {
         let span: TimeSpan = "02:37:07..02:37:09".parse().unwrap();
-        assert_eq!(span.within(TimeRange::new(0, 1), None), None);
+        let samples = TimeRange::new(0, 1);
+        assert_eq!(span.within(TraceTimes { samples, end: 1 }, None), None);
         assert!(!span.is_relative());
     }
 

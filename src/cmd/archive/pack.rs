@@ -102,9 +102,7 @@ impl<W: Write> Tarball<W> {
 
     /// Appends the link of a build-id to the directory of its files.
     fn link(&mut self, id: BuildId, dir: &Path) -> io::Result<()> {
-        let text = id.to_string();
-        let (first, rest) = text.split_at(2);
-        let name = Path::new(".build-id").join(first).join(rest);
+        let name = Path::new(".build-id").join(id.link_name());
         let mut header = header(EntryType::Symlink, 0o777);
         header.set_size(0);
         let target = Path::new("../..").join(dir);

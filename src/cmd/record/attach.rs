@@ -7,7 +7,8 @@ use usdtrec_format::counted;
 use usdtrec_format::schema::Schemas;
 use usdtrec_record::{
     Following, GroupRemark, HeldCommand, Options, Places, Planting, RecordError, Selection,
-    Signals, Target, TargetError, Workload, check_privilege, descendants, raise_open_files,
+    SharedInstruction, Signals, Target, TargetError, Workload, check_privilege, descendants,
+    raise_open_files,
 };
 
 use super::choose::{choose, completion};
@@ -67,6 +68,11 @@ pub(in crate::cmd) fn select(
             say(format_args!("usdtrec: {disagreement}"));
         }
     }
+    let shared = match args.quiet {
+        true => Vec::new(),
+        false => SharedInstruction::find(&selection.probes),
+    };
+    print_limited(&shared, SharedInstruction::to_string);
     for remark in remarks.iter().filter(|_| !args.quiet) {
         let hint = match remark {
             GroupRemark::NotChosen(..) => " (--cgroup PATH records one of these)",

@@ -32,6 +32,7 @@ use super::{BpfEngine, NonResident, NotFaultedIn};
 use crate::budget::Units;
 use crate::error::RecordError;
 use crate::kernel_error::{BpfObject, BpfRefusal};
+use crate::plan::call_graph::CallGraph;
 use crate::select::probe::{PlannedProbe, RefusedProbe};
 
 impl BpfEngine {
@@ -75,7 +76,9 @@ impl BpfEngine {
             aggregation.check(&planned, &measured)?;
         }
         let samples = Samples::new(groups, ids, options);
-        let wanted_ring_bytes = ring_bytes(options.ring_bytes, request.perf_target.cpus.len());
+        let cpus = request.perf_target.cpus.len();
+        let has_copies = options.graph.is_some_and(CallGraph::unwinds);
+        let wanted_ring_bytes = ring_bytes(options.ring_bytes, cpus, has_copies);
         let mut objects = Objects::create(request, wanted_ring_bytes, kernel, &samples)?;
         samples.set_stack_sizes(&objects.control);
         let touch = Touch::new(options.nonresident, btf.as_ref());

@@ -186,7 +186,10 @@ pub(super) fn unread(
         kind: ShortfallKind::NotRead,
         processes: number as u64,
         found,
-        effect: "hits of its probes, if it has selected ones, are not recorded".to_owned(),
+        effect: match number {
+            1 => "hits of its probes, if it has selected ones, are not recorded".to_owned(),
+            _ => "hits of their probes, if they have selected ones, are not recorded".to_owned(),
+        },
         ..FoundShortfall::default()
     });
     found.chain(lost(lost_records))

@@ -350,8 +350,8 @@ impl Search {
                 path: path.to_owned(),
                 reason: RefusalReason::SeveralBuilds {
                     pattern: event.pattern.text().to_owned(),
-                    recorded: self.other_build(&event, binary)?,
-                    found: binary.build_id?,
+                    recorded: Box::new(self.other_build(&event, binary)?),
+                    found: Box::new(binary.build_id?),
                 },
                 events: names,
             })

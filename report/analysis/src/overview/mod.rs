@@ -106,7 +106,7 @@ pub fn overview(
     let mut notices = Notices::new(session);
     let mut summary = summary(samples, &mut notices);
     question.redaction.redact(&mut summary);
-    summary.unusual = Unusual::find(&summary.probes);
+    summary.unusual = Unusual::find(&summary.probes, None);
     let mut overview = Overview {
         summary,
         is_filtered,

@@ -165,6 +165,11 @@ fn with_string(
     resolver: &mut Resolver<'_>,
     state: &RandomState,
 ) -> KeyWords {
+    let words = match key {
+        // The number is the key, whether or not the process has a name.
+        Key::Pid if !words.is_distinct() => words.by_number(),
+        _ => words,
+    };
     let renumbers = resolver.session().processes().renumbers_names();
     let thread = match key {
         Key::Comm if renumbers => sample.tid,

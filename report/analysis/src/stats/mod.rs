@@ -13,6 +13,7 @@ pub mod number;
 pub mod ratio;
 pub(crate) mod reasons;
 pub mod shape;
+mod shape_lists;
 pub mod sketch;
 pub(crate) mod string_counts;
 pub mod timeline;

@@ -18,6 +18,8 @@ pub struct Timeline {
     pub interval: u64,
     /// Number of intervals.
     pub intervals: usize,
+    /// End of the time, ns.
+    pub(crate) until: u64,
 }
 
 impl Timeline {
@@ -29,6 +31,7 @@ impl Timeline {
             from: first,
             interval: length.div_ceil(intervals.max(1) as u64).max(1),
             intervals: intervals.max(1),
+            until: first.saturating_add(length),
         }
     }
 
@@ -55,6 +58,7 @@ impl Timeline {
             from: first,
             interval,
             intervals: intervals as usize,
+            until: last.saturating_add(1),
         })
     }
 
@@ -62,6 +66,14 @@ impl Timeline {
     pub const fn begin(&self, interval: u64) -> u64 {
         let since = self.interval.saturating_mul(interval);
         self.from.saturating_add(since)
+    }
+
+    /// The time of an interval that is selected; the last one may be shorter.
+    pub(crate) fn part(&self, interval: u64) -> TimeRange {
+        TimeRange {
+            first: self.begin(interval),
+            last: self.begin(interval.saturating_add(1)).min(self.until),
+        }
     }
 
     /// The interval of a time.
@@ -72,9 +84,11 @@ impl Timeline {
     }
 }
 
-/// The selected part of the trace's time; at least one moment of it.
+/// The selected part of the time in which was recorded; where the trace does not say that, of the time of its events. At least one moment.
 fn selected(session: &TraceSession, filter: &SampleFilter) -> TimeRange {
-    let trace = session.time().unwrap_or_default();
+    let (recorded, events) = (session.trace().recorded(), session.time());
+    let both = recorded.map(|recorded| events.map_or(recorded, |events| recorded.joined(events)));
+    let trace = both.or(events).unwrap_or_default();
     let asked = filter.time();
     let first = trace.first.max(asked.first).min(trace.last);
     TimeRange {

@@ -101,7 +101,7 @@ impl SummaryFacts {
             unrecorded: recorded
                 .or(time)
                 .map_or(0, |time| session.files().unrecorded(time)),
-            unusual: Unusual::find(&probes),
+            unusual: Unusual::find(&probes, session.info().definitions.as_ref()),
             reasons,
             origin: Origin::new(session),
             events,

@@ -1,6 +1,9 @@
 //! Unusual things in a trace: values that could not be read or are not whole, bursts and pauses.
 
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use usdtrec_format::{Definitions, ProbeDefinition};
 
 use crate::stats::bursts::Episode;
 use crate::stats::frequency::total;
@@ -41,6 +44,11 @@ pub enum UnusualKind {
         /// Number of all strings.
         of: u64,
     },
+    /// Other probes are at the same instruction, so that each hit is an event of each: linkers fold functions whose code is equal.
+    OneInstruction {
+        /// Their events.
+        with: Vec<String>,
+    },
     /// More events than usual, the strongest first.
     Bursts(Vec<Episode>),
     /// No events, the longest first.
@@ -49,14 +57,49 @@ pub enum UnusualKind {
 
 impl Unusual {
     /// All that stands out, of the probes in their order.
-    pub(crate) fn find(probes: &[ProbeFacts]) -> Vec<Self> {
+    pub(crate) fn find(probes: &[ProbeFacts], definitions: Option<&Definitions>) -> Vec<Self> {
         let mut all: Vec<Self> = probes.iter().flat_map(of_arguments).collect();
+        all.extend(
+            definitions
+                .into_iter()
+                .flat_map(|all| at_one_instruction(probes, &all.probes)),
+        );
         let mut paces: Vec<(f64, Self)> = probes.iter().flat_map(of_pace).collect();
         paces.sort_by(|a, b| b.0.total_cmp(&a.0));
         let paces = paces.into_iter().take(MAX_PACES);
         all.extend(paces.map(|(_, unusual)| unusual));
         all
     }
+}
+
+/// Of probes with events that are at one instruction, each with those that come later in the trace.
+fn at_one_instruction(probes: &[ProbeFacts], defined: &[ProbeDefinition]) -> Vec<Unusual> {
+    let with_events = probes.iter().filter(|probe| probe.count > 0);
+    let with_events: BTreeSet<&str> = with_events.map(|probe| &*probe.event).collect();
+    let mut places: BTreeMap<(usize, u64), BTreeSet<&str>> = BTreeMap::new();
+    for probe in defined
+        .iter()
+        .filter(|probe| with_events.contains(&*probe.event))
+    {
+        for site in &probe.sites {
+            let events = places.entry((probe.file, site.site.pc)).or_default();
+            events.insert(&probe.event);
+        }
+    }
+    let groups: BTreeSet<BTreeSet<&str>> = places
+        .into_values()
+        .filter(|events| events.len() > 1)
+        .collect();
+    let unusual = groups.into_iter().filter_map(|events| {
+        let mut events = events.into_iter().map(str::to_owned);
+        Some(Unusual {
+            event: events.next()?,
+            what: UnusualKind::OneInstruction {
+                with: events.collect(),
+            },
+        })
+    });
+    unusual.collect()
 }
 
 fn of_arguments(probe: &ProbeFacts) -> Vec<Unusual> {

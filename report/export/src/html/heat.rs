@@ -1,6 +1,7 @@
 //! Counts over time as shades.
 
 use usdtrec_analysis::stats::timeline::Timeline;
+use usdtrec_trace::wall_times::WallTimes;
 use usdtrec_view::bars::shade_level;
 use usdtrec_view::cut_apart::shortened_apart;
 use usdtrec_view::report::heatmap::{ShadeRow, ends};
@@ -21,6 +22,8 @@ const MAX_LABEL_CHARACTERS: usize = 48;
 pub(crate) struct ShadeMap<'a> {
     pub(crate) rows: Vec<ShadeRow<'a>>,
     pub(crate) timeline: Timeline,
+    /// What times of day are found by; `None` to show the trace's clock.
+    pub(crate) times_of_day: Option<&'a WallTimes>,
     pub(crate) unit: &'static str,
     /// What rows without room are.
     pub(crate) of_rows: &'static str,
@@ -35,8 +38,12 @@ impl ShadeMap<'_> {
         out.tag("<figure class=\"heat\"")
             .attribute("data-from", &self.timeline.from.to_string())
             .attribute("data-step", &self.timeline.interval.to_string())
-            .attribute("data-unit", self.unit)
-            .tag("><table>\n");
+            .attribute("data-unit", self.unit);
+        if let Some(times) = self.times_of_day {
+            let from = times.wall(self.timeline.from);
+            out.attribute("data-wall", &from.to_string());
+        }
+        out.tag("><table>\n");
         let is_shown = |row: &&ShadeRow<'_>| sum(row) >= least;
         let shown = self.rows.iter().filter(is_shown).take(MAX_ROWS);
         let shown: Vec<&ShadeRow<'_>> = shown.collect();
@@ -108,12 +115,16 @@ impl ShadeMap<'_> {
 
     /// The times of the first and the last interval.
     fn put_times(&self, out: &mut Markup) {
-        let [from, end] = ends(self.timeline, &ShownTimes::default());
+        let times = ShownTimes::utc(self.times_of_day);
+        let [from, end] = ends(self.timeline, &times);
+        let unit = times.unit();
         out.tag("<tr class=\"times\"><th></th><td><span>")
             .text(&from)
-            .tag(" s</span><span>")
+            .text(unit)
+            .tag("</span><span>")
             .text(&end)
-            .tag(" s</span></td></tr>");
+            .text(unit)
+            .tag("</span></td></tr>");
     }
 }
 

@@ -44,8 +44,15 @@
     const read = document.createElement("p");
     read.className = "read";
     figure.append(read);
-    const { from, step, unit } = figure.dataset;
-    const seconds = (column) => ((Number(from) + Number(step) * column) / 1e9).toFixed(6);
+    const { from, step, unit, wall } = figure.dataset;
+    // The time of day in UTC, if it is known; else seconds of the trace's clock.
+    const ofDay = (column) => {
+      const ns = BigInt(wall) + BigInt(step) * BigInt(column);
+      const iso = new Date(Number(ns / 1000000n)).toISOString().slice(11, 23);
+      return `${iso}${String(ns % 1000000n).padStart(6, "0").slice(0, 3)}`;
+    };
+    const seconds = (column) => `${((Number(from) + Number(step) * column) / 1e9).toFixed(6)} s`;
+    const moment = wall === undefined ? seconds : ofDay;
     const show = (event) => {
       const svg = event.target.closest("svg[data-counts]");
       if (!svg) {
@@ -58,7 +65,7 @@
       const row = svg.closest("tr");
       const label = row.querySelector("th").textContent;
       const until = svg.dataset.until === undefined ? "" : ` to ${svg.dataset.until}`;
-      read.textContent = `${seconds(column)} to ${seconds(column + 1)} s, ${label}${until}: ${counts.get(String(column)) ?? 0} ${unit}`;
+      read.textContent = `${moment(column)} to ${moment(column + 1)}, ${label}${until}: ${counts.get(String(column)) ?? 0} ${unit}`;
     };
     figure.addEventListener("pointermove", show);
     figure.addEventListener("pointerdown", show);

@@ -64,7 +64,7 @@ pub(crate) fn page(overview: &Overview, are_chosen: bool) -> Markup {
         out.tag("</section>\n");
     }
     spans::put_details(overview, &mut out);
-    summary::put_numbers_over_time(&overview.numbers, &mut out);
+    summary::put_numbers_over_time(overview, &mut out);
     summary::put_arguments(facts, &mut out);
     summary::put_processes(overview, &mut out);
     if !overview.stacks.is_empty() {

@@ -24,11 +24,11 @@ const MAX_FRAMES: usize = 40;
 const MIN_BAR: f64 = 0.5;
 
 /// Appends the table.
-pub(crate) fn put(slowest: &[SlowFacts], timeline: Timeline, out: &mut Markup) {
+pub(crate) fn put(slowest: &[SlowFacts], timeline: Timeline, times: &ShownTimes, out: &mut Markup) {
     let names = ["Duration", "Begin", "Thread", "When and what"];
     let mut table = HtmlTable::new("slow", names, MAX_BYTES);
     for slow in slowest {
-        let cells = slow_cells(slow, &ShownTimes::default());
+        let cells = slow_cells(slow, times);
         table.row(&cells, Some(&what(slow, timeline)));
     }
     if !table.is_empty() {

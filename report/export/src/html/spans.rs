@@ -4,10 +4,12 @@ use usdtrec_analysis::overview::Overview;
 use usdtrec_analysis::overview::spans::{SpanOverview, SpanShape};
 use usdtrec_analysis::span_report::facts::{SpanFacts, SpanReport};
 use usdtrec_format::counted;
+use usdtrec_trace::wall_times::WallTimes;
 use usdtrec_view::columns::shortened;
 use usdtrec_view::hints::{HintWords, more_groups};
 use usdtrec_view::numbers::duration;
 use usdtrec_view::report::heatmap::rows;
+use usdtrec_view::report::shown_times::ShownTimes;
 use usdtrec_view::report::spans::{doubt, group_keys, group_table, remarks, seen, table, warnings};
 use usdtrec_view::subject_names::ambiguities;
 
@@ -70,6 +72,7 @@ pub(crate) fn details(overview: &Overview) -> Vec<SpanDetail<'_>> {
 /// Appends the sections of the spans in detail.
 pub(crate) fn put_details(overview: &Overview, out: &mut Markup) {
     let details = details(overview);
+    let times_of_day = overview.summary.origin.times_of_day.as_ref();
     for (at, detail) in details.iter().take(MAX_DETAILS).enumerate() {
         out.tag("<section class=\"span\"")
             .attribute("id", &format!("span-{}", at + 1))
@@ -78,7 +81,7 @@ pub(crate) fn put_details(overview: &Overview, out: &mut Markup) {
             .tag("</code></h2>\n");
         let ambiguities = ambiguities(&detail.found.report.ambiguities, HintWords::default());
         put_notes("note", ambiguities, out);
-        put_detail(detail, out);
+        put_detail(detail, times_of_day, out);
         out.tag("</section>\n");
     }
     let left_out = details.len().saturating_sub(MAX_DETAILS);
@@ -99,7 +102,7 @@ pub(crate) fn put_details(overview: &Overview, out: &mut Markup) {
     }
 }
 
-fn put_detail(detail: &SpanDetail<'_>, out: &mut Markup) {
+fn put_detail(detail: &SpanDetail<'_>, times_of_day: Option<&WallTimes>, out: &mut Markup) {
     let SpanDetail {
         found, at, shape, ..
     } = *detail;
@@ -108,6 +111,7 @@ fn put_detail(detail: &SpanDetail<'_>, out: &mut Markup) {
     let map = ShadeMap {
         rows: rows(&shape.heat, true),
         timeline: found.timeline,
+        times_of_day,
         unit: "spans",
         of_rows: "durations",
     };
@@ -115,7 +119,7 @@ fn put_detail(detail: &SpanDetail<'_>, out: &mut Markup) {
     put_groups(report, at, out);
     let slow = report.slowest.get(at).map_or(&[][..], Vec::as_slice);
     out.tag("<h3>Slowest</h3>\n");
-    slowest::put(slow, found.timeline, out);
+    slowest::put(slow, found.timeline, &ShownTimes::utc(times_of_day), out);
     out.tag("<h3>Distribution</h3>\n");
     histogram::put(&shape.histogram, "Spans", out);
 }

@@ -64,6 +64,7 @@ pub(crate) fn put_rates(facts: &SummaryFacts, rates: &Rates, out: &mut Markup) {
     let map = ShadeMap {
         rows: rows.collect(),
         timeline: rates.timeline,
+        times_of_day: facts.origin.times_of_day.as_ref(),
         unit: "events",
         of_rows: "probes",
     };
@@ -149,7 +150,8 @@ fn put_numbers(spread: &Spread, argument: &ArgumentFacts, table: &mut HtmlTable)
 }
 
 /// Appends the distributions of arguments.
-pub(crate) fn put_numbers_over_time(all: &[NumberOverview], out: &mut Markup) {
+pub(crate) fn put_numbers_over_time(overview: &Overview, out: &mut Markup) {
+    let all: &[NumberOverview] = &overview.numbers;
     let maps = || {
         let maps = all.iter().flat_map(|numbers| {
             let maps = numbers.heat.all.iter();
@@ -165,6 +167,7 @@ pub(crate) fn put_numbers_over_time(all: &[NumberOverview], out: &mut Markup) {
         let shades = ShadeMap {
             rows: rows(map, true),
             timeline: numbers.heat.timeline,
+            times_of_day: overview.summary.origin.times_of_day.as_ref(),
             unit: "events",
             of_rows: "values",
         };

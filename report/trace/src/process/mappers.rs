@@ -21,6 +21,8 @@ pub(crate) struct RecordedFiles {
     by_build_id: HashMap<BuildId, Vec<usize>>,
     /// Build-ids of files that the trace names elsewhere, by path, for mappings that carry none.
     pub(crate) build_ids: HashMap<PathBuf, BuildId>,
+    /// Build-ids that are longer than those of perf's records, by these.
+    long_build_ids: HashMap<BuildId, BuildId>,
 }
 
 /// A file as a mapping names it.
@@ -98,6 +100,12 @@ impl RecordedFiles {
                 .iter()
                 .map(|file| (file.path.to_owned(), file.build_id))
                 .collect(),
+            long_build_ids: files
+                .iter()
+                .filter_map(|file| file.build_id)
+                .filter(|id| id.in_perf() != *id)
+                .map(|id| (id.in_perf(), id))
+                .collect(),
             ..Self::default()
         };
         for (index, file) in files.iter().enumerate() {
@@ -114,10 +122,16 @@ impl RecordedFiles {
 
     /// The build-id of a mapped file; `None` if the trace has none.
     pub(crate) fn build_id(&self, file: MappedFile<'_>) -> Option<BuildId> {
-        file.build_id.or_else(|| {
+        let build_id = file.build_id.or_else(|| {
             let path = Path::new(OsStr::from_bytes(file.path));
             self.build_ids.get(path).copied()
-        })
+        })?;
+        Some(
+            self.long_build_ids
+                .get(&build_id)
+                .copied()
+                .unwrap_or(build_id),
+        )
     }
 
     /// The recorded files that a mapped file has to do with.

@@ -432,10 +432,16 @@ impl TraceSession {
             || self.mappings().file(file).is_some_and(Dso::is_vdso)
     }
 
+    /// Whether the call chains of an event are found by frame pointers, by a program or by the kernel.
+    pub(crate) fn has_call_chains(&self, target: SampleTarget) -> bool {
+        let event = self.events.events.get(target.event as usize);
+        event.is_some_and(|event| event.attr.sample_max_stack > 0)
+    }
+
     /// Whether the call chains of an event are found by frame pointers, and end where one is 0 if nothing else is said.
     pub(crate) fn follows_frame_pointers(&self, target: SampleTarget) -> bool {
         let event = self.events.events.get(target.event as usize);
-        let event = event.filter(|event| event.attr.sample_max_stack > 0);
+        let event = event.filter(|_| self.has_call_chains(target));
         let probes = self.info().definitions.as_ref().map(|all| &all.probes);
         let probe = event
             .zip(probes)

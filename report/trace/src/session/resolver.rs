@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use usdtrec_format::perf::Sample;
+use usdtrec_format::perf::{ChainCut, Sample};
 use usdtrec_format::{Missing, Value};
 
 use crate::added::added_argument::AddedValues;
@@ -382,12 +382,12 @@ impl<'s> Resolver<'s> {
             .get(key, || CodeLocation::find(session, at, frame.kind))
     }
 
-    /// Says which frames of a chain are of interrupted code, and completes the reason why it is cut.
+    /// Says which frames of a chain are of interrupted code, leaves out what is no frame, and completes the reason why it is cut.
     pub fn settle_chain(
         &mut self,
         target: SampleTarget,
         sample: &Sample<'_>,
-        chain: &mut [ChainAddress],
+        chain: &mut Vec<ChainAddress>,
         cut: Option<StackCut>,
     ) -> Option<StackCut> {
         for number in 1..chain.len() {
@@ -399,6 +399,10 @@ impl<'s> Resolver<'s> {
                 interrupted.kind = FrameKind::Hit;
             }
         }
+        let cut = match self.session.has_call_chains(target) {
+            true => self.end_at_code(sample, chain, cut),
+            false => cut,
+        };
         let last = *chain.last()?;
         if cut.is_some() || !self.session.follows_frame_pointers(target) {
             return cut;
@@ -406,6 +410,36 @@ impl<'s> Resolver<'s> {
         let symbol = self.place_of(sample, last).symbol.as_ref();
         let is_outermost = symbol.is_none_or(|symbol| is_outermost(&symbol.name));
         (!is_outermost).then_some(StackCut::NoFramePointer)
+    }
+
+    /// Leaves out last frames where no code is: the frame pointer was data. Whether it led to memory that can be read is chance, too.
+    fn end_at_code(
+        &mut self,
+        sample: &Sample<'_>,
+        chain: &mut Vec<ChainAddress>,
+        cut: Option<StackCut>,
+    ) -> Option<StackCut> {
+        /// The first address of kernels.
+        const KERNEL: u64 = 1 << 63;
+        const NO_FRAME: StackCut = StackCut::Recorded(ChainCut::NoFrame);
+        let knows_mappings = self
+            .place_of(sample, ChainAddress::hit(sample))
+            .file
+            .is_some();
+        let frames = chain.len();
+        while knows_mappings
+            && chain.len() > 1
+            && let Some(last) = chain.last()
+            && last.address < KERNEL
+            && self.place_of(sample, *last).is_nowhere()
+        {
+            chain.pop();
+        }
+        match cut {
+            _ if chain.len() < frames => Some(NO_FRAME),
+            Some(StackCut::Recorded(ChainCut::Unreadable)) => Some(NO_FRAME),
+            cut => cut,
+        }
     }
 }
 
@@ -546,6 +580,11 @@ impl<'s> Resolver<'s> {
 }
 
 impl CodeLocation {
+    /// Whether neither a file nor a function is known there.
+    const fn is_nowhere(&self) -> bool {
+        self.file.is_none() && self.symbol.is_none()
+    }
+
     /// The frame of the address.
     fn frame(&self, address: u64) -> StackPart {
         match (self.file, &self.symbol) {

@@ -20,7 +20,7 @@ use crate::session::digests::Digests;
 use crate::session::events::Events;
 use crate::session::head::time_of;
 use crate::session::ids::SampleIds;
-use crate::time_span::TimeSpan;
+use crate::time_span::{TimeSpan, TraceTimes};
 use crate::wall_times::WallTimes;
 
 /// Blocks, and bytes of records, that are read before what was found in them is put together: blocks may be very many.
@@ -431,7 +431,10 @@ pub(crate) fn mappings(
 /// The times of a span; `None` if it cannot be said yet.
 fn asked_of(span: Option<&TimeSpan>, whole: Option<TimeRange>, trace: &Trace) -> Option<TimeRange> {
     let (span, whole) = span.zip(whole)?;
-    span.within(whole, WallTimes::from_trace(trace).as_ref())
+    span.within(
+        TraceTimes::new(whole, trace),
+        WallTimes::from_trace(trace).as_ref(),
+    )
 }
 
 /// Number of the first blocks that are read at once.

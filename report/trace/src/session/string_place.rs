@@ -51,7 +51,7 @@ impl StringPlace {
         let is_string = match unread.evidence {
             StringEvidence::Declared => true,
             StringEvidence::OtherHits => self.string.looks_like_string(),
-            StringEvidence::Size => self.string.is_sure(unread.address),
+            StringEvidence::Size => self.string.is_sure(),
         };
         is_string.then(|| StringAt {
             address: unread.address,

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use object::read::{Object, ObjectSection, ObjectSegment};
 use object::{ObjectKind, SegmentFlags, elf};
-use usdtrec_format::raw::{is_sure_string, looks_like_string};
+use usdtrec_format::raw::looks_like_string;
 
 use crate::process::Mapping;
 use crate::symbols::image::{Binary, ParsedBinary};
@@ -45,8 +45,8 @@ impl FileString {
     }
 
     /// Whether the bytes are taken for a string though nothing says that they are one.
-    pub(crate) fn is_sure(&self, address: u64) -> bool {
-        is_sure_string(&self.bytes, self.cut, address)
+    pub(crate) fn is_sure(&self) -> bool {
+        !self.bytes.is_empty() && self.looks_like_string()
     }
 }
 

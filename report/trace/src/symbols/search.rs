@@ -43,10 +43,8 @@ pub(crate) fn program(buildid_dir: Option<&Path>, dso: &Dso) -> Option<Binary> {
 
 /// A file of a build-id in the build-id cache.
 pub(crate) fn cached(buildid_dir: Option<&Path>, id: BuildId, name: &str) -> Option<PathBuf> {
-    let text = id.to_string();
-    let (first, rest) = text.split_at(2);
     let dir = buildid_dir?.join(".build-id");
-    Some(dir.join(first).join(rest).join(name))
+    Some(dir.join(id.link_name()).join(name))
 }
 
 /// A file with debugging information.

@@ -39,6 +39,13 @@ pub enum UnusualRow {
         /// Number of all strings.
         of: u64,
     },
+    /// Each hit is one of other probes, too, which are at the same instruction.
+    OneInstruction {
+        /// The event.
+        event: String,
+        /// Events of the other probes.
+        with: Vec<String>,
+    },
     /// Times with more events than usual, the strongest first.
     Burst {
         /// The event.
@@ -164,6 +171,10 @@ impl UnusualRow {
                 argument: argument.clone(),
                 count: *count,
                 of: *of,
+            },
+            UnusualKind::OneInstruction { with } => Self::OneInstruction {
+                event,
+                with: with.clone(),
             },
             UnusualKind::Bursts(bursts) => Self::Burst {
                 event,

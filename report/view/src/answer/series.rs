@@ -24,6 +24,8 @@ pub struct RateSeries {
     pub interval_ns: u64,
     /// Number of events in each interval.
     pub counts: Vec<u64>,
+    /// For how long its probes were attached in each interval, ns: less in the last one, and in pauses.
+    pub recorded_ns: Vec<u64>,
 }
 
 /// Series that are not counted one by one.
@@ -37,18 +39,19 @@ pub struct OtherSeriesRow {
 
 impl RateSeries {
     pub(crate) fn all(rates: &Rates) -> Vec<Self> {
-        let row = |counts: &[u64]| Self {
+        let row = |counts: &[u64], recorded: &[u64]| Self {
             event: None,
             keys: KeyValues::default(),
             others: None,
             from_ns: rates.timeline.from,
             interval_ns: rates.timeline.interval,
             counts: counts.to_vec(),
+            recorded_ns: recorded.to_vec(),
         };
         let series = rates.series.iter().map(|series| Self {
             event: series.event.clone(),
             keys: KeyValues::new(&rates.keys, &series.values),
-            ..row(&series.counts)
+            ..row(&series.counts, &series.recorded)
         });
         let by_event = rates.series.iter().any(|series| series.event.is_some());
         let event = by_event.then_some("event");
@@ -59,7 +62,7 @@ impl RateSeries {
                 others: true,
                 doubtful: others.doubtful,
             }),
-            ..row(&others.counts)
+            ..row(&others.counts, &others.recorded)
         });
         series.chain(others).collect()
     }

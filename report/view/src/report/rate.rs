@@ -26,9 +26,10 @@ pub(crate) fn text(rates: &Rates, human: bool, theme: Theme) -> String {
     let interval = rates.timeline.interval;
     let _ = writeln!(
         out,
-        "# {} intervals of {}, least, mean and most a second\n",
+        "# {} intervals of {}{}, least, mean and most a second\n",
         rates.timeline.intervals,
-        duration(interval as f64)
+        duration(interval as f64),
+        last_part(rates)
     );
     let mut table = Table::new(["Series", "Events", "least", "mean", "most", "over time"]);
     let columns = theme.room(COLUMNS);
@@ -38,15 +39,21 @@ pub(crate) fn text(rates: &Rates, human: bool, theme: Theme) -> String {
         let mut name: Vec<String> = event.collect();
         let cells = cells(&rates.keys, &series.values, human);
         name.extend(cells.iter().map(|cell| cell.text.trim().to_owned()));
-        table
-            .rows
-            .push(row(name.join(" "), interval, &series.counts, columns));
+        table.rows.push(row(
+            name.join(" "),
+            interval,
+            Counted::of(&series.counts, &series.recorded),
+            columns,
+        ));
     }
     if let Some(others) = &rates.others {
         let name = "all other series".to_owned();
-        table
-            .rows
-            .push(row(name, interval, &others.counts, columns));
+        table.rows.push(row(
+            name,
+            interval,
+            Counted::of(&others.counts, &others.recorded),
+            columns,
+        ));
     }
     put_table(&table, theme, &mut out);
     if let Some(bound) = rates.others.as_ref().and_then(|others| others.doubtful) {
@@ -63,7 +70,7 @@ pub(crate) fn csv(csv: Csv, rates: &Rates) -> String {
     let by_event = rates.series.iter().any(|series| series.event.is_some());
     let mut columns: Vec<&str> = if by_event { vec!["event"] } else { Vec::new() };
     columns.extend(rates.keys.iter().map(Key::name));
-    columns.extend(["time_ns", "count", "others", "doubtful"]);
+    columns.extend(["time_ns", "count", "others", "doubtful", "recorded_ns"]);
     let columns: Vec<_> = columns.into_iter().map(|name| csv.field(name)).collect();
     let mut out = columns.join(",") + "\n";
     for series in &rates.series {
@@ -75,37 +82,98 @@ pub(crate) fn csv(csv: Csv, rates: &Rates) -> String {
             .collect();
         start.extend(cells.iter().map(|cell| csv.field(cell.csv()).into_owned()));
         let start: String = start.into_iter().map(|field| field + ",").collect();
-        put_csv(rates, &start, &series.counts, ",false,", &mut out);
+        put_csv(
+            rates,
+            &start,
+            Counted::of(&series.counts, &series.recorded),
+            ",false,",
+            &mut out,
+        );
     }
     if let Some(others) = &rates.others {
         let start = ",".repeat(rates.keys.len() + usize::from(by_event));
         let doubtful = others.doubtful.map(|bound| bound.to_string());
         let end = format!(",true,{}", doubtful.unwrap_or_default());
-        put_csv(rates, &start, &others.counts, &end, &mut out);
+        put_csv(
+            rates,
+            &start,
+            Counted::of(&others.counts, &others.recorded),
+            &end,
+            &mut out,
+        );
     }
     out
 }
 
-fn put_csv(rates: &Rates, start: &str, counts: &[u64], end: &str, out: &mut String) {
-    for (at, count) in counts.iter().enumerate() {
+fn put_csv(rates: &Rates, start: &str, counted: Counted<'_>, end: &str, out: &mut String) {
+    for (at, (count, recorded)) in counted.intervals().enumerate() {
         let time = rates.timeline.begin(at as u64);
-        let _ = writeln!(out, "{start}{time},{count}{end}");
+        let _ = writeln!(out, "{start}{time},{count}{end},{recorded}");
+    }
+}
+
+/// Counts in intervals, and for how long each of them was recorded, ns.
+#[derive(Clone, Copy)]
+struct Counted<'a> {
+    counts: &'a [u64],
+    recorded: &'a [u64],
+}
+
+impl<'a> Counted<'a> {
+    const fn of(counts: &'a [u64], recorded: &'a [u64]) -> Self {
+        Self { counts, recorded }
+    }
+
+    fn intervals(self) -> impl Iterator<Item = (u64, u64)> + Clone {
+        self.counts
+            .iter()
+            .copied()
+            .zip(self.recorded.iter().copied())
+    }
+
+    /// The intervals whose rates are the least and the greatest: of those that were recorded from begin to end, or if none was, of all.
+    fn extremes(self, interval: u64) -> Option<[(u64, u64); 2]> {
+        let whole = self.intervals().filter(|(_, time)| *time >= interval);
+        let parts = self.intervals().filter(|(_, time)| *time > 0);
+        let by_rate = |a: &(u64, u64), b: &(u64, u64)| {
+            let [a, b] =
+                [(a.0, b.1), (b.0, a.1)].map(|(count, time)| u128::from(count) * u128::from(time));
+            a.cmp(&b)
+        };
+        let least = whole
+            .clone()
+            .min_by(by_rate)
+            .or_else(|| parts.clone().min_by(by_rate));
+        let most = whole.max_by(by_rate).or_else(|| parts.max_by(by_rate));
+        Some([least?, most?])
+    }
+}
+
+/// What is said of a last interval that the recording ended in.
+fn last_part(rates: &Rates) -> String {
+    let of_series = rates.series.iter().map(|series| &series.recorded);
+    let last = of_series.filter_map(|recorded| recorded.last()).max();
+    match last {
+        Some(last) if *last < rates.timeline.interval && rates.timeline.intervals > 1 => {
+            format!(" (the last one: {})", duration(*last as f64))
+        }
+        _ => String::new(),
     }
 }
 
 /// A line of the table, with a sparkline of so many columns.
-fn row(name: String, interval: u64, counts: &[u64], columns: usize) -> Vec<TableCell> {
-    let per_second = |count, ns| TableCell::number(rate(count, ns), count);
-    let sum: u64 = counts.iter().sum();
-    let least = counts.iter().copied().min().unwrap_or(0);
-    let most = counts.iter().copied().max().unwrap_or(0);
+fn row(name: String, interval: u64, counted: Counted<'_>, columns: usize) -> Vec<TableCell> {
+    let per_second = |(count, ns)| TableCell::number(rate(count, ns), count);
+    let sum: u64 = counted.counts.iter().sum();
+    let time = counted.recorded.iter().sum();
+    let [least, most] = counted.extremes(interval).unwrap_or_default();
     vec![
         TableCell::Value(name),
         TableCell::count(sum),
-        per_second(least, interval),
-        per_second(sum, interval.saturating_mul(counts.len() as u64)),
-        per_second(most, interval),
-        TableCell::Text(sparkline(&shrunk(counts, columns))),
+        per_second(least),
+        per_second((sum, time)),
+        per_second(most),
+        TableCell::Text(sparkline(&shrunk(counted.counts, columns))),
     ]
 }
 

@@ -4,8 +4,8 @@ use usdtrec_trace::wall_times::WallTimes;
 
 use crate::script::times::WallClock;
 
-/// How moments are shown; by default, by the trace's clock.
-#[derive(Debug, Default)]
+/// How moments are shown.
+#[derive(Debug)]
 pub struct ShownTimes {
     /// `None` for the trace's clock.
     wall: Option<WallClock>,
@@ -16,6 +16,23 @@ impl ShownTimes {
     pub(crate) fn new(times: Option<&WallTimes>) -> Self {
         Self {
             wall: times.cloned().map(WallClock::local_of),
+        }
+    }
+
+    /// Times of day in UTC, if there are `times` to convert by; else seconds of the trace's clock.
+    #[must_use]
+    pub fn utc(times: Option<&WallTimes>) -> Self {
+        Self {
+            wall: times.cloned().map(WallClock::utc_of),
+        }
+    }
+
+    /// The unit of what is shown: seconds, or none for times of day.
+    #[must_use]
+    pub const fn unit(&self) -> &'static str {
+        match self.wall {
+            Some(_) => "",
+            None => " s",
         }
     }
 

@@ -110,6 +110,16 @@ fn sentence(unusual: &Unusual, names: &ShortNames, clock: EpisodeTimes) -> Strin
             times(*count),
             percent(*count, *of)
         ),
+        UnusualKind::OneInstruction { with } => {
+            let with = with
+                .iter()
+                .map(|other| escape(names.name(other)).into_owned());
+            let with: Vec<String> = with.collect();
+            format!(
+                "{event} is at the same instruction as {}: each hit is an event of each",
+                with.join(" and ")
+            )
+        }
         UnusualKind::Bursts(bursts) => {
             let times = bursts.first().map_or(0.0, |burst| burst.times);
             let at = clock.named(bursts, |burst| clock.begin(burst));

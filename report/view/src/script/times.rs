@@ -116,6 +116,15 @@ impl WallClock {
         }
     }
 
+    /// In UTC, of these times.
+    pub(crate) fn utc_of(times: WallTimes) -> Self {
+        Self {
+            times,
+            zone: TimeZone::UTC,
+            form: LOCAL,
+        }
+    }
+
     /// A time with so many digits of its fraction.
     pub(crate) fn shown(&self, time: u64, digits: usize) -> String {
         let mut out = Text::default();

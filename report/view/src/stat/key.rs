@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use usdtrec_format::escape::escape;
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{Missing, Value};
 use usdtrec_trace::form::Form;
@@ -40,6 +41,16 @@ impl StatKey {
         matches!(self, Self::Argument { value: Value::String(string), .. } if string.cut)
     }
 
+    /// Whether it is a number of which nothing says what it is, and which may be an address of a program, library, heap or stack (x86-64, arm64).
+    fn may_be_address(&self) -> bool {
+        const ADDRESSES: std::ops::Range<u64> = 1 << 40..1 << 48;
+        let Self::Argument { value, argument } = self else {
+            return false;
+        };
+        let is_known = argument.as_ref().is_some_and(|known| known.kind.is_some());
+        matches!(value, Value::Unsigned(number) if !is_known && ADDRESSES.contains(number))
+    }
+
     /// The cell of the key.
     pub(crate) fn cell(&self) -> Cell {
         match self {
@@ -71,6 +82,27 @@ impl StatKey {
         }
         TableCell::Value(with_mark(cell.text, self.is_cut()))
     }
+}
+
+/// How to group by the strings at the addresses that all groups have for a key; empty if no key has only such.
+pub(super) fn address_hint<'k>(
+    names: &[String],
+    groups: impl Iterator<Item = &'k [StatKey]> + Clone,
+) -> String {
+    let is_address = |place: usize| {
+        let mut values = groups.clone().filter_map(|keys| keys.get(place)).peekable();
+        values.peek().is_some() && values.all(StatKey::may_be_address)
+    };
+    let found = names
+        .iter()
+        .enumerate()
+        .find(|(place, _)| is_address(*place));
+    found.map_or_else(String::new, |(_, name)| {
+        let name = escape(name);
+        format!(
+            "; {name} has addresses: if of strings, text=str({name}) in an argument list has these"
+        )
+    })
 }
 
 /// A string, with a mark if it is cut.

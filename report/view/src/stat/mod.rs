@@ -30,6 +30,7 @@ use self::fates::FateCount;
 pub use self::fates::SpanFates;
 use self::fitted::{Block, FittedTable};
 pub use self::key::StatKey;
+use self::key::address_hint;
 pub use self::live::{HISTORY, LiveTable, RowChoice, RowOrder, TableRoom};
 pub use self::numbers::StatArgument;
 pub use self::prometheus::PrometheusView;
@@ -202,6 +203,9 @@ impl StatView {
             counts.elapsed.as_secs_f64(),
             Vec::from_iter(all).join(", "),
             counts.interval.as_secs_f64()
+        ) + &address_hint(
+            &self.keys,
+            counts.rows.iter().filter_map(|row| row.keys.as_deref()),
         );
         self.theme.put_totals(&remark, lost, out);
         let interval = nanoseconds(counts.interval);

@@ -11,7 +11,7 @@
 //! | `enum` | `scavenge(1)`; `7` without a word | `"scavenge(1)"`; `7` |
 //! | `flags` | `read\|write(0x3)`, `read\|0x80(0x81)`, `0x80` without a word, `0`, `-1` | the same as strings; `0`, `-1` |
 //! | `str`, captured | `"GET"`, `"GE"…` if cut | `"GET"` |
-//! | looks like a text | `"GET"(0x7f10)`; `GET` in CSV | `"GET"`, the number in `numbers` |
+//! | looks like a text | `0x7f10 "GET"`; `GET` in CSV | `"GET"`, the number in `numbers` |
 //! | `str`, address alone | `<string at 0x7f10>`, `NULL`; nothing in CSV | `null`, the reason in `missing` |
 //! | `str mangled`, a name of C++ or Rust | `"std::exception"` | `"St9exception"`, the readable one in `demangled` |
 //! | unit of time, on request | `312us`, `1.23ms`; text alone | the number |

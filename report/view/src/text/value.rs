@@ -21,12 +21,12 @@ impl Text {
             Value::Float32(number) => self.float32(*number),
             Value::Float64(number) => self.float64(*number),
             Value::String(string) => {
-                self.quoted(&string.bytes, string.cut);
                 if string.guessed {
-                    self.fixed(b"(0x");
+                    self.fixed(b"0x");
                     self.hex(string.address);
-                    self.byte(b')');
+                    self.byte(b' ');
                 }
+                self.quoted(&string.bytes, string.cut);
             }
             other => self.no_number(other),
         }
@@ -172,7 +172,7 @@ mod tests {
             guessed: true,
             from_file: false,
         });
-        assert_eq!(all(&text), ["\"GET\"…(0x1000)", "\"GET\"", "GET…"]);
+        assert_eq!(all(&text), ["0x1000 \"GET\"…", "\"GET\"", "GET…"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use usdtrec_format::raw::{StringField, escape_into, looks_like_string};
 use usdtrec_format::{RawField, RawLayout, RawString, StringStatus};
 
 use super::super::program::{END_SIZE, RAW, Rooms, THREAD};
-use super::string_history::{News, StringHistory};
+use super::string_history::StringHistory;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::capture::MIN_POINTER;
 
@@ -20,7 +20,7 @@ const MAX_CHAIN_BYTES: usize = 8 * (CallGraph::MAX_FRAMES as usize + 32);
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct Evidence<'a> {
     pub(in crate::engine::bpf) histories: &'a mut [StringHistory],
-    pub(in crate::engine::bpf) news: &'a mut Vec<(usize, News)>,
+    pub(in crate::engine::bpf) news: &'a mut Vec<(usize, bool)>,
     /// Whether memory at an address could not be read, so that a reader may find a string there.
     pub(in crate::engine::bpf) lacks_strings: &'a mut bool,
 }
@@ -150,22 +150,15 @@ fn append(
     limits: StringLimits,
     start: usize,
     out: &mut Vec<u8>,
-) -> Option<News> {
+) -> Option<bool> {
     let status_at = start + RAW + usize::from(string.status);
     let returned = i16::from_ne_bytes([out[status_at], out[status_at + 1]]);
-    let mut stored = judge(returned, read.bytes, limits.string, string.known);
+    let stored = judge(returned, read.bytes, limits.string, string.known);
     let mut news = None;
     if let Some(history) = read.history.filter(|_| !string.known) {
         match stored.status {
-            StringStatus::NoString => news = history.note_other(read.address),
-            StringStatus::Whole | StringStatus::Cut => {
-                let is_cut = stored.status == StringStatus::Cut;
-                let (is_believed, told) = history.believes(stored.bytes, is_cut, read.address);
-                news = told;
-                if !is_believed {
-                    stored.doubt();
-                }
-            }
+            StringStatus::NoString => news = history.note_other(),
+            StringStatus::Whole | StringStatus::Cut => news = history.note_string(stored.bytes),
             _ => {}
         }
     }
@@ -186,7 +179,7 @@ pub(in crate::engine::bpf) struct StringLimits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::bpf) struct StoredString<'a> {
     pub(in crate::engine::bpf) status: StringStatus,
-    /// Without a NUL; empty unless the status is [`StringStatus::Whole`], [`StringStatus::Cut`] or [`StringStatus::Short`].
+    /// Without a NUL; empty unless the status is [`StringStatus::Whole`] or [`StringStatus::Cut`].
     pub(in crate::engine::bpf) bytes: &'a [u8],
 }
 
@@ -194,14 +187,6 @@ impl StoredString<'_> {
     /// No string, with the reason.
     pub(in crate::engine::bpf) const fn without(status: StringStatus) -> Self {
         Self { status, bytes: &[] }
-    }
-
-    /// Other hits say whether it is a string. One that is cut is not known to be short.
-    fn doubt(&mut self) {
-        match self.status {
-            StringStatus::Whole => self.status = StringStatus::Short,
-            _ => *self = Self::without(StringStatus::NoString),
-        }
     }
 }
 
@@ -216,10 +201,7 @@ pub(in crate::engine::bpf) fn put_string(
     let StoredString { mut status, bytes } = stored;
     let at = out.len();
     let status_at = start + RAW + usize::from(string.status);
-    if matches!(
-        status,
-        StringStatus::Whole | StringStatus::Cut | StringStatus::Short
-    ) {
+    if matches!(status, StringStatus::Whole | StringStatus::Cut) {
         escape_into(bytes, out);
         let left = (start + limits.record).saturating_sub(at + SPARE);
         if out.len() - at > left {
@@ -396,28 +378,23 @@ mod tests {
     }
 
     #[test]
-    fn one_letter_is_no_evidence_of_a_string() {
+    fn what_looks_like_a_string_is_one_whatever_its_length() {
         let layout = layout(16, 1);
         let mut histories = [StringHistory::default()];
-        let mut status = |address: u64, string: &[u8]| {
-            let mut record = record(&layout, &[(string.len() as i16 + 1, string)]);
-            record[RAW + 8..RAW + 16].copy_from_slice(&address.to_ne_bytes());
+        let mut status = |string: &[u8]| {
+            let record = record(&layout, &[(string.len() as i16 + 1, string)]);
             let mut out = Vec::new();
             assert!(compact(&record, &layout, &mut histories, &mut out));
             read(&out, &layout)[0].0
         };
-        use StringStatus::{NoString, Short, Whole};
-        // The numbers 33 and 21057.
-        assert_eq!(status(0x1000, b"!"), Short);
-        assert_eq!(status(0x1004, b"AR"), Short);
-        assert_eq!(status(0x1001, b"!"), Short);
-        assert_eq!(status(0x2000, b"\x01"), NoString);
-        assert_eq!(status(0x1001, b"GET"), Whole);
-        assert_eq!(status(0x1000, b"POST"), Whole);
-        assert_eq!(status(0x1000, b"GET"), Whole, "there was a string");
-        assert_eq!(status(0x3000, b"GET"), Short, "not always a string");
-        assert_eq!(status(0x1000, b"\x01"), NoString);
-        assert_eq!(status(0x1000, b"GET"), Short, "not always a string");
+        use StringStatus::{NoString, Whole};
+        for _ in 0..3 {
+            assert_eq!(status(b"/"), Whole);
+            assert_eq!(status(b"/a"), Whole);
+            assert_eq!(status(b"GET"), Whole);
+            assert_eq!(status(b""), Whole);
+            assert_eq!(status(b"\x01"), NoString);
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use usdtrec_format::trace::StringArgument;
 
 use self::compact::Evidence;
 use self::stack_size::{StackSize, StackUse};
-use self::string_history::{News, StringHistory};
+use self::string_history::StringHistory;
 use self::string_lengths::StringLengths;
 use super::super::events::event::{Count, IdCount};
 use super::super::events::span_site::SpanSite;
@@ -42,7 +42,7 @@ pub(super) struct Samples {
     /// Maximum number of strings of a site.
     strings: usize,
     /// What the hit at hand has shown, by the string's index.
-    news: Vec<(usize, News)>,
+    news: Vec<(usize, bool)>,
     /// What readers have to be told.
     findings: Vec<StringFinding>,
     /// A sample without its stack.
@@ -361,7 +361,7 @@ impl Samples {
         let told = told.filter(|(_, history)| history.is_told());
         let findings = told.filter_map(|(at, _)| {
             let (index, string) = (at / self.strings, at % self.strings);
-            self.finding(index, string, News::All(true))
+            self.finding(index, string, true)
         });
         self.findings = findings.collect();
     }
@@ -372,7 +372,7 @@ impl Samples {
             self.findings.extend(self.finding(index, string, news));
             let group = self.ids.get(index).map(|state| state.group);
             for other in 0..self.ids.len() {
-                if news == News::All(true)
+                if news
                     && self.ids.get(other).map(|state| state.group) == group
                     && let Some(history) = self.histories.get_mut(other * self.strings + string)
                     && let Some(news) = history.adopt()
@@ -383,7 +383,7 @@ impl Samples {
         }
     }
 
-    fn finding(&self, index: usize, string: usize, news: News) -> Option<StringFinding> {
+    fn finding(&self, index: usize, string: usize, is_string: bool) -> Option<StringFinding> {
         let state = self.ids.get(index)?;
         let arguments = self.groups.get(state.group)?.layout.arguments.iter();
         let has_string = |argument: &RawArgument| match argument {
@@ -394,15 +394,11 @@ impl Samples {
             .zip(arguments)
             .filter(|(_, argument)| has_string(argument));
         let (argument, _) = strings.nth(string)?;
-        let (is_string, address) = match news {
-            News::All(is_string) => (is_string, None),
-            News::At(address) => (true, Some(address)),
-        };
         let string = StringArgument {
             site: self.first.sample + index as u64,
             argument,
             is_string,
-            address,
+            address: None,
         };
         Some(StringFinding {
             string,

@@ -10,8 +10,8 @@
 //!
 //! A hit whose stack takes 16 KiB costs about five times what one with 2 KiB does, so a size that is larger than was
 //! needed costs hits if they come fast. Therefore the word has a second, smaller size for a crowded ring, which is at
-//! most 2 KiB once hits were lost. A ring is crowded from half of its size on; for a site that lost hits from an eighth
-//! on. With `--lossless` it is from half on, where processes are stopped.
+//! most 2 KiB once hits were lost. A ring is crowded from half of its size on; from an eighth on for a site that lost
+//! hits, and for one that has the largest size because none was chosen yet: a burst of its first hits would fill the ring. With `--lossless` it is from half on, where processes are stopped.
 //!
 //! A copy that would end beyond the memory of the stack has the smallest size that holds the rest. `dwarf,SIZE` is
 //! exact. So are copies that are written to the trace, of which nobody knows how much is needed, and perf events, whose
@@ -30,7 +30,7 @@ const MAX_DOUBLINGS: u32 = 10;
 
 /// Fill level, in 256ths, from which on a ring is crowded for a site that lost no hit.
 pub(in crate::engine::bpf) const HALF: u64 = 128;
-/// The same for a site that lost hits.
+/// The same for a site that lost hits, or begins.
 const EIGHTH: u64 = 32;
 
 /// What the stacks of a sample id have needed since the last time.
@@ -101,7 +101,12 @@ impl StackSize {
     /// The sizes as programs read them: the index in the lowest 8 bits, above them that of a crowded ring, above them the fill level of such a
     /// ring.
     pub(in crate::engine::bpf) const fn word(self) -> u64 {
-        let crowded_from = if self.lost > 0 { EIGHTH } else { HALF };
+        let begins = self.doublings.is_none();
+        let crowded_from = if self.lost > 0 || begins {
+            EIGHTH
+        } else {
+            HALF
+        };
         self.index as u64 | (self.crowded as u64) << 8 | crowded_from << 16
     }
 
@@ -240,7 +245,7 @@ mod tests {
     fn a_ring_is_crowded_sooner_after_losses() {
         let crowded_from = |size: StackSize| size.word() >> 16;
         let mut size = StackSize::new(Some(&sizes()));
-        assert_eq!(crowded_from(size), HALF);
+        assert_eq!(crowded_from(size), EIGHTH, "before the first choice");
         size.learn(used(64, 1000), 0, false, &sizes());
         assert_eq!(crowded_from(size), HALF);
         size.learn(cut(1, 2048), 0, false, &sizes());

@@ -102,6 +102,11 @@ impl KeyWords {
         Self { kind, word }
     }
 
+    /// Those of a process that is known by its number, whether or not it has a name.
+    pub(crate) const fn by_number(self) -> Self {
+        Self::new(kind::KNOWN, self.word)
+    }
+
     /// Whether they are of one value alone.
     pub(crate) const fn is_distinct(self) -> bool {
         !matches!(

@@ -9,7 +9,7 @@ use usdtrec_format::perf::Sample;
 use usdtrec_format::trace::TimeRange;
 
 use crate::events::selection::cpus::CpuSet;
-use crate::time_span::TimeSpan;
+use crate::time_span::{TimeSpan, TraceTimes};
 
 use crate::error::ReportError;
 use crate::events::selection::expression::{Expression, SpanExpressions};
@@ -233,7 +233,7 @@ fn asked_time(span: &TimeSpan, session: &TraceSession) -> Result<TimeRange, Repo
         })
     };
     let whole = session.time().unwrap_or_else(of_stream);
-    let asked = span.within(whole, wall);
+    let asked = span.within(TraceTimes::new(whole, session.trace()), wall);
     Ok(asked.ok_or(QuestionError::NoDays)?)
 }
 

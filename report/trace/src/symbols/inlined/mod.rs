@@ -12,6 +12,7 @@ mod calls;
 mod lines;
 mod origin;
 mod sections;
+mod split;
 mod texts;
 mod units;
 
@@ -33,6 +34,7 @@ use self::origin::NamedEntry;
 pub use self::sections::LIMIT;
 pub(crate) use self::sections::NoInlineInfo;
 use self::sections::{Room, load};
+use self::split::{SplitFiles, SplitUnit};
 use self::units::{ReadUnit, UnitCode, Units, lock};
 use crate::symbols::demangle::demangle;
 use crate::symbols::image::{Binary, ParsedBinary, build_id_of};
@@ -48,6 +50,7 @@ pub(crate) struct InlineInfo {
     own: Units,
     /// Of the file that several share (`dwz -m`).
     shared: Option<Units>,
+    split: SplitFiles,
     /// Sorted.
     code: Vec<UnitCode>,
     /// Where each table of lines ends, by its offset.
@@ -67,6 +70,8 @@ struct UnitCache {
 /// What was read of a unit.
 struct UnitInfo {
     read: ReadUnit,
+    /// Where its entries are, if the file has only a skeleton.
+    split: Option<SplitUnit>,
     calls: Calls,
     lines: Option<Arc<Lines>>,
 }
@@ -116,6 +121,7 @@ impl InlineInfo {
         Ok(Self {
             own,
             shared: shared.map(|shared| Units::new(shared.borrow(Clone::clone))),
+            split: SplitFiles::new(path, room),
             code,
             lines_end,
             kept: Mutex::default(),
@@ -135,7 +141,14 @@ impl InlineInfo {
             return Inlining::default();
         };
         let of = &unit.read.unit;
-        let line = |file, line| unit.lines.as_ref()?.line(&self.own.dwarf, of, file, line);
+        let line = |file, line| match &unit.split {
+            Some(SplitUnit {
+                units,
+                read,
+                lines: Some(lines),
+            }) => lines.line(&units.dwarf, &read.unit, file, line),
+            _ => unit.lines.as_ref()?.line(&self.own.dwarf, of, file, line),
+        };
         // The outermost call first; a call's line is in its caller.
         let calls: Vec<_> = unit.calls.at(address).collect();
         let here = unit.lines.as_ref();
@@ -144,10 +157,11 @@ impl InlineInfo {
         let outer = sources.next();
         let inner = sources.chain([here.clone()]);
         let named = calls.iter().zip(inner).map(|(call, source)| {
+            let split = unit.split.as_ref();
             let entry = NamedEntry {
-                units: &self.own,
+                units: split.map_or(&self.own, |split| &split.units),
                 shared: self.shared.as_ref(),
-                unit: &unit.read.unit,
+                unit: split.map_or(of, |split| &split.read.unit),
                 at: UnitOffset(call.entry),
             };
             let name = entry.name();
@@ -179,12 +193,21 @@ impl InlineInfo {
 
     fn read_unit(&self, at: u32) -> Option<UnitInfo> {
         let read = self.own.unit(at)?;
-        let calls = Calls::read(&self.own.dwarf, &read.unit);
+        let split = self.split.unit(&read, &self.own.dwarf);
+        let calls = match &split {
+            Some(split) => Calls::read(&split.units.dwarf, &split.read.unit),
+            None => Calls::read(&self.own.dwarf, &read.unit),
+        };
         let lines = read.lines.and_then(|at| self.lines(at, &read));
         if calls.is_cut() {
             self.own.note_long_table();
         }
-        Some(UnitInfo { read, calls, lines })
+        Some(UnitInfo {
+            read,
+            split,
+            calls,
+            lines,
+        })
     }
 
     fn lines(&self, at: DebugLineOffset, unit: &ReadUnit) -> Option<Arc<Lines>> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gimli::{DwarfSections, EndianReader, RunTimeEndian, SectionId};
+use gimli::{DwarfPackageSections, DwarfSections, EndianReader, RunTimeEndian, SectionId};
 use object::read::{CompressedData, CompressionFormat, Object, ObjectSection};
 
 use crate::symbols::image::{Binary, ParsedBinary};
@@ -77,18 +77,59 @@ pub(crate) enum NoInlineInfo {
 
 /// The content of the sections of a file; `None` if one of them cannot be read, or all are too long.
 pub(super) fn load(binary: &Binary, file: &ParsedBinary<'_>, room: &mut Room) -> Option<Sections> {
-    let endian = match file.is_little_endian() {
+    let load = |id: SectionId| match READ.contains(&id) {
+        true => section(binary, file, Some(id.name()), room),
+        false => section(binary, file, None, room),
+    };
+    DwarfSections::load(load).ok()
+}
+
+/// The same of a `.dwo` file; `None` also if it has no split units.
+pub(super) fn load_split(
+    binary: &Binary,
+    file: &ParsedBinary<'_>,
+    room: &mut Room,
+) -> Option<Sections> {
+    file.section_by_name(SectionId::DebugInfo.dwo_name()?)?;
+    let load = |id: SectionId| match READ.contains(&id) {
+        true => section(binary, file, id.dwo_name(), room),
+        false => section(binary, file, None, room),
+    };
+    DwarfSections::load(load).ok()
+}
+
+/// The sections of a package of `.dwo` files.
+pub(super) fn package_sections(
+    binary: &Binary,
+    file: &ParsedBinary<'_>,
+    room: &mut Room,
+) -> Option<DwarfPackageSections<Bytes>> {
+    // The index has the parts of all sections, also of those that are not needed here.
+    let load = |id: SectionId| section(binary, file, id.dwo_name(), room);
+    DwarfPackageSections::load(load).ok()
+}
+
+/// A section, which may be missing.
+fn section(
+    binary: &Binary,
+    file: &ParsedBinary<'_>,
+    name: Option<&str>,
+    room: &mut Room,
+) -> gimli::Result<Bytes> {
+    let found = name.and_then(|name| file.section_by_name(name));
+    let bytes = match found {
+        Some(section) => content(binary, &section, room).ok_or(gimli::Error::Io)?,
+        None => Vec::new(),
+    };
+    Ok(EndianReader::new(Arc::from(bytes), endian(file)))
+}
+
+/// The byte order of a file.
+pub(super) fn endian(file: &ParsedBinary<'_>) -> RunTimeEndian {
+    match file.is_little_endian() {
         true => RunTimeEndian::Little,
         false => RunTimeEndian::Big,
-    };
-    DwarfSections::load(|id| {
-        let bytes = match file.section_by_name(id.name()) {
-            Some(section) if READ.contains(&id) => content(binary, &section, room).ok_or(())?,
-            _ => Vec::new(),
-        };
-        Ok::<_, ()>(EndianReader::new(Arc::from(bytes), endian))
-    })
-    .ok()
+    }
 }
 
 fn content<'f>(

@@ -12,7 +12,7 @@ use foldhash::HashMap;
 use gimli::{
     Abbreviations, AttributeValue, DebugAbbrev, DebugAbbrevOffset, DebugAddrBase, DebugInfoOffset,
     DebugLineOffset, DebugLocListsBase, DebugRngListsBase, DebugStrOffsetsBase, Dwarf, Reader,
-    Section, Unit, UnitHeader,
+    Section, Unit, UnitHeader, UnitType,
 };
 
 use super::sections::Bytes;
@@ -60,6 +60,8 @@ pub(super) struct ReadUnit {
     pub(super) unit: Unit<Bytes>,
     /// Offset of its line program.
     pub(super) lines: Option<DebugLineOffset>,
+    /// Of a skeleton: the name of the file with its other entries.
+    pub(super) split_name: Option<Bytes>,
     /// Maximum size of its abbreviations in memory, bytes.
     pub(super) abbreviations_size: usize,
     ranges: CodeRanges,
@@ -124,7 +126,16 @@ impl Units {
 
     /// A unit by its place in the file.
     pub(super) fn unit(&self, at: u32) -> Option<ReadUnit> {
-        ReadUnit::new(self, self.headers.get(at as usize)?.clone())
+        ReadUnit::new(self, self.headers.get(at as usize)?.clone(), None)
+    }
+
+    /// The unit that a skeleton of the program is of.
+    pub(super) fn split_unit(&self, skeleton: &ReadUnit) -> Option<ReadUnit> {
+        let mut units = self.headers.iter();
+        units.find_map(|header| {
+            let read = ReadUnit::new(self, header.clone(), Some(skeleton))?;
+            (read.unit.dwo_id == skeleton.unit.dwo_id).then_some(read)
+        })
     }
 
     /// The place of the unit with an entry.
@@ -205,8 +216,8 @@ impl UnitCode {
 }
 
 impl ReadUnit {
-    /// Reads the first entry of a unit.
-    fn new(units: &Units, header: UnitHeader<Bytes>) -> Option<Self> {
+    /// Reads the first entry of a unit, which has a skeleton if it is a split one.
+    fn new(units: &Units, header: UnitHeader<Bytes>, skeleton: Option<&Self>) -> Option<Self> {
         let dwarf = &units.dwarf;
         let encoding = header.encoding();
         let abbreviations = units.abbreviations_len(header.debug_abbrev_offset());
@@ -231,10 +242,16 @@ impl ReadUnit {
                 dwarf.file_type,
             ),
             line_program: None,
-            dwo_id: None,
+            dwo_id: match header.type_() {
+                UnitType::Skeleton(id) | UnitType::SplitCompilation(id) => Some(id),
+                _ => None,
+            },
             header,
         };
-        let (mut lines, mut directory) = (None, None);
+        if let Some(skeleton) = skeleton {
+            unit.copy_relocated_attributes(&skeleton.unit);
+        }
+        let (mut lines, mut directory, mut split_name) = (None, None, None);
         let mut ranges = CodeRanges::default();
         let root = {
             let mut cursor = unit.header.entries(&unit.abbreviations);
@@ -245,6 +262,13 @@ impl ReadUnit {
             match (attr.name(), attr.value()) {
                 (gimli::DW_AT_comp_dir, value) => directory = Some(value),
                 (gimli::DW_AT_stmt_list, AttributeValue::DebugLineRef(at)) => lines = Some(at),
+                (gimli::DW_AT_dwo_name | gimli::DW_AT_GNU_dwo_name, value) => {
+                    split_name = Some(value);
+                }
+                (gimli::DW_AT_GNU_dwo_id, AttributeValue::DwoId(id)) => unit.dwo_id = Some(id),
+                (gimli::DW_AT_GNU_ranges_base, AttributeValue::DebugRngListsBase(base)) => {
+                    unit.rnglists_base = base;
+                }
                 (gimli::DW_AT_str_offsets_base, AttributeValue::DebugStrOffsetsBase(base)) => {
                     unit.str_offsets_base = base;
                 }
@@ -264,14 +288,19 @@ impl ReadUnit {
         {
             unit.low_pc = low;
         }
-        if root.tag() != gimli::DW_TAG_compile_unit {
+        if !matches!(
+            root.tag(),
+            gimli::DW_TAG_compile_unit | gimli::DW_TAG_skeleton_unit
+        ) {
             ranges = CodeRanges::default();
         }
         let directory = directory.and_then(|value| super::texts::text(dwarf, &unit, value));
-        unit.comp_dir = directory;
+        unit.comp_dir = directory.or_else(|| skeleton?.unit.comp_dir.clone());
+        let split_name = split_name.and_then(|value| super::texts::text(dwarf, &unit, value));
         Some(Self {
             unit,
             lines,
+            split_name,
             ranges,
             abbreviations_size,
         })

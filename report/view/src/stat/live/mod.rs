@@ -14,6 +14,7 @@ use self::column::{ColumnChoice, printable};
 use self::layout::Layout;
 pub use self::order::RowOrder;
 use super::fates::{FateCount, SpanFates};
+use super::key::address_hint;
 use super::numbers::StatArgument;
 use super::snapshot::{SnapshotRow, StatSnapshot};
 use crate::cut_apart::cut;
@@ -181,6 +182,8 @@ impl LiveTable {
             1 => remark.push_str("; 1 probe without events"),
             silent => remark.push_str(&format!("; {silent} probes without events")),
         }
+        let groups = snapshot.rows.iter().filter_map(|row| row.keys.as_deref());
+        remark.push_str(&address_hint(&self.keys, groups));
         remark
     }
 }
