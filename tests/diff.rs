@@ -133,6 +133,58 @@ fn an_index() {
     assert!(lines.any(|line| told(&line)), "{text}");
 }
 
+/// A recording of `spin`: five endpoints, each so much slower.
+fn spin(lab: &Lab, trace: &str, more: &str) {
+    let program = Build::USUAL.make(lab, "spin.c", "spin");
+    let event = format!("sdt_spin:*@{}", program.display());
+    let mut command = lab.command(["record", "-q", "-e", &event, "-o", trace, "--"]);
+    command.arg(program).args(["1500", "40", more, "5"]);
+    run(command).success();
+}
+
+/// 60 µs more are found in each endpoint, whatever else the machine does, and said first. A status says so to other programs.
+#[test]
+fn each_of_five_endpoints() {
+    let lab = Lab::privileged();
+    spin(&lab, "a", "0");
+    spin(&lab, "b", "60");
+    let by = ["diff", "a", "b", "--by", "op__start.arg2"];
+    let diff = lab.usdtrec([&by[..], &["--format", "json"]].concat());
+    let diff: Value = serde_json::from_str(&diff.success().stdout).expect("JSON");
+    let figures = figures(&diff, "spin:op", "p50");
+    assert_eq!(figures.len(), 1 + 5);
+    for figure in figures {
+        assert_eq!(figure["verdict"], "beyond", "{figure}");
+        let member = |name: &str| figure[name].as_f64().expect(name);
+        let (low, high) = (member("change_low"), member("change_high"));
+        assert!(
+            0.0 < low && low <= member("change") && member("change") <= high,
+            "{figure}"
+        );
+    }
+    let text = lab.usdtrec(by).success().stdout;
+    assert!(
+        text.starts_with("Slower, 99% sure: spin:op p50 +"),
+        "{text}"
+    );
+    assert!(text.contains("; 5 of 5 groups: "), "{text}");
+
+    let fails = |words: &[&str]| lab.usdtrec([&["diff"], words].concat());
+    fails(&["a", "b", "--fail-above", "5%"])
+        .exits(1)
+        .complains("beyond noise by more than 5%");
+    fails(&["a", "b", "--fail-above", "100000"]).success();
+    fails(&["a", "a", "--fail-above", "0", "--format", "json"]).success();
+    fails(&["a", "none", "--fail-above", "5%"])
+        .exits(2)
+        .complains("none");
+    for nonsense in ["-5%", "five", "inf", "nan", ""] {
+        fails(&["a", "a", &format!("--fail-above={nonsense}")])
+            .exits(2)
+            .complains("expected a percentage");
+    }
+}
+
 /// `--min` is a time, as in other verbs.
 #[test]
 fn the_least_percentage_has_a_name_of_its_own() {

@@ -217,8 +217,8 @@ fn like_and_like_do_not_differ() {
             }
         }
     }
-    // One of a hundred comparisons, as it promises.
-    assert!(alarms.len() <= 1, "{alarms:?}");
+    // One of a hundred comparisons for each of seven kinds of figures, as it promises.
+    assert!(alarms.len() <= 2, "{alarms:?}");
 }
 
 #[test]
@@ -323,7 +323,11 @@ fn text_says_first_what_is_beyond_noise() {
         |options: &DiffOptions| compared(&a, &b, &EventSelection::default(), options).unwrap();
     let short = text(&DiffOptions::default());
     let lines: Vec<&str> = short.lines().collect();
-    assert!(lines[0].starts_with("# A "), "{short}");
+    assert!(
+        lines[0].starts_with("Slower, 99% sure: app:request p99 "),
+        "{short}"
+    );
+    assert!(lines[1].starts_with("More often, 99% sure: "), "{short}");
     let lost = lines
         .iter()
         .position(|line| line.starts_with("# B lost 17 of"));
@@ -343,7 +347,6 @@ fn text_says_first_what_is_beyond_noise() {
     assert!(
         lines
             .iter()
-            .skip(1)
             .all(|line| line.starts_with('#') || line.chars().count() <= 80),
         "{short}"
     );
@@ -356,7 +359,10 @@ fn text_says_first_what_is_beyond_noise() {
         "{all}"
     );
     let like = compared(&a, &a, &EventSelection::default(), &DiffOptions::default()).unwrap();
-    assert!(like.contains("\nNothing differs beyond noise.\n"), "{like}");
+    assert!(
+        like.starts_with("Nothing differs beyond noise.\n"),
+        "{like}"
+    );
 }
 
 #[test]

@@ -13,11 +13,14 @@ use super::text::{PagerArgs, WidthArgs};
 
 /// Text after the options in `diff --help`: the statistical method.
 const METHOD: &str = "\
-A change is beyond noise if it is larger than the variation within each trace. Each trace is divided into 20 time slices. Rates and \
-     shares are compared by Welch's t-test over the slices. Percentiles differ if the confidence intervals from their order statistics, widened \
-     by the variation between slices, do not overlap. Thresholds are corrected for the number of comparisons: of 100 comparisons of two recordings of \
-     the same load, at most one shows any difference. Variation between runs that does not occur within a run cannot be measured \
-     from two traces: use --percent-limit to omit small changes. The column Noise is the smallest change that would be shown.";
+A change is beyond noise if 0 is not in its interval, the last column. Intervals of percentiles are those of order statistics, joined by \
+     the method of variance estimates recovery (MOVER); those of rates and shares are Welch's t with the variance of independent events. Each trace is \
+     divided into 20 time slices. If both traces together show that events depend on each other in time, as under load that comes and goes, intervals are \
+     widened to the long-run variance by the slowest changes between slices (equal-weighted cosine estimator, of percentiles of slices). Of 100 comparisons of two recordings of the same load, at \
+     most one shows a difference of a kind: rates, shares, or a percentile of spans, of groups or of arguments (Holm's correction). Variation between \
+     runs that does not occur within a run cannot be measured from two traces: use --percent-limit to omit small changes.
+
+With --fail-above, the exit status is 1 if a figure differs so much, 0 if none does, and 2 for errors, or if nothing can be compared.";
 
 /// `usdtrec diff`.
 #[derive(Debug, Args)]
@@ -53,6 +56,9 @@ pub(crate) struct DiffArgs {
     /// Omit changes smaller than this, in percent of A's value
     #[arg(long, value_name = "PERCENT", default_value_t = DiffOptions::MIN, value_parser = percent)]
     pub(crate) percent_limit: f64,
+    /// Exit with status 1 if any figure differs beyond noise by more than this, in percent of A's value; with status 2 for errors
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) fail_above: Option<f64>,
     /// Also show changes within noise
     #[arg(short, long)]
     pub(crate) all: bool,
@@ -77,6 +83,6 @@ fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).parse();
     number
         .ok()
-        .filter(|number| (0.0..).contains(number))
+        .filter(|number| (0.0..f64::INFINITY).contains(number))
         .ok_or_else(|| "expected a percentage such as 5 or 2.5".to_owned())
 }

@@ -1,8 +1,11 @@
 //! `usdtrec diff`.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
+use usdtrec_format::counted;
 use usdtrec_report::diff::{self, DiffOptions};
 use usdtrec_report::script::SpanRowQuestion;
 
@@ -10,12 +13,26 @@ use super::report::{colours, has_functions, plain_numbers};
 use super::selection::{self, Extent};
 use crate::advice::HINTS;
 use crate::cli::{DiffArgs, OutputFormat};
-use crate::terminal::Usage;
+use crate::terminal::{Usage, fail, is_closed_pipe, say};
 use crate::text_room;
 use crate::units::least_ns;
 
+/// The exit status of errors where 1 means that something differs, as of diff(1) and cmp(1).
+const TROUBLE: u8 = 2;
+
 /// Runs the verb.
 pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let outcome = compare(args, buildid_dir);
+    match (outcome, args.fail_above) {
+        (Err(error), Some(_)) => {
+            fail(&error);
+            Ok(ExitCode::from(TROUBLE))
+        }
+        (outcome, _) => outcome,
+    }
+}
+
+fn compare(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     plain_numbers(args.human, args.format)?;
     anyhow::ensure!(
         !args.all || args.format == OutputFormat::Text,
@@ -48,11 +65,33 @@ pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     let a = selection::open_file(&args.a, &args.which, inline, Extent::Whole, buildid_dir)?;
     let b = selection::open_file(&args.b, &args.which, inline, Extent::Whole, buildid_dir)?;
     let asked = selection::selection(&args.which);
+    let mut text = Vec::new();
+    let comparison = diff::print(&a, &b, &asked, &options, &mut text)?;
     let mut out = selection::paged_output(args.pager)?;
-    let notices = diff::print(&a, &b, &asked, &options, &mut out)?;
-    out.finish();
-    for (session, notices) in [a, b].iter().zip(&notices) {
-        selection::print_faults(session, notices);
+    let written = out.write_all(&text).and_then(|()| out.flush());
+    // A reader that has seen enough does not change what was found.
+    let error = written.err().map(anyhow::Error::from);
+    if let Some(error) = error.filter(|error| !is_closed_pipe(error)) {
+        return Err(error);
     }
-    Ok(ExitCode::SUCCESS)
+    out.finish();
+    for (session, side) in [(&a, &comparison.a), (&b, &comparison.b)] {
+        selection::print_faults(session, &side.notices);
+    }
+    let Some(percent) = args.fail_above else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let beyond = comparison.beyond(percent);
+    match beyond
+        .context("nothing can be compared: --fail-above cannot say whether anything differs")?
+    {
+        0 => Ok(ExitCode::SUCCESS),
+        beyond => {
+            let figures = counted(beyond, "figure");
+            say(format_args!(
+                "usdtrec: {figures} beyond noise by more than {percent}%"
+            ));
+            Ok(ExitCode::FAILURE)
+        }
+    }
 }

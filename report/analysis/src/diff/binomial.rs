@@ -1,39 +1,58 @@
-//! Chances of the binomial distribution, also for sizes that are no whole numbers.
+//! Order statistics that are the confidence limits of a percentile.
 
-use statrs::distribution::{ContinuousCDF, Normal};
 use statrs::function::beta::checked_beta_reg;
 
-/// Expected cases, and other ones, of each at least so many, from which on the normal distribution approximates the binomial one.
-const MIN_NORMAL_CASES: f64 = 200.0;
+use crate::diff::significance::Level;
 
-/// On which side of what is expected something is.
+/// Expected numbers below the percentile, and above it, of each at least so many, from which on the normal distribution approximates the
+/// binomial one.
+const MIN_NORMAL: f64 = 200.0;
+
+/// The ranks, from 1 on, of the limits of a percentile of independent numbers; `None` where the limit is beyond all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tail {
-    Below,
-    Above,
+pub(crate) struct LimitRanks {
+    pub(crate) low: Option<u64>,
+    pub(crate) high: Option<u64>,
 }
 
-/// The chance (0 to 1) that of `size` cases, each a hit with a chance of `share`, a part of `found` or one that is farther off on its
-/// side are hits. 1, so that nothing is made of it, where that cannot be worked out.
-pub(crate) fn chance(size: f64, share: f64, found: f64, tail: Tail) -> f64 {
-    if size * share.min(1.0 - share) > MIN_NORMAL_CASES {
-        let deviation = (size * share * (1.0 - share)).sqrt();
-        let apart = (found - share) * size / deviation;
-        // Corrected for skewness (Cornish and Fisher).
-        let skewness = (1.0 - 2.0 * share) / deviation;
-        let apart = apart - skewness * (apart * apart - 1.0) / 6.0;
-        let apart = match tail {
-            Tail::Below => apart,
-            Tail::Above => -apart,
-        };
-        return Normal::new(0.0, 1.0).map_or(1.0, |normal| normal.cdf(apart));
+impl LimitRanks {
+    /// For the number that a share (0 to 1) of `count` numbers does not exceed.
+    pub(crate) fn new(count: u64, share: f64, level: &Level) -> Self {
+        Self {
+            low: low_rank(count, share, level),
+            // From the other end, the same with the rest.
+            high: low_rank(count, 1.0 - share, level).map(|rank| count - rank + 1),
+        }
     }
-    let hits = found * size;
-    let chance = match tail {
-        Tail::Below => checked_beta_reg(size - hits, hits + 1.0, 1.0 - share),
-        Tail::Above => checked_beta_reg(hits, size - hits + 1.0, share),
+}
+
+/// The greatest rank that is not above the percentile but by a chance of half the level.
+fn low_rank(count: u64, share: f64, level: &Level) -> Option<u64> {
+    let size = count as f64;
+    let expected = size * share;
+    let variance = expected * (1.0 - share);
+    if expected.min(size - expected) > MIN_NORMAL {
+        let normal = level.normal();
+        // Corrected for skewness (Cornish and Fisher).
+        let skewness = (1.0 - 2.0 * share) * (normal * normal - 1.0) / 6.0;
+        let rank = (expected - normal * variance.sqrt() + skewness + 0.5).round();
+        return (rank >= 1.0).then_some(rank as u64);
+    }
+    // At most so many numbers are below the percentile.
+    let is_seldom = |hits: u64| {
+        let hits = hits as f64;
+        checked_beta_reg(size - hits, hits + 1.0, 1.0 - share).unwrap_or(1.0) <= level.each / 2.0
     };
-    chance.unwrap_or(1.0)
+    let (mut seldom, mut frequent) = (0, (expected as u64).min(count));
+    while seldom < frequent {
+        let middle = seldom + (frequent - seldom) / 2;
+        if is_seldom(middle) {
+            seldom = middle + 1;
+        } else {
+            frequent = middle;
+        }
+    }
+    (seldom > 0).then_some(seldom)
 }
 
 #[cfg(test)]
@@ -41,27 +60,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chances_are_those_of_the_binomial_distribution() {
-        let close = |chance: f64, expected: f64| {
-            assert!(
-                (chance / expected - 1.0).abs() < 1e-3,
-                "{chance} {expected}"
-            );
+    fn ranks_are_those_of_tables() {
+        let ranks = |count, share, each| {
+            let LimitRanks { low, high } = LimitRanks::new(count, share, &Level::new(each));
+            (low, high)
         };
-        close(chance(10.0, 0.5, 0.2, Tail::Below), 56.0 / 1024.0);
-        close(chance(10.0, 0.5, 0.8, Tail::Above), 56.0 / 1024.0);
-        close(chance(100.0, 0.99, 1.0, Tail::Above), 0.99f64.powi(100));
-        close(chance(7.5, 0.5, 0.0, Tail::Below), 0.5f64.powf(7.5));
-        assert!(chance(0.0, 0.5, 1.0, Tail::Above) > 0.4);
+        // P(B <= 1) = 11/1024 is more than 1 %, P(B = 0) = 1/1024 is not.
+        assert_eq!(ranks(10, 0.5, 0.02), (Some(1), Some(10)));
+        assert_eq!(ranks(10, 0.5, 0.025), (Some(2), Some(9)));
+        assert_eq!(ranks(10, 0.5, 0.001), (None, None));
+        assert_eq!(ranks(100, 0.5, 0.05), (Some(40), Some(61)));
+        // 0.99^526 is more than half a percent.
+        assert_eq!(ranks(526, 0.99, 0.01).1, None);
+        assert_eq!(ranks(528, 0.99, 0.01).1, Some(528));
     }
 
+    /// More numbers leave a smaller part of them between the limits, also where one way of working it out gives way to the other.
     #[test]
-    fn one_way_of_working_it_out_gives_way_to_the_other() {
-        for side in [Tail::Below, Tail::Above] {
-            let found = if side == Tail::Below { 0.987 } else { 0.993 };
-            let exact = chance(19_990.0, 0.99, found, side);
-            let normal = chance(20_010.0, 0.99, found, side);
-            assert!((0.8..1.25).contains(&(exact / normal)), "{exact} {normal}");
+    fn more_numbers_have_closer_limits() {
+        for share in [0.5, 0.9, 0.99] {
+            for each in [0.01, 1e-4] {
+                let level = Level::new(each);
+                let mut last = f64::INFINITY;
+                for count in (1..200).map(|step| step * 300) {
+                    let LimitRanks { low, high } = LimitRanks::new(count, share, &level);
+                    let (Some(low), Some(high)) = (low, high) else {
+                        assert_eq!(last, f64::INFINITY, "{share} {each} {count}");
+                        continue;
+                    };
+                    assert!((low as f64) < share * count as f64 && high <= count);
+                    let width = (high - low) as f64 / count as f64;
+                    assert!(width < last + 2.0 / count as f64, "{share} {each} {count}");
+                    last = width;
+                }
+                assert!(last < 0.02);
+            }
         }
     }
 }

@@ -1,10 +1,14 @@
 //! The figures of two recordings that are compared.
 
+use std::collections::BTreeMap;
+
 use usdtrec_format::schema::Unit;
 use usdtrec_trace::form::Form;
 
 use crate::diff::hypothesis_test::{of_quantiles, of_rates, of_shares};
-use crate::diff::metric::{Estimate, Metric, MetricKind, MetricSubject, Percentile, ShareOf};
+use crate::diff::metric::{
+    Estimate, Metric, MetricKind, MetricSubject, Percentile, ShareOf, Verdict,
+};
 use crate::diff::quantiles::Ranked;
 use crate::diff::recording::{ArgumentSide, ComparedRecording, ProbeSide, SpanSide};
 use crate::diff::sides::Sides;
@@ -22,8 +26,22 @@ pub const MIN_NUMBERS: u64 = 10;
 /// The least share of hits, in one recording at least, with which a string is compared: one of so many.
 const MIN_SHARE: u64 = 100;
 
+/// Rounds in which levels are corrected.
+const MAX_ROUNDS: usize = 8;
+
 /// A test that runs once the corrected significance level is known.
 type DeferredTest<'s> = Box<dyn Fn(&Level) -> Metric + 's>;
+
+/// Figures of one kind, which have a significance level together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Family {
+    Rates,
+    Shares,
+    /// In thousandths.
+    OfSpans(u32),
+    OfGroups(u32),
+    OfArguments(u32),
+}
 
 /// Both recordings side by side.
 #[derive(Debug)]
@@ -78,7 +96,7 @@ pub enum WhichRecording {
 }
 
 impl Comparison {
-    /// Compares all that both have: of like recordings, some figure is beyond noise in so many cases (0 to 1) at most.
+    /// Compares all that both have: of like recordings, some figure of a kind is beyond noise in so many cases (0 to 1) at most.
     pub(crate) fn new(a: ComparedRecording, b: ComparedRecording, level: f64) -> Self {
         let Gathered {
             figures,
@@ -93,6 +111,20 @@ impl Comparison {
             left_out,
         }
     }
+
+    /// Number of figures that differ beyond noise by more than so many percent of A's; `None` if nothing can be said of any figure.
+    pub fn beyond(&self, percent: f64) -> Option<usize> {
+        let verdicts = self.figures.iter().filter_map(Metric::verdict);
+        if verdicts.filter(|one| *one != Verdict::Unknown).count() == 0 {
+            return None;
+        }
+        let is_one = |figure: &&Metric| {
+            let change = figure.change();
+            let is_more = change.is_none_or(|change| change.abs() * 100.0 > percent);
+            figure.verdict() == Some(Verdict::Beyond) && is_more
+        };
+        Some(self.figures.iter().filter(is_one).count())
+    }
 }
 
 /// What a comparison has besides the recordings.
@@ -104,16 +136,15 @@ struct Gathered {
 
 fn gather(recordings: Sides<&ComparedRecording>, level: f64) -> Gathered {
     let mut pairs = Pairs {
-        deferred: Vec::new(),
+        deferred: BTreeMap::new(),
         figures: Vec::new(),
         left_out: Vec::new(),
     };
     pairs.all(recordings);
-    let tested = pairs.deferred.len();
-    // Bonferroni's inequality.
-    let each = Level::new(level / tested.max(1) as f64);
+    let tested = pairs.deferred.values().map(Vec::len).sum();
     let mut figures = pairs.figures;
-    figures.extend(pairs.deferred.iter().map(|test| test(&each)));
+    let families = pairs.deferred.values();
+    figures.extend(families.flat_map(|tests| run(tests, level)));
     figures.sort_by(|one, other| one.subject.cmp(&other.subject));
     Gathered {
         figures,
@@ -122,9 +153,26 @@ fn gather(recordings: Sides<&ComparedRecording>, level: f64) -> Gathered {
     }
 }
 
+/// Runs the tests of a family: after those that have found a difference, the level is divided by the number of the others alone (Holm).
+fn run(tests: &[DeferredTest<'_>], level: f64) -> Vec<Metric> {
+    let mut others = tests.len();
+    let mut figures = Vec::new();
+    for _ in 0..MAX_ROUNDS {
+        let each = Level::new(level / others.max(1) as f64);
+        figures = tests.iter().map(|test| test(&each)).collect();
+        let is_other = |figure: &&Metric| figure.verdict() != Some(Verdict::Beyond);
+        let left = figures.iter().filter(is_other).count();
+        if left == others || left == 0 {
+            break;
+        }
+        others = left;
+    }
+    figures
+}
+
 /// Figures as they are gathered.
 struct Pairs<'s> {
-    deferred: Vec<DeferredTest<'s>>,
+    deferred: BTreeMap<Family, Vec<DeferredTest<'s>>>,
     /// The figures that cannot be compared.
     figures: Vec<Metric>,
     left_out: Vec<LeftOut>,
@@ -187,6 +235,13 @@ impl<'s> Pairs<'s> {
         }
     }
 
+    fn defer(&mut self, family: Family, test: impl Fn(&Level) -> Metric + 's) {
+        self.deferred
+            .entry(family)
+            .or_default()
+            .push(Box::new(test));
+    }
+
     fn leave_out(&mut self, subject: MetricSubject, reason: LeftOutReason) {
         self.left_out.push(LeftOut { subject, reason });
     }
@@ -207,9 +262,9 @@ impl<'s> Pairs<'s> {
             return;
         }
         if let Some(slices_per_second) = slices_per_second {
-            self.deferred.push(Box::new(move |level| {
+            self.defer(Family::Rates, move |level| {
                 of_rates(event, probes, slices_per_second, level)
-            }));
+            });
         }
         if total(&a.counts) > 0 && total(&b.counts) > 0 {
             self.arguments(event, &a.arguments, &b.arguments);
@@ -355,9 +410,9 @@ impl<'s> Pairs<'s> {
         all: Sides<Counts>,
     ) {
         let (subject, kind) = (subject.clone(), MetricKind::Share(label));
-        self.deferred.push(Box::new(move |level| {
+        self.defer(Family::Shares, move |level| {
             of_shares(&subject, &kind, &parts, &all, level)
-        }));
+        });
     }
 
     fn span(&mut self, subject: &MetricSubject, durations: Sides<&'s Ranked>) {
@@ -395,9 +450,14 @@ impl<'s> Pairs<'s> {
             let subject = subject.clone();
             let forms = forms.clone();
             let percentile = Percentile { thousandths, forms };
-            self.deferred.push(Box::new(move |level| {
+            let family = match subject {
+                MetricSubject::Group { .. } => Family::OfGroups(thousandths),
+                MetricSubject::Argument { .. } => Family::OfArguments(thousandths),
+                MetricSubject::Probe(_) | MetricSubject::Span(_) => Family::OfSpans(thousandths),
+            };
+            self.defer(family, move |level| {
                 of_quantiles(&subject, &percentile, numbers, level)
-            }));
+            });
         }
     }
 }

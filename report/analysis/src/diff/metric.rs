@@ -2,9 +2,7 @@
 
 use usdtrec_trace::form::Form;
 
-use crate::diff::noise::Difference;
-use crate::diff::quantiles::QuantileInterval;
-use crate::diff::sides::Sides;
+use crate::diff::difference::{Difference, Uncertain};
 use crate::diff::span_groups::GroupKey;
 use crate::stats::number::Scalar;
 
@@ -96,6 +94,10 @@ pub struct NoiseTest {
     pub noise: Option<f64>,
     /// How far apart both are, beside that: beyond noise from 1 on.
     pub score: Option<f64>,
+    /// The limits between which B's figure less A's is; `None` where there is too little data.
+    pub low: Option<f64>,
+    /// The upper limit.
+    pub high: Option<f64>,
 }
 
 /// The result of comparing two figures.
@@ -134,39 +136,33 @@ impl Estimate {
             high: None,
         }
     }
-
-    /// A percentile.
-    pub(crate) fn quantile(quantile: &QuantileInterval) -> Self {
-        Self {
-            low: quantile.low.map(Scalar::approximate),
-            high: quantile.high.map(Scalar::approximate),
-            ..Self::plain(quantile.value)
-        }
-    }
 }
 
 impl NoiseTest {
-    /// Of a difference, and the least one that counts.
-    pub(crate) fn new(difference: f64, noise: f64) -> Self {
-        let score = if difference == 0.0 {
-            0.0
-        } else {
-            difference.abs() / noise
-        };
-        let is_known = score.is_finite() || noise == 0.0;
+    /// Of a difference from A's figure.
+    pub(crate) fn new(difference: &Difference, a: f64) -> Self {
+        let Uncertain {
+            value,
+            below,
+            above,
+        } = difference.of;
+        let reach = difference.reach().filter(|reach| reach.is_finite());
+        let noise = |reach: f64| difference.from(a, if value >= 0.0 { reach } else { -reach });
+        let is_same = value == 0.0;
         Self {
-            noise: is_known.then_some(noise),
-            score: is_known.then_some(score),
+            noise: reach.map(|reach| noise(reach).abs()),
+            score: reach.map(|reach| if is_same { 0.0 } else { value.abs() / reach }),
+            low: below.map(|below| difference.from(a, value - below)),
+            high: above.map(|above| difference.from(a, value + above)),
         }
     }
 
-    /// Of two means.
-    pub(crate) fn of_means(difference: Difference) -> Self {
-        let Difference { noise, score } = difference;
-        let is_known = score.is_finite();
+    /// With limits between those of what there can be.
+    pub(crate) fn within(self, least: f64, most: f64) -> Self {
         Self {
-            noise: is_known.then_some(noise),
-            score: is_known.then_some(score.max(0.0)),
+            low: self.low.map(|low| low.max(least)),
+            high: self.high.map(|high| high.min(most)),
+            ..self
         }
     }
 
@@ -174,34 +170,9 @@ impl NoiseTest {
     pub(crate) const UNKNOWN: Self = Self {
         noise: None,
         score: None,
+        low: None,
+        high: None,
     };
-
-    /// Of two percentiles: they differ if no number is in both intervals. Numbers that are not exact are within 1/256 of themselves.
-    pub(crate) fn of_quantiles(quantiles: Sides<&Estimate>, is_exact: bool) -> Self {
-        let Sides { a, b } = quantiles;
-        let (lesser, greater) = if a.value <= b.value { (a, b) } else { (b, a) };
-        let (Some(high), Some(low)) = (lesser.high, greater.low) else {
-            return Self::UNKNOWN;
-        };
-        if lesser.value <= 0.0 || low <= 0.0 {
-            let coarse = (high.abs() + low.abs()) / 256.0;
-            let coarse = if is_exact { 0.0 } else { coarse };
-            let noise = (high - lesser.value) + (greater.value - low) + coarse;
-            return Self::new(greater.value - lesser.value, noise);
-        }
-        let coarse = if is_exact { 1.0 } else { 1.0 + 1.0 / 128.0 };
-        let least = (high / lesser.value) * (greater.value / low) * coarse;
-        let noise = if a.value <= b.value {
-            a.value * (least - 1.0)
-        } else {
-            a.value * (1.0 - 1.0 / least)
-        };
-        let difference = (greater.value / lesser.value).ln();
-        Self {
-            noise: Some(noise),
-            ..Self::new(difference, least.ln())
-        }
-    }
 
     fn verdict(self) -> Verdict {
         match self.score {

@@ -1,14 +1,17 @@
-//! Numbers in ascending order, and the confidence intervals of their percentiles.
+//! Numbers in ascending order, and how far their percentiles may be off.
 //!
-//! A number may be the percentile if the share of numbers up to it may be that of the percentile: a test of the binomial distribution, exact
-//! where numbers are few. Numbers of one time resemble each other, so that they count for fewer: for as many as that share, from slice to
-//! slice, varies like (Korn's and Graubard's effective sample size; the test is inverted as Francisco and Fuller do). With independent numbers
-//! these are the intervals of order statistics. An interval is open on a side where no number is too far off.
+//! The limits of a percentile are those of order statistics: exact for independent numbers of any distribution. Where there is evidence that numbers of one
+//! time resemble each other ([`Dependence`]), limits are at least as far off as the percentiles of the slices say (sectioning, as of Asmussen and Glynn).
+//! Evidence is in the ranks of all numbers, as of the test of Kruskal and Wallis, and in the share of numbers up to
+//! the percentile.
 
 use std::collections::BTreeMap;
 
-use crate::diff::binomial::{Tail, chance};
-use crate::diff::noise::Mean;
+use crate::diff::binomial::LimitRanks;
+use crate::diff::dependence::{Dependence, Deviations};
+use crate::diff::difference::{Scale, Uncertain};
+use crate::diff::noise::{MIN_SLICES, Mean, SlicedShare};
+use crate::diff::sides::Sides;
 use crate::diff::significance::Level;
 use crate::diff::slices::{Counts, SLICES, add, total};
 use crate::stats::distribution::{Distribution, Extremes};
@@ -16,7 +19,7 @@ use crate::stats::frequency::Frequency;
 use crate::stats::number::{Number, Scalar};
 
 /// Slices below which nothing is said of a drift.
-const MIN_SLICES: f64 = 6.0;
+const MIN_DRIFT_SLICES: f64 = 6.0;
 
 /// Numbers in ascending order, each with its count in each slice.
 #[derive(Clone, Debug)]
@@ -37,12 +40,16 @@ pub(crate) struct RankedNumber {
     pub(crate) counts: Counts,
 }
 
-/// A percentile, and its confidence interval; open where there are too few numbers.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct QuantileInterval {
+/// A percentile of a recording.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RankedPercentile<'r> {
+    of: &'r Ranked,
+    share: f64,
     pub(crate) value: Scalar,
-    pub(crate) low: Option<Scalar>,
-    pub(crate) high: Option<Scalar>,
+    /// The least percentile of a slice, and so on; `None` for slices without numbers.
+    sections: [Option<f64>; SLICES],
+    /// What may show that slices depend on each other.
+    pub(crate) evidence: [Deviations; 2],
 }
 
 impl Ranked {
@@ -94,68 +101,72 @@ impl Ranked {
         found.map_or([0; SLICES], |known| known.counts)
     }
 
-    /// The least number that at least so many thousandths of all do not exceed, and its interval.
-    pub(crate) fn quantile(&self, thousandths: u32, level: &Level) -> Option<QuantileInterval> {
-        let count = self.count();
-        let rank = (u128::from(count) * u128::from(thousandths)).div_ceil(1000) as u64;
+    /// Whether all numbers are greater than 0.
+    pub(crate) fn are_positive(&self) -> bool {
+        let least = self.numbers.first();
+        least.is_some_and(|least| least.number.approximate() > 0.0)
+    }
+
+    /// The least number that at least so many thousandths of all do not exceed.
+    pub(crate) fn percentile(&self, thousandths: u32) -> Option<RankedPercentile<'_>> {
+        let rank_of = |count: u64| (u128::from(count) * u128::from(thousandths)).div_ceil(1000);
+        let ranks = self.all.map(|count| rank_of(count) as u64);
+        let rank = rank_of(self.count()) as u64;
+        let mut through = [0; SLICES];
+        let mut sections = [None; SLICES];
+        let mut found = None;
+        for RankedNumber { number, counts } in &self.numbers {
+            add(&mut through, counts);
+            for (section, (count, rank)) in sections.iter_mut().zip(through.iter().zip(ranks)) {
+                if section.is_none() && *count >= rank && rank > 0 {
+                    *section = Some(number.approximate());
+                }
+            }
+            if found.is_none() && total(&through) >= rank {
+                found = Some((*number, through));
+            }
+        }
+        let (value, through) = found?;
+        let share = SlicedShare::new(&through, &self.all);
+        Some(RankedPercentile {
+            of: self,
+            share: f64::from(thousandths) / 1000.0,
+            value,
+            sections,
+            evidence: [
+                self.ranks(),
+                share.map_or([0.0; SLICES], |share| share.deviations),
+            ],
+        })
+    }
+
+    /// How much the mean rank of each slice deviates from that of all numbers, as a multiple of what independent ones give.
+    fn ranks(&self) -> Deviations {
+        let count = self.count() as f64;
+        let (mut before, mut variance) = (0.0, 0.0);
+        let mut sums = [0.0; SLICES];
+        for number in &self.numbers {
+            let here = total(&number.counts) as f64;
+            let rank = (before + here / 2.0) / count - 0.5;
+            for (sum, count) in sums.iter_mut().zip(number.counts) {
+                *sum += rank * count as f64;
+            }
+            variance += rank * rank * here;
+            before += here;
+        }
+        let unit = (variance / SLICES as f64).sqrt().max(f64::MIN_POSITIVE);
+        sums.map(|sum| sum / unit)
+    }
+
+    /// The number of a rank, from 1 on.
+    fn at(&self, rank: u64) -> Option<Scalar> {
         let mut reached = 0;
         let mut numbers = self.numbers.iter();
         let found = numbers.find(|number| {
             reached += total(&number.counts);
             reached >= rank
-        })?;
-        let share = f64::from(thousandths) / 1000.0;
-        Some(QuantileInterval {
-            value: found.number,
-            low: self.low(share, level),
-            high: self.high(share, level),
-        })
-    }
-
-    /// The least number that may be a percentile; `None` if it could be less than all.
-    fn low(&self, share: f64, level: &Level) -> Option<Scalar> {
-        let mut through = [0; SLICES];
-        if !self.is_beyond(&through, share, level, Tail::Below) {
-            return None;
-        }
-        let mut numbers = self.numbers.iter();
-        let first = numbers.find(|number| {
-            add(&mut through, &number.counts);
-            !self.is_beyond(&through, share, level, Tail::Below)
         });
-        first.map(|first| first.number)
-    }
-
-    /// The greatest number that may be a percentile; `None` if it could be greater than all.
-    fn high(&self, share: f64, level: &Level) -> Option<Scalar> {
-        let mut through = self.all;
-        let mut last = None;
-        for RankedNumber { number, counts } in self.numbers.iter().rev() {
-            if !self.is_beyond(&through, share, level, Tail::Above) {
-                break;
-            }
-            last = Some(*number);
-            through
-                .iter_mut()
-                .zip(counts)
-                .for_each(|(sum, count)| *sum -= count);
-        }
-        last
-    }
-
-    /// Whether those up to some number are too few, or too many, for the percentile of a share.
-    fn is_beyond(&self, through: &Counts, share: f64, level: &Level, tail: Tail) -> bool {
-        let found = total(through) as f64 / self.count() as f64;
-        let is_candidate = match tail {
-            Tail::Below => found < share,
-            Tail::Above => found > share,
-        };
-        let Some(mean) = Mean::of_share(through, &self.all).filter(|_| is_candidate) else {
-            return false;
-        };
-        let adjusted = level.normal() / level.student(mean.freedom);
-        let size = self.count() as f64 / mean.effect * adjusted * adjusted;
-        chance(size, share, found, tail) <= level.each / 2.0
+        found.map(|found| found.number)
     }
 
     /// How much numbers go up (1) or down (-1) all the time, and no other way: the rank correlation of the medians of slices with time.
@@ -164,7 +175,7 @@ impl Ranked {
             .filter_map(|slice| self.median_of(slice))
             .collect();
         let count = medians.len() as f64;
-        if count < MIN_SLICES {
+        if count < MIN_DRIFT_SLICES {
             return 0.0;
         }
         let rank = |median: &usize| {
@@ -199,6 +210,53 @@ impl Ranked {
     }
 }
 
+impl RankedPercentile<'_> {
+    /// How far it may be off on a scale, and at least so far.
+    fn uncertain(&self, scale: Scale, least: f64, level: &Level) -> Uncertain {
+        let value = scale.of(self.value.approximate());
+        let ranks = LimitRanks::new(self.of.count(), self.share, level);
+        let is_known = self.sections.iter().flatten().count() >= MIN_SLICES;
+        let distance = |rank: Option<u64>| {
+            let limit = scale.of(self.of.at(rank?)?.approximate());
+            is_known.then(|| (limit - value).abs().max(least))
+        };
+        Uncertain {
+            value,
+            below: distance(ranks.low),
+            above: distance(ranks.high),
+        }
+    }
+
+    /// With the variance that the percentiles of slices have on a scale.
+    fn sectioned(&self, scale: Scale, dependence: Dependence) -> Mean {
+        let value = scale.of(self.value.approximate());
+        let sections = self.sections;
+        let deviations = sections.map(|one| one.map_or(0.0, |one| scale.of(one) - value));
+        let count = self.of.count() as f64;
+        let weights = self.of.all.map(|one| (one as f64 / count).powi(2));
+        let variance = dependence.variance(&deviations) * weights.iter().sum::<f64>();
+        Mean::new(value, variance, Some(dependence))
+    }
+}
+
+/// How far percentiles of two recordings may be off on a scale.
+pub(crate) fn uncertain(
+    of: Sides<&RankedPercentile<'_>>,
+    scale: Scale,
+    level: &Level,
+) -> Sides<Uncertain> {
+    let Some(found) = Dependence::find(of.map(|one| one.evidence)) else {
+        return of.map(|one| one.uncertain(scale, 0.0, level));
+    };
+    let means = of.map(|one| one.sectioned(scale, found));
+    let critical = means.a.critical_with(means.b, level);
+    let reach = |mean: Mean| critical * mean.variance.sqrt();
+    Sides {
+        a: of.a.uncertain(scale, reach(means.a), level),
+        b: of.b.uncertain(scale, reach(means.b), level),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,61 +270,55 @@ mod tests {
         Ranked::new(slices).unwrap()
     }
 
-    fn ends(quantile: QuantileInterval) -> (Option<f64>, f64, Option<f64>) {
-        let value = |end: Option<Scalar>| end.map(Scalar::approximate);
+    /// The median and its limits.
+    fn median(of: &Ranked) -> (f64, f64, f64) {
+        let median = of.percentile(500).unwrap();
+        let both = Sides {
+            a: &median,
+            b: &median,
+        };
+        let found = uncertain(both, Scale::Linear, &Level::new(0.01)).a;
+        let value = found.value;
         (
-            value(quantile.low),
-            quantile.value.approximate(),
-            value(quantile.high),
+            value - found.below.unwrap(),
+            value,
+            value + found.above.unwrap(),
         )
     }
 
     #[test]
-    fn what_drifts_has_a_wide_interval() {
+    fn what_drifts_has_wide_limits() {
         let mixed = ranked(|at| (at * 7919 % 10_007) as i128, 10_007);
-        let (low, median, high) = ends(mixed.quantile(500, &Level::new(0.01)).unwrap());
-        let (low, high) = (low.unwrap(), high.unwrap());
-        assert!(low < median && median < high);
-        assert!(high - low < 1000.0, "{low} {high}");
+        let (low, middle, high) = median(&mixed);
+        assert!(low < middle && middle < high);
+        assert!(high - low < 300.0, "{low} {high}");
         let counting = ranked(|at| at as i128, 10_007);
-        assert_eq!(
-            counting.quantile(500, &Level::new(0.01)).unwrap().value,
-            mixed.quantile(500, &Level::new(0.01)).unwrap().value
-        );
-        let (low, _, high) = ends(counting.quantile(500, &Level::new(0.01)).unwrap());
-        assert!(low.unwrap() < 2000.0 && high.unwrap() > 8000.0);
+        let (low, same, high) = median(&counting);
+        assert_eq!(same, middle);
+        assert!(low < 2000.0 && high > 8000.0);
         assert!(mixed.drift().abs() < 0.6);
         assert_eq!(counting.drift(), 1.0);
     }
 
     #[test]
-    fn intervals_of_independent_numbers_are_those_of_order_statistics() {
+    fn limits_of_independent_numbers_are_those_of_order_statistics() {
         let mixed = |count: usize| ranked(move |at| (at * 7919 % count) as i128, count);
-        // 1000 numbers and Student's t with 19 degrees: as 878 numbers, whose median is between the 400th and 479th.
-        let (low, _, high) = ends(mixed(1000).quantile(500, &Level::new(0.01)).unwrap());
-        let (low, high) = (low.unwrap(), high.unwrap());
-        assert!((445.0..466.0).contains(&low), "{low}");
-        assert!((534.0..555.0).contains(&high), "{high}");
-        // 100 numbers have no upper bound for p99: the greatest is below it in 37 of 100 cases.
-        let (low, _, high) = ends(mixed(100).quantile(990, &Level::new(0.01)).unwrap());
-        assert!(low.unwrap() < 97.0);
-        assert_eq!(high, None);
-    }
-
-    #[test]
-    fn what_is_far_off_is_known_to_be_whatever_drifts() {
-        let slower = ranked(|at| 5000 + at as i128, 300);
-        let (low, _, _) = ends(slower.quantile(500, &Level::new(0.001)).unwrap());
-        assert!(low.unwrap() >= 5000.0);
+        // The 460th and the 541st of a thousand.
+        let (low, _, high) = median(&mixed(1000));
+        assert!((456.0..461.0).contains(&low), "{low}");
+        assert!((538.0..543.0).contains(&high), "{high}");
+        // 100 numbers have no upper limit for p99: the greatest is below it in 37 of 100 cases.
+        let few = mixed(100);
+        let few = few.percentile(990).unwrap();
+        let found = few.uncertain(Scale::Linear, 0.0, &Level::new(0.01));
+        assert!(found.below.is_some_and(|below| below > 1.0));
+        assert_eq!(found.above, None);
     }
 
     #[test]
     fn one_number_has_no_interval() {
         let same = ranked(|_| 5, 1000);
-        assert_eq!(
-            ends(same.quantile(500, &Level::new(0.01)).unwrap()),
-            (Some(5.0), 5.0, Some(5.0))
-        );
+        assert_eq!(median(&same), (5.0, 5.0, 5.0));
         assert_eq!(same.counts(Scalar::Integer(Integer(5))), [50; SLICES]);
         assert_eq!(same.drift(), 0.0);
         assert!(Ranked::new(Vec::<Distribution<Integer>>::new()).is_none());

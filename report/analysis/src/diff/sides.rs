@@ -18,6 +18,14 @@ impl<T> Sides<T> {
         }
     }
 
+    /// References to both values.
+    pub(crate) const fn each(&self) -> Sides<&T> {
+        Sides {
+            a: &self.a,
+            b: &self.b,
+        }
+    }
+
     /// Whether something is true of at least one side.
     pub(crate) fn any(self, mut of: impl FnMut(T) -> bool) -> bool {
         of(self.a) || of(self.b)

@@ -2,7 +2,7 @@
 //!
 //! Frames are the same if their functions have one name, and code without a name if it is of one build, whatever the
 //! paths are: upgrades and containers have others. The shares of each frame that has at least a hundredth of the hits
-//! are compared as `diff` compares shares: by Welch's t over 20 slices of time, corrected for the number of frames.
+//! are compared as `diff` compares shares ([`crate::diff`]), corrected for the number of frames.
 
 use std::cmp::Reverse;
 
@@ -168,14 +168,11 @@ impl DiffTree {
         // Bonferroni's inequality.
         let level = Level::new(FALSE_ALARMS / tested.max(1) as f64);
         for node in self.nodes.iter_mut().filter(|node| is_tested(node)) {
-            let means = Sides {
-                a: Mean::of_share(&node.counts.a, &all.a),
-                b: Mean::of_share(&node.counts.b, &all.b),
-            };
-            let Some(Sides { a, b }) = means.both() else {
+            let means = Mean::of_shares(node.counts.each(), all.each());
+            let Some(Sides { a, b }) = means else {
                 continue;
             };
-            let test = NoiseTest::new(b.value - a.value, a.noise(b, &level));
+            let test = NoiseTest::new(&a.difference(b, &level), a.value);
             node.verdict = match test.score {
                 Some(score) if score >= 1.0 => ShareVerdict::Beyond,
                 Some(_) => ShareVerdict::Within,

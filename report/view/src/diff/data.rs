@@ -17,9 +17,26 @@ use crate::head::date_for_machines;
 use crate::text::quoted::Csv;
 
 /// Members of a figure, in their order.
-const MEMBERS: [&str; 17] = [
-    "kind", "name", "argument", "group", "figure", "value", "a", "b", "a_low", "a_high", "b_low",
-    "b_high", "change", "noise", "score", "verdict", "shown",
+const MEMBERS: [&str; 19] = [
+    "kind",
+    "name",
+    "argument",
+    "group",
+    "figure",
+    "value",
+    "a",
+    "b",
+    "a_low",
+    "a_high",
+    "b_low",
+    "b_high",
+    "change",
+    "change_low",
+    "change_high",
+    "noise",
+    "score",
+    "verdict",
+    "shown",
 ];
 
 /// The place of `value` among them.
@@ -136,7 +153,7 @@ fn json_amount(amount: &Estimate) -> Value {
     }
 }
 
-fn members(figure: &Metric, options: &DiffOptions) -> [Value; 17] {
+fn members(figure: &Metric, options: &DiffOptions) -> [Value; 19] {
     let [kind, name, argument, group] = words(&figure.subject);
     let (figure_name, value) = match &figure.kind {
         MetricKind::Rate => ("rate".to_owned(), Value::Null),
@@ -145,6 +162,8 @@ fn members(figure: &Metric, options: &DiffOptions) -> [Value; 17] {
         MetricKind::Quantile(at) => (format!("p{}", at.thousandths / 10), Value::Null),
         MetricKind::Share(of) => ("share".to_owned(), json_label(of)),
     };
+    let relative =
+        |limit: Option<f64>| Some(limit? / figure.a.value).filter(|_| figure.a.value > 0.0);
     let verdict = figure.verdict();
     let verdict_word = verdict.map(|verdict| match verdict {
         Verdict::Beyond => "beyond",
@@ -165,6 +184,8 @@ fn members(figure: &Metric, options: &DiffOptions) -> [Value; 17] {
         json!(figure.b.low),
         json!(figure.b.high),
         json!(figure.change()),
+        json!(figure.test.and_then(|test| relative(test.low))),
+        json!(figure.test.and_then(|test| relative(test.high))),
         json!(figure.test.and_then(|test| test.noise)),
         json!(figure.test.and_then(|test| test.score)),
         json!(verdict_word),

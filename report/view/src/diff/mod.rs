@@ -2,6 +2,7 @@
 
 pub(crate) mod data;
 pub(crate) mod head;
+pub(crate) mod headline;
 pub(crate) mod names;
 pub(crate) mod options;
 pub(crate) mod table;
@@ -11,9 +12,9 @@ use std::io::Write;
 
 use usdtrec_analysis::diff::compare;
 use usdtrec_analysis::diff::compare_question::CompareQuestion;
+use usdtrec_analysis::diff::comparison::Comparison;
 use usdtrec_analysis::diff::sides::Sides;
 use usdtrec_trace::error::ReportError;
-use usdtrec_trace::events::notices::Notices;
 use usdtrec_trace::events::selection::EventSelection;
 use usdtrec_trace::session::TraceSession;
 
@@ -21,8 +22,7 @@ use crate::format::Format;
 
 pub use crate::diff::options::DiffOptions;
 
-/// Compares the selected samples of recordings `a` and `b`, and prints what differs. Returns what is wrong with A and
-/// with B.
+/// Compares the selected samples of recordings `a` and `b`, and prints what differs.
 ///
 /// # Errors
 /// [`ReportError::Question`] if neither has an event, argument or span that is requested, if times are requested (not parts of each
@@ -33,7 +33,7 @@ pub fn print(
     selection: &EventSelection,
     options: &DiffOptions,
     out: &mut dyn Write,
-) -> Result<[Notices; 2], ReportError> {
+) -> Result<Comparison, ReportError> {
     let question = CompareQuestion {
         spans: &options.spans,
         by: &options.by,
@@ -46,5 +46,5 @@ pub fn print(
     };
     out.write_all(text.as_bytes())?;
     out.flush()?;
-    Ok([comparison.a.notices, comparison.b.notices])
+    Ok(comparison)
 }

@@ -63,32 +63,33 @@ pub(crate) fn table(
     theme: Theme,
     out: &mut String,
 ) {
-    let mut table = Table::new([heading, "", "A", "B", "Change", "Noise"]);
+    let mut table = Table::new([heading, "", "A", "B", "Change", "99% sure of"]);
     let rows = figures.iter().map(|figure| row(figure, tables));
     table.rows.extend(rows);
     put_table(&table, theme, out);
 }
 
 fn row(figure: &Metric, tables: &Tables<'_>) -> Vec<TableCell> {
-    let kind = match &figure.kind {
+    vec![
+        name(figure, tables.human),
+        TableCell::Text(kind(&figure.kind)),
+        TableCell::number(tables.shown(figure, 0), figure.a.value),
+        TableCell::number(tables.shown(figure, 1), figure.b.value),
+        TableCell::unsorted(change(figure)),
+        TableCell::unsorted(interval(figure).unwrap_or_default()),
+    ]
+}
+
+/// `p50`, `/s`.
+pub(crate) fn kind(of: &MetricKind) -> String {
+    match of {
         MetricKind::Rate => "/s".to_owned(),
         MetricKind::Count => "count".to_owned(),
         MetricKind::Max => "max".to_owned(),
         MetricKind::Quantile(at) => format!("p{}", at.thousandths / 10),
         MetricKind::Share(_) => "share".to_owned(),
-    };
-    vec![
-        name(figure, tables.human),
-        TableCell::Text(kind),
-        TableCell::number(tables.shown(figure, 0), figure.a.value),
-        TableCell::number(tables.shown(figure, 1), figure.b.value),
-        TableCell::unsorted(change(figure)),
-        TableCell::unsorted(noise(figure)),
-    ]
+    }
 }
-
-/// Noise that is shown as a number, in percent.
-const MAX_NOISE: f64 = 1000.0;
 
 /// `postgresql:query`, `postgresql:query__start.query="SELECT 1"`.
 fn name(figure: &Metric, human: bool) -> TableCell {
@@ -114,18 +115,33 @@ pub(crate) fn subject(subject: &MetricSubject, human: bool) -> String {
     escape(&name).into_owned()
 }
 
-fn change(figure: &Metric) -> String {
+pub(crate) fn change(figure: &Metric) -> String {
     let (a, b) = (figure.a.value, figure.b.value);
     match (&figure.kind, figure.change()) {
         (MetricKind::Rate, _) if a == 0.0 => "new".to_owned(),
         (MetricKind::Rate, _) if b == 0.0 => "gone".to_owned(),
-        (MetricKind::Share(_), _) => format!("{} pts", signed(100.0 * (b - a))),
-        (_, Some(change)) if change >= 9.0 => format!("x{:.0}", change + 1.0),
-        (_, Some(change)) if change <= -0.9 && b != 0.0 => format!("÷{:.0}", a / b),
-        (_, Some(change)) if change.abs() < 0.0995 => format!("{}%", signed(100.0 * change)),
-        (_, Some(change)) => format!("{:+.0}%", 100.0 * change),
+        (MetricKind::Share(_), _) => points(b - a),
+        (_, Some(change)) => relative(change),
         (_, None) if a == b => "0.0%".to_owned(),
         (_, None) => format!("{:+}", b - a),
+    }
+}
+
+/// A change of a share, 0 to 1.
+fn points(difference: f64) -> String {
+    format!("{} pts", signed(100.0 * difference))
+}
+
+/// A change as a part of the figure before.
+fn relative(change: f64) -> String {
+    if change >= 9.0 {
+        format!("x{:.0}", change + 1.0)
+    } else if change <= -0.9 && change > -1.0 {
+        format!("÷{:.0}", 1.0 / (change + 1.0))
+    } else if change.abs() < 0.0995 {
+        format!("{}%", signed(100.0 * change))
+    } else {
+        format!("{:+.0}%", 100.0 * change)
     }
 }
 
@@ -139,30 +155,23 @@ fn signed(number: f64) -> String {
     }
 }
 
-/// The noise: the least difference that counts, in the unit of the change.
-fn noise(figure: &Metric) -> String {
-    let Some(test) = figure.test else {
-        return String::new();
+/// The limits of the change, in its unit: `+46% to +48%`; `None` if it has none.
+pub(crate) fn interval(figure: &Metric) -> Option<String> {
+    let test = figure.test?;
+    let limit = |difference: f64| match figure.kind {
+        MetricKind::Share(_) => points(difference),
+        _ => relative(difference / figure.a.value),
     };
-    let of = match figure.kind {
-        MetricKind::Share(_) => 1.0,
-        _ => figure.a.value.abs(),
-    };
-    let unit = match figure.kind {
-        MetricKind::Share(_) => " pts",
-        _ => "%",
-    };
-    match test.noise {
-        Some(noise) if of > 0.0 && noise.is_finite() => {
-            let percent = 100.0 * noise / of;
-            let digits = usize::from(percent < 9.95);
-            if percent < MAX_NOISE {
-                format!("±{percent:.digits$}{unit}")
-            } else {
-                format!(">{MAX_NOISE:.0}{unit}")
-            }
-        }
-        None => "not known".to_owned(),
-        Some(_) => "-".to_owned(),
+    let is_known = figure.a.value > 0.0 || matches!(figure.kind, MetricKind::Share(_));
+    let limits = (
+        test.low.filter(|_| is_known),
+        test.high.filter(|_| is_known),
+    );
+    match limits {
+        (Some(low), Some(high)) => Some(format!("{} to {}", limit(low), limit(high))),
+        (Some(low), None) => Some(format!("{} or more", limit(low))),
+        (None, Some(high)) => Some(format!("{} or less", limit(high))),
+        (None, None) if test.noise.is_none() => Some("not known".to_owned()),
+        (None, None) => None,
     }
 }

@@ -13,6 +13,7 @@ use usdtrec_format::{counted, plural_ending};
 use crate::columns::folded;
 use crate::cut_apart::cut_apart;
 use crate::diff::head::{losses, put_head};
+use crate::diff::headline::headline;
 use crate::diff::names::{left_out, ordered, reason};
 use crate::diff::options::DiffOptions;
 use crate::diff::table::{Tables, subject, table};
@@ -27,6 +28,13 @@ const MAX_NAMED: usize = 32;
 pub(crate) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
     let mut out = String::new();
     let theme = Theme::new(options.colours).with_columns(options.columns);
+    let shares = Shares::new(comparison, options);
+    let human = options.human;
+    match shares.nothing(options.min) {
+        Some(nothing) => out.extend([nothing.as_str(), "\n"]),
+        None => headline(comparison, &shares.beyond, human, theme, &mut out),
+    }
+    out.push('\n');
     put_head("A", &comparison.a, theme, &mut out);
     put_head("B", &comparison.b, theme, &mut out);
     losses(comparison, theme, &mut out);
@@ -34,12 +42,8 @@ pub(crate) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
         theme.put_remark(&format!("# {remark}"), &mut out);
     }
     out.push('\n');
-    let shares = Shares::new(comparison, options);
-    let human = options.human;
     let tables = Tables { comparison, human };
-    if shares.beyond.is_empty() {
-        out.push_str("Nothing differs beyond noise.\n");
-    } else {
+    if !shares.beyond.is_empty() {
         table("Beyond noise", &shares.beyond, &tables, theme, &mut out);
     }
     news(comparison, theme, &mut out);
@@ -95,6 +99,24 @@ impl<'c> Shares<'c> {
             by_score.then_with(|| size(other).total_cmp(&size(one)))
         });
         shares
+    }
+}
+
+impl Shares<'_> {
+    /// What the first line says if nothing is shown as different.
+    fn nothing(&self, min: f64) -> Option<String> {
+        let words = if !self.beyond.is_empty() {
+            return None;
+        } else if !self.small.is_empty() {
+            return Some(format!("Nothing differs beyond noise by {min}% or more."));
+        } else if !self.within.is_empty() {
+            "Nothing differs beyond noise."
+        } else if !self.unknown.is_empty() {
+            "Too few, or too uneven, events to tell whether anything differs."
+        } else {
+            "Nothing can be compared."
+        };
+        Some(words.to_owned())
     }
 }
 
@@ -238,7 +260,9 @@ fn put_left_out(comparison: &Comparison, options: &DiffOptions, theme: Theme, ou
 fn method(comparison: &Comparison, theme: Theme, out: &mut String) {
     if comparison.tested > 0 {
         let line = format!(
-            "Noise is what varies between {SLICES} slices of each recording: of {} figures, any is falsely called beyond it in {} of 100 comparisons at most.",
+            "{} figures were tested. Each kind of them (rates; shares of values; p50, p90 and p99 each of spans, of groups and of \
+             arguments) is falsely called beyond noise in {} of 100 comparisons at most. Noise is what random events would vary by, \
+             and more where {SLICES} slices of both recordings show it.",
             comparison.tested,
             FALSE_ALARMS * 100.0
         );
