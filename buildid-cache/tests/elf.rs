@@ -112,7 +112,7 @@ fn a_probe_is_no_build_id() {
     let binary = read_binary(&files.write("elf", &spec.bytes())).unwrap();
     assert_eq!(binary.build_id, None);
     assert_eq!(binary.probes.len(), 1);
-    for odd in [vec![], vec![0; 21]] {
+    for odd in [vec![], vec![0; 65]] {
         spec.build_id = Some(odd);
         let path = files.write("odd", &spec.bytes());
         assert_eq!(elf::build_id(&path).unwrap(), None);

@@ -250,7 +250,7 @@ fn numbers_with_exponents_and_sizes() {
     }
     for (text, message) in [
         ("100ms", "100ms is a time, and arguments are plain numbers"),
-        ("90ms", "no durations of spans"),
+        ("90ms", "the duration of a span is called span"),
         ("1e999", "1e999 is no number"),
         ("1e", "1e is no number"),
         ("17179869184G", "17179869184G is no number"),

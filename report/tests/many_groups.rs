@@ -210,7 +210,7 @@ fn the_series_with_the_most_events_are_kept() {
     assert!(text.contains("all other series"), "{text}");
     let csv = recorded.same_answer(&question, Format::Csv);
     assert_eq!(
-        csv.lines().filter(|line| line.ends_with(",true,")).count(),
+        csv.lines().filter(|line| line.contains(",true,,")).count(),
         9
     );
 }

@@ -73,10 +73,10 @@ fn brackets_nest_by_thread() {
     assert_eq!(found["unmatched"], 1);
     // The inner one is in the outer one.
     assert_eq!(found["sum_ns"], 3000 + 3000 + 8000);
-    // Each moment counts once, also of two threads.
+    // Each moment counts once, also of two threads; self times are added up.
     assert_eq!(
-        (&found["total_ns"], &found["self_ns"]),
-        (&8000.into(), &8000.into())
+        (&found["total_ns"], &found["self_total_ns"], &found["self_ns"]),
+        (&8000.into(), &8000.into(), &11000.into())
     );
     assert_eq!(
         (&found["min_ns"], &found["max_ns"]),
@@ -174,7 +174,7 @@ fn keys_groups_and_least_times() {
     .unwrap();
     assert_eq!(
         csv.lines().nth(1),
-        Some("request..done,8,false,1,8000,8000,8000,8000,8000,8000,8000,8000,8000,8000")
+        Some("request..done,8,false,1,8000,8000,8000,8000,8000,8000,8000,8000,8000,8000,8000")
     );
 }
 
