@@ -75,7 +75,11 @@ fn brackets_nest_by_thread() {
     assert_eq!(found["sum_ns"], 3000 + 3000 + 8000);
     // Each moment counts once, also of two threads; self times are added up.
     assert_eq!(
-        (&found["total_ns"], &found["self_total_ns"], &found["self_ns"]),
+        (
+            &found["total_ns"],
+            &found["self_total_ns"],
+            &found["self_ns"]
+        ),
         (&8000.into(), &8000.into(), &11000.into())
     );
     assert_eq!(

@@ -354,8 +354,10 @@ impl Files {
         let reading = self.clocks.read();
         ended.add_clocks(&[reading])?;
         self.writer.add_clocks(&[reading])?;
-        ended.set_recorded(self.began, self.drained);
-        self.began = self.drained;
+        // In the midst of a pass: what is read later of it is in the next file.
+        let now = trace_clock::now();
+        ended.set_recorded(self.began, now);
+        (self.began, self.drained) = (now, now);
         let totals = ended.finish(losses)?;
         for done in self.syncs.extract_if(.., |sync| sync.is_done()) {
             done.wait()?;

@@ -12,7 +12,7 @@ pub(crate) struct Uncertain {
 
 /// The scale on which two figures are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scale {
+pub(crate) enum DifferenceScale {
     /// That of the figures: what is compared is their difference.
     Linear,
     /// Their logarithms: their ratio.
@@ -23,10 +23,10 @@ pub(crate) enum Scale {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Difference {
     pub(crate) of: Uncertain,
-    pub(crate) scale: Scale,
+    pub(crate) scale: DifferenceScale,
 }
 
-impl Scale {
+impl DifferenceScale {
     /// A figure on this scale.
     pub(crate) fn of(self, figure: f64) -> f64 {
         match self {
@@ -47,7 +47,7 @@ impl Scale {
 impl Difference {
     /// Of figures that were estimated independently, by the method of variance estimates recovery (MOVER): limits of both differences are at the square
     /// root of the sum of squares. What is less than `least` is not known.
-    pub(crate) fn recovered(figures: Sides<Uncertain>, scale: Scale, least: f64) -> Self {
+    pub(crate) fn recovered(figures: Sides<Uncertain>, scale: DifferenceScale, least: f64) -> Self {
         let Sides { a, b } = figures;
         let both = |one: Option<f64>, other: Option<f64>| Some(one?.hypot(other?).max(least));
         Self {
@@ -71,8 +71,8 @@ impl Difference {
     /// The difference from A's figure at some point of the scale.
     pub(crate) fn from(&self, a: f64, at: f64) -> f64 {
         match self.scale {
-            Scale::Linear => at,
-            Scale::Ratio => a * at.exp_m1(),
+            DifferenceScale::Linear => at,
+            DifferenceScale::Ratio => a * at.exp_m1(),
         }
     }
 }
@@ -89,10 +89,10 @@ mod tests {
             above,
         };
         let (a, b) = (figure(1.0, 9.0, Some(3.0)), figure(11.0, 4.0, None));
-        let found = Difference::recovered(Sides { a, b }, Scale::Linear, 0.0);
+        let found = Difference::recovered(Sides { a, b }, DifferenceScale::Linear, 0.0);
         assert_eq!(found.of, figure(10.0, 5.0, None));
         assert_eq!(found.reach(), Some(5.0));
-        let found = Difference::recovered(Sides { a: b, b: a }, Scale::Linear, 6.0);
+        let found = Difference::recovered(Sides { a: b, b: a }, DifferenceScale::Linear, 6.0);
         assert_eq!((found.reach(), found.of.below), (Some(6.0), None));
     }
 
@@ -105,9 +105,12 @@ mod tests {
         };
         let found = Difference {
             of,
-            scale: Scale::Ratio,
+            scale: DifferenceScale::Ratio,
         };
         assert!((found.from(100.0, of.value) - 100.0).abs() < 1e-9);
-        assert_eq!(Scale::Ratio.figure(Scale::Ratio.of(1.0)), 1.0);
+        assert_eq!(
+            DifferenceScale::Ratio.figure(DifferenceScale::Ratio.of(1.0)),
+            1.0
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Figures, worked out for both recordings and tested.
 
-use crate::diff::difference::{Difference, Scale};
+use crate::diff::difference::{Difference, DifferenceScale};
 use crate::diff::metric::{Estimate, Metric, MetricKind, MetricSubject, NoiseTest, Percentile};
 use crate::diff::noise::Mean;
 use crate::diff::quantiles::{Ranked, RankedPercentile, uncertain};
@@ -115,7 +115,11 @@ fn test_percentiles(
     level: &Level,
 ) {
     let is_any = numbers.any(|numbers| !numbers.are_positive());
-    let scale = if is_any { Scale::Linear } else { Scale::Ratio };
+    let scale = if is_any {
+        DifferenceScale::Linear
+    } else {
+        DifferenceScale::Ratio
+    };
     let figures = uncertain(found, scale, level);
     for (estimate, figure) in [(&mut metric.a, figures.a), (&mut metric.b, figures.b)] {
         let limit = |at: f64| scale.figure(at);
@@ -123,8 +127,8 @@ fn test_percentiles(
         estimate.high = figure.above.map(|above| limit(figure.value + above));
     }
     let size = match scale {
-        Scale::Linear => metric.a.value.abs().max(metric.b.value.abs()),
-        Scale::Ratio => 1.0,
+        DifferenceScale::Linear => metric.a.value.abs().max(metric.b.value.abs()),
+        DifferenceScale::Ratio => 1.0,
     };
     let is_exact = numbers.a.exact && numbers.b.exact;
     let least = if is_exact { 0.0 } else { COARSE * size };

@@ -6,7 +6,7 @@
 //! what is more varies more. What no slice of the other comes near is different in any case.
 
 use crate::diff::dependence::{Dependence, Deviations, squares};
-use crate::diff::difference::{Difference, Scale, Uncertain};
+use crate::diff::difference::{Difference, DifferenceScale, Uncertain};
 use crate::diff::sides::Sides;
 use crate::diff::significance::Level;
 use crate::diff::slices::{Counts, SLICES, total};
@@ -114,7 +114,7 @@ impl Mean {
                 below: Some(reach),
                 above: Some(reach),
             },
-            scale: Scale::Linear,
+            scale: DifferenceScale::Linear,
         }
     }
 
@@ -146,7 +146,7 @@ impl Mean {
                 below: limit(lost.a, self, gap_above),
                 above: limit(lost.b, other, gap_below),
             },
-            scale: Scale::Ratio,
+            scale: DifferenceScale::Ratio,
         }
     }
 
@@ -259,7 +259,7 @@ mod tests {
         let up = few.difference_of_rates(many, lost(0.0), &level);
         let down = many.difference_of_rates(few, lost(0.0), &level);
         assert_eq!((up.of.value, up.of.below), (-down.of.value, down.of.above));
-        assert!(is_beyond(up) && is_beyond(down) && up.scale == Scale::Ratio);
+        assert!(is_beyond(up) && is_beyond(down) && up.scale == DifferenceScale::Ratio);
         // As many as were lost may have been hits.
         assert!(!is_beyond(few.difference_of_rates(
             many,

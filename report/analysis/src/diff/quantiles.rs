@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::diff::binomial::LimitRanks;
 use crate::diff::dependence::{Dependence, Deviations};
-use crate::diff::difference::{Scale, Uncertain};
+use crate::diff::difference::{DifferenceScale, Uncertain};
 use crate::diff::noise::{MIN_SLICES, Mean, SlicedShare};
 use crate::diff::sides::Sides;
 use crate::diff::significance::Level;
@@ -212,7 +212,7 @@ impl Ranked {
 
 impl RankedPercentile<'_> {
     /// How far it may be off on a scale, and at least so far.
-    fn uncertain(&self, scale: Scale, least: f64, level: &Level) -> Uncertain {
+    fn uncertain(&self, scale: DifferenceScale, least: f64, level: &Level) -> Uncertain {
         let value = scale.of(self.value.approximate());
         let ranks = LimitRanks::new(self.of.count(), self.share, level);
         let is_known = self.sections.iter().flatten().count() >= MIN_SLICES;
@@ -228,7 +228,7 @@ impl RankedPercentile<'_> {
     }
 
     /// With the variance that the percentiles of slices have on a scale.
-    fn sectioned(&self, scale: Scale, dependence: Dependence) -> Mean {
+    fn sectioned(&self, scale: DifferenceScale, dependence: Dependence) -> Mean {
         let value = scale.of(self.value.approximate());
         let sections = self.sections;
         let deviations = sections.map(|one| one.map_or(0.0, |one| scale.of(one) - value));
@@ -242,7 +242,7 @@ impl RankedPercentile<'_> {
 /// How far percentiles of two recordings may be off on a scale.
 pub(crate) fn uncertain(
     of: Sides<&RankedPercentile<'_>>,
-    scale: Scale,
+    scale: DifferenceScale,
     level: &Level,
 ) -> Sides<Uncertain> {
     let Some(found) = Dependence::find(of.map(|one| one.evidence)) else {
@@ -277,7 +277,7 @@ mod tests {
             a: &median,
             b: &median,
         };
-        let found = uncertain(both, Scale::Linear, &Level::new(0.01)).a;
+        let found = uncertain(both, DifferenceScale::Linear, &Level::new(0.01)).a;
         let value = found.value;
         (
             value - found.below.unwrap(),
@@ -310,7 +310,7 @@ mod tests {
         // 100 numbers have no upper limit for p99: the greatest is below it in 37 of 100 cases.
         let few = mixed(100);
         let few = few.percentile(990).unwrap();
-        let found = few.uncertain(Scale::Linear, 0.0, &Level::new(0.01));
+        let found = few.uncertain(DifferenceScale::Linear, 0.0, &Level::new(0.01));
         assert!(found.below.is_some_and(|below| below > 1.0));
         assert_eq!(found.above, None);
     }
