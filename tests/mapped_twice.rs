@@ -144,7 +144,8 @@ fn a_killed_recorder() {
         semaphores.iter().filter(|value| **value > 0).count() <= 1
     });
     lab.usdtrec(["doctor", "--heal"]);
-    assert_eq!(loader.semaphores(), [0, 0]);
+    // On a busy host the kernel may still be at the breakpoints.
+    wait_until("all semaphores to be 0", || loader.semaphores() == [0, 0]);
     assert_eq!(loader.hit(0, 5) + loader.hit(1, 5), 0);
     assert_eq!(complaints(&library), 0);
 }

@@ -21,7 +21,7 @@ const SCRIPT: &str = include_str!("page.js");
 /// What the page may load and run: the style and the script that it has, by their SHA-256, and nothing else.
 const POLICY: &str = "default-src 'none'; \
     style-src 'sha256-0uF4NuIX7KGtG+fsxYWgZ4hd6ukfa6jiYah2YWVni1Y='; \
-    script-src 'sha256-tQA8vG0dXmnAtRQGqSzG3sbiO4NaFRzjz0mdeQkr7bo='; \
+    script-src 'sha256-72ugihf9k7G469xwcJ0Ns348+xLJJYakabJoDvTJ+4Y='; \
     base-uri 'none'; form-action 'none'";
 
 /// The name in the page's last line.
@@ -78,7 +78,7 @@ pub(crate) fn page(overview: &Overview, are_chosen: bool) -> Markup {
         .text(PROGRAM)
         .tag(" ")
         .text(env!("CARGO_PKG_VERSION"))
-        .tag(". Times are those of the trace's clock.</p></footer>\n<script>")
+        .tag(". Times of day are in UTC; others are those of the trace's clock.</p></footer>\n<script>")
         .tag(SCRIPT)
         .tag("</script>\n</body>\n</html>\n");
     out
