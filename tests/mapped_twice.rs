@@ -133,10 +133,7 @@ fn a_killed_recorder() {
     let event = event(&library);
     let recorder = Recorder::start(&lab, ["-o", "trace", "-e", &event, "-p", &pid]);
     loader.load();
-    // One for each breakpoint in the lowest copy, one in the other: what a recorder that is killed before leaves is the kernel's.
-    wait_until("the semaphores of all copies", || {
-        loader.semaphores().iter().sum::<u16>() == 3
-    });
+    loader.wait_until_raised();
     recorder.signal("KILL");
     let _: Finished = recorder.finish();
     wait_until("the kernel's decrements", || {
