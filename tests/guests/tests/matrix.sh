@@ -21,7 +21,7 @@ pinned() {
 # The events of the trace as the program prints its hits.
 printed() {
   usdtrec script -F event,args -i trace >events || fail "$(cat err events)"
-  sed 's/^ *//; s/ ([0-9a-f]*)//; s/"(0x[0-9a-f]*)/"/' events
+  sed 's/^ *//; s/ ([0-9a-f]*)//; s/=0x[0-9a-f]* "/="/g; s/"(0x[0-9a-f]*)/"/' events
 }
 
 # Compares the events of some probes with what the program printed: `ok`, `no` if each differing value says that it is not captured,

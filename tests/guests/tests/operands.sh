@@ -5,8 +5,8 @@
 # recorders that read less. Prints the number of values that were not captured.
 compare() {
   usdtrec script -F event,args -i trace >events || fail "$(cat events)"
-  # Without addresses and names, with `-` for what was not captured.
-  sed 's/^ *sdt_shapes://; s/: ([0-9a-f]*)//; s/<[^>]*>/-/g; s/ arg[0-9]*=/ /g' events >found
+  # Without addresses and names, with `-` for what was not captured. A literal is printed with its address.
+  sed 's/^ *sdt_shapes://; s/: ([0-9a-f]*)//; s/=0x[0-9a-f]* "/="/g; s/<[^>]*>/-/g; s/ arg[0-9]*=/ /g' events >found
   sed -n 's/^fire //p' out | sed 's/ [=?]/ /g; s/ ![^ ]*|/ /g; s/ ![^ ]*/ ?/g' >expected
   [ "$(wc -l <found)" = "$(wc -l <expected)" ] || fail "$1: $(wc -l <found) events, $(wc -l <expected) hits: $(cat err)"
   paste -d '|' expected found | awk -F '|' -v what="$1" '

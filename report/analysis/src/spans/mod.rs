@@ -2,7 +2,7 @@
 //!
 //! A hit that begins a span waits, under its key (its thread, its process, or the values of arguments), for the hit that ends it. Under one key
 //! they nest as calls do: an end belongs to the newest begin with which its arguments agree, and what began later is unfinished.
-//! Where an integer behaves as an id in the whole trace ([`common_integers`]), it must agree, too; and if spans cross by it, as those of an event loop
+//! Where an integer behaves as an id in the whole trace (`common_integers`), it must agree, too; and if spans cross by it, as those of an event loop
 //! do, each of them has a key of its own: thread and id.
 //! What belongs to one key must be seen in the order of time, other things need not: so each window of samples matches its own spans in
 //! parallel, and only what stays open in it, or may end what began before it, is matched across windows, one after the other.
