@@ -214,28 +214,27 @@ impl Keeper {
     /// Names the processes that have mapped files and did not execute them within a time.
     fn name_readers(&mut self, after: Duration) {
         let until = trace_clock::now().saturating_sub(after.as_nanos() as u64);
-        let readers = self
-            .watched
-            .as_ref()
-            .map(|watched| watched.take_readers(until));
-        let mut places: HashMap<i32, Vec<usize>> = HashMap::new();
-        let mut names = HashMap::new();
-        for reader in readers.into_iter().flatten() {
-            if let Some(at) = self.numbers.get(&reader.file) {
-                places.entry(reader.pid).or_default().push(*at);
-                names.insert(reader.pid, reader.name);
-            }
-        }
-        for (pid, places) in places {
-            // It may execute a file for longer than the program knows, and may have ended.
-            let mapped = mapped_by(pid, &self.files, &places);
-            let name = names.remove(&pid).unwrap_or_default();
-            for at in places {
-                let executes = mapped.get(&at).is_some_and(|mapped| mapped.executes);
-                if let Some(file) = self.files.get(at).filter(|_| !executes) {
-                    self.readers
-                        .name(name.clone(), pid, (at, file), &self.shortfalls);
-                }
+        let watched = self.watched.iter();
+        let readers: Vec<_> = watched
+            .flat_map(|watched| watched.take_readers(until))
+            .collect();
+        let places = readers.iter();
+        let places: Vec<usize> = places
+            .filter_map(|reader| self.numbers.get(&reader.file).copied())
+            .collect();
+        let mut mapped = HashMap::new();
+        for reader in readers {
+            let Some(at) = self.numbers.get(&reader.file).copied() else {
+                continue;
+            };
+            // It may execute the file for longer than the program knows.
+            let by_process = mapped
+                .entry(reader.pid)
+                .or_insert_with(|| mapped_by(reader.pid, &self.files, &places));
+            let executes = by_process.get(&at).is_some_and(|mapped| mapped.executes);
+            if let Some(file) = self.files.get(at).filter(|_| !executes) {
+                self.readers
+                    .name(reader.name, reader.pid, (at, file), &self.shortfalls);
             }
         }
         self.readers.look_again(&self.files, &self.shortfalls);

@@ -60,19 +60,21 @@ impl Readers {
             reads: true,
         };
         let is_due = |(_, _, since): &mut (i32, usize, Instant)| since.elapsed() >= LOADER_TIME;
-        let mut due: HashMap<i32, Vec<usize>> = HashMap::new();
-        for (pid, at, _) in self.suspected.extract_if(.., is_due) {
-            due.entry(pid).or_default().push(at);
-        }
-        for (pid, places) in due {
+        let due: Vec<(i32, usize, Instant)> = self.suspected.extract_if(.., is_due).collect();
+        let places: Vec<usize> = due.iter().map(|(_, at, _)| *at).collect();
+        let mut mapped = HashMap::new();
+        for (pid, at, _) in due {
             let Ok(stat) = Process::open(pid).and_then(|process| process.stat()) else {
                 continue;
             };
-            let name = String::from_utf8_lossy(&stat.comm);
-            for (at, mapped) in mapped_by(pid, files, &places) {
-                if let Some(file) = files.get(at).filter(|_| mapped == READS_ONLY) {
-                    self.name(name.to_string(), pid, (at, file), shortfalls);
-                }
+            let by_process = mapped
+                .entry(pid)
+                .or_insert_with(|| mapped_by(pid, files, &places));
+            if let Some(file) = files.get(at)
+                && by_process.get(&at) == Some(&READS_ONLY)
+            {
+                let name = String::from_utf8_lossy(&stat.comm).into_owned();
+                self.name(name, pid, (at, file), shortfalls);
             }
         }
     }
