@@ -34,9 +34,48 @@ pub fn debug_files_by_link(program: &Path, name: &[u8]) -> Vec<PathBuf> {
     found
 }
 
+/// The paths of the file with the split units of a program (`.dwo`) that a skeleton names, which was compiled in a directory: where it was written, and
+/// beside the program, for a build that was moved.
+#[must_use]
+pub fn split_debug_files(program: &Path, name: &[u8], directory: &[u8]) -> Vec<PathBuf> {
+    let name = Path::new(OsStr::from_bytes(name));
+    let compiled = Path::new(OsStr::from_bytes(directory)).join(name);
+    let mut found = Vec::from_iter(compiled.is_absolute().then_some(compiled));
+    if let Some(beside) = program.parent() {
+        let names = [Some(name), name.file_name().map(Path::new)];
+        found.extend(names.into_iter().flatten().map(|name| beside.join(name)));
+    }
+    found
+}
+
+/// The path of the package of a program's `.dwo` files: `PROGRAM.dwp`.
+#[must_use]
+pub fn split_debug_package(program: &Path) -> PathBuf {
+    let mut name = program.as_os_str().to_owned();
+    name.push(".dwp");
+    name.into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn split_units_are_where_they_were_compiled_or_beside_the_program() {
+        let program = Path::new("/srv/app");
+        assert_eq!(
+            split_debug_files(program, b"out/a.dwo", b"/build"),
+            [
+                Path::new("/build/out/a.dwo"),
+                Path::new("/srv/out/a.dwo"),
+                Path::new("/srv/a.dwo"),
+            ]
+        );
+        // Nothing says where a relative path began.
+        let found = split_debug_files(program, b"a.dwo", b"");
+        assert_eq!(found, [Path::new("/srv/a.dwo"); 2]);
+        assert_eq!(split_debug_package(program), Path::new("/srv/app.dwp"));
+    }
 
     #[test]
     fn paths_are_gdbs() {

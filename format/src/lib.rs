@@ -59,7 +59,9 @@ pub use code_names::{
 pub use code_place::{CodePlace, FunctionPlace, SourceLine};
 pub use counted::{counted, plural_ending};
 pub use cpu_list::parse_cpu_list;
-pub use debug_files::{debug_file_by_build_id, debug_files_by_link};
+pub use debug_files::{
+    debug_file_by_build_id, debug_files_by_link, split_debug_files, split_debug_package,
+};
 pub use definitions::{CapturePlan, Definitions, FileDefinition, ProbeDefinition, SiteDefinition};
 pub use grammar::{parse_operands, split_operands};
 pub use hex_id::HexId;

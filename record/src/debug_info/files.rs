@@ -14,7 +14,7 @@ use std::sync::Arc;
 use gimli::{DwarfPackageSections, DwarfSections, Reader as _, RunTimeEndian, SectionId};
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_buildid_cache::served::{Patience, Reader as FileReader};
-use usdtrec_format::{BuildId, debug_file_by_build_id, debug_files_by_link};
+use usdtrec_format::{BuildId, debug_file_by_build_id, debug_files_by_link, split_debug_package};
 
 use super::sections::{self, Room};
 use super::slice::Slice;
@@ -86,30 +86,18 @@ impl Files {
     /// The package of `.dwo` files, which has the name of the binary, or of the separate file, with `.dwp`.
     pub(super) fn package(&self) -> Option<PackageSections> {
         let files = [Some(&*self.binary), self.separate.as_ref()];
-        let packages = files.into_iter().flatten().map(|file| {
-            let mut name = file.path().as_os_str().to_owned();
-            name.push(".dwp");
-            PathBuf::from(name)
-        });
-        let packages: Vec<PathBuf> = packages.collect();
+        let files = files.into_iter().flatten();
+        let packages: Vec<PathBuf> = files.map(|file| split_debug_package(file.path())).collect();
         let index = SectionId::DebugCuIndex.name();
         let file = first(&packages, |file| sections::has(file, index))?;
-        let load = |id: SectionId| match id.dwo_name() {
-            Some(name) => content(&file, name, &self.room),
-            None => Ok(Vec::new()),
-        };
-        PackageSections::load(load).ok()
+        PackageSections::load(|id| split_content(&file, id, &self.room)).ok()
     }
 
     /// The sections of the first of these files that has split units.
     pub(super) fn split(&self, candidates: &[PathBuf]) -> Option<Sections> {
         let info = SectionId::DebugInfo.dwo_name()?;
         let file = first(candidates, |file| sections::has(file, info))?;
-        let load = |id: SectionId| match id.dwo_name() {
-            Some(name) => content(&file, name, &self.room),
-            None => Ok(Vec::new()),
-        };
-        Sections::load(load).ok()
+        Sections::load(|id| split_content(&file, id, &self.room)).ok()
     }
 
     /// Length of the debugging information in the files, bytes.
@@ -180,6 +168,12 @@ fn content(file: &ObjectFile, name: &str, room: &Room) -> Result<Vec<u8>, gimli:
         None if sections::has(file, name) => Err(gimli::Error::Io),
         content => Ok(content.unwrap_or_default()),
     }
+}
+
+/// The same of a section of split units.
+fn split_content(file: &ObjectFile, id: SectionId, room: &Room) -> Result<Vec<u8>, gimli::Error> {
+    id.dwo_name()
+        .map_or(Ok(Vec::new()), |name| content(file, name, room))
 }
 
 /// The separate file that a binary names in `.gnu_debuglink`: it has the binary's build-id, or if one has none, the checksum that the binary says.

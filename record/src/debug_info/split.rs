@@ -2,9 +2,8 @@
 //! has a skeleton with the addresses.
 
 use std::cell::{Cell, OnceCell};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+
+use usdtrec_format::split_debug_files;
 
 use super::files::{Files, PackageSections, Sections};
 
@@ -41,15 +40,7 @@ impl<'f> SplitFiles<'f> {
         if self.opened.get() > MAX_FILES {
             return None;
         }
-        let name = Path::new(OsStr::from_bytes(name));
-        let compiled = Path::new(OsStr::from_bytes(directory)).join(name);
-        let mut candidates: Vec<PathBuf> =
-            Vec::from_iter(compiled.is_absolute().then_some(compiled));
-        if let Some(beside) = self.files.binary.path().parent() {
-            // A build that was moved.
-            let names = [Some(name), name.file_name().map(Path::new)];
-            candidates.extend(names.into_iter().flatten().map(|name| beside.join(name)));
-        }
+        let candidates = split_debug_files(self.files.binary.path(), name, directory);
         let sections = self.files.split(&candidates)?;
         Some(self.loaded.push(sections))
     }

@@ -46,7 +46,7 @@ pub(crate) struct RankedPercentile<'r> {
     of: &'r Ranked,
     share: f64,
     pub(crate) value: Scalar,
-    /// The least percentile of a slice, and so on; `None` for slices without numbers.
+    /// The percentile of each slice; `None` for slices without numbers.
     sections: [Option<f64>; SLICES],
     /// What may show that slices depend on each other.
     pub(crate) evidence: [Deviations; 2],

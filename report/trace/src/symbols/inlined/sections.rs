@@ -75,12 +75,14 @@ pub(crate) enum NoInlineInfo {
     TooLong,
 }
 
+/// The section, if it is one that is read.
+fn read(id: SectionId) -> Option<SectionId> {
+    READ.contains(&id).then_some(id)
+}
+
 /// The content of the sections of a file; `None` if one of them cannot be read, or all are too long.
 pub(super) fn load(binary: &Binary, file: &ParsedBinary<'_>, room: &mut Room) -> Option<Sections> {
-    let load = |id: SectionId| match READ.contains(&id) {
-        true => section(binary, file, Some(id.name()), room),
-        false => section(binary, file, None, room),
-    };
+    let load = |id: SectionId| section(binary, file, read(id).map(|id| id.name()), room);
     DwarfSections::load(load).ok()
 }
 
@@ -91,10 +93,7 @@ pub(super) fn load_split(
     room: &mut Room,
 ) -> Option<Sections> {
     file.section_by_name(SectionId::DebugInfo.dwo_name()?)?;
-    let load = |id: SectionId| match READ.contains(&id) {
-        true => section(binary, file, id.dwo_name(), room),
-        false => section(binary, file, None, room),
-    };
+    let load = |id: SectionId| section(binary, file, read(id).and_then(|id| id.dwo_name()), room);
     DwarfSections::load(load).ok()
 }
 

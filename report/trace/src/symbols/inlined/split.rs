@@ -1,13 +1,12 @@
 //! Split DWARF: the entries of a unit that are in a `.dwo` file, or in the package of a program's `.dwo` files (`.dwp`), of which the program
 //! has a skeleton with the addresses and the lines.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use gimli::{Dwarf, DwarfPackage, EndianReader, Reader, Section, SectionId};
 use object::Object;
+use usdtrec_format::{split_debug_files, split_debug_package};
 
 use super::lines::Lines;
 use super::sections::{Bytes, Room, endian, load_split, package_sections};
@@ -74,9 +73,7 @@ impl SplitFiles {
     }
 
     fn open_package(&self) -> Option<DwarfPackage<Bytes>> {
-        let mut name = self.path.as_os_str().to_owned();
-        name.push(".dwp");
-        let binary = Binary::open(Path::new(&name))?;
+        let binary = Binary::open(&split_debug_package(&self.path))?;
         let file = binary.parse(None)?;
         file.section_by_name(SectionId::DebugCuIndex.name())?;
         let sections = package_sections(&binary, &file, &mut lock(&self.left).room)?;
@@ -87,17 +84,10 @@ impl SplitFiles {
     /// The `.dwo` file that a skeleton names.
     fn file(&self, skeleton: &ReadUnit, own: &Dwarf<Bytes>) -> Option<Dwarf<Bytes>> {
         let name = skeleton.split_name.as_ref()?.to_slice().ok()?;
-        let name = Path::new(OsStr::from_bytes(&name));
         let directory = skeleton.unit.comp_dir.as_ref();
         let directory = directory.and_then(|directory| directory.to_slice().ok());
         let directory = directory.unwrap_or_default();
-        let compiled = Path::new(OsStr::from_bytes(&directory)).join(name);
-        let mut candidates = Vec::from_iter(compiled.is_absolute().then_some(compiled));
-        if let Some(beside) = self.path.parent() {
-            // A build that was moved.
-            let names = [Some(name), name.file_name().map(Path::new)];
-            candidates.extend(names.into_iter().flatten().map(|name| beside.join(name)));
-        }
+        let candidates = split_debug_files(&self.path, &name, &directory);
         let mut left = lock(&self.left);
         candidates.iter().find_map(|path| {
             left.files = left.files.checked_sub(1)?;
