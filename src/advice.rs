@@ -121,8 +121,8 @@ mod recording {
     use usdtrec_buildid_cache::elf::CheckError;
     use usdtrec_record::plan::ConditionError;
     use usdtrec_record::{
-        Caution, ChoiceError, GuardDeath, KernelOperation, NoProbe, Notice, RecordError, Refusal,
-        RefusalReason, Searched, StopReason, TargetError, UsageError,
+        Caution, ChoiceError, GuardDeath, KernelError, KernelOperation, NoProbe, Notice,
+        RecordError, Refusal, RefusalReason, Searched, StopReason, TargetError, UsageError,
     };
 
     use crate::shell;
@@ -154,7 +154,7 @@ mod recording {
             RecordError::FileOfProcess {
                 is_outside: true, ..
             } => Some("record that file without -p".to_owned()),
-            RecordError::Privilege { .. } => Some(of_privilege()),
+            RecordError::Kernel(error) => of_kernel(error),
             RecordError::NoTracefs(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Some(AS_ROOT.to_owned())
             }
@@ -164,23 +164,29 @@ mod recording {
             RecordError::KeepsCapabilities(_) | RecordError::Capabilities(_) => {
                 Some("record without --no-follow".to_owned())
             }
-            RecordError::Ring { .. } => Some(
+            RecordError::Attach { source, .. } => of_system_call(source).map(str::to_owned),
+            _ => None,
+        };
+        advice.into_iter().collect()
+    }
+
+    fn of_kernel(error: &KernelError) -> Option<String> {
+        match error {
+            KernelError::Privilege { .. } => Some(of_privilege()),
+            KernelError::Ring { .. } => Some(
                 "a smaller -m needs less locked memory (kernel.perf_event_mlock_kb, ulimit -l, or CAP_IPC_LOCK)"
                     .to_owned(),
             ),
-            RecordError::Kernel {
+            KernelError::Operation {
                 operation: KernelOperation::BpfObject(_),
                 source,
             } if source.kind() == io::ErrorKind::PermissionDenied && usdtrec_record::has_admin() => Some(
                 "before Linux 5.11 BPF maps are locked memory: raise its limit (ulimit -l unlimited), or record with CAP_SYS_RESOURCE"
                     .to_owned(),
             ),
-            RecordError::Kernel { source, .. } | RecordError::Attach { source, .. } => {
-                of_system_call(source).map(str::to_owned)
-            }
+            KernelError::Operation { source, .. } => of_system_call(source).map(str::to_owned),
             _ => None,
-        };
-        advice.into_iter().collect()
+        }
     }
 
     pub(super) fn of_refusal(refusal: &Refusal) -> Option<String> {

@@ -7,9 +7,10 @@ use usdtrec_buildid_cache::elf::ElfError;
 use usdtrec_buildid_cache::{BuildError, CacheError};
 use usdtrec_format::escape::shown;
 use usdtrec_format::trace::WriteError;
+use usdtrec_kernel::separate_process::was_killed;
+use usdtrec_kernel::{ErrorMeaning, KernelError, in_brackets};
 
 use crate::chosen::ChoiceError;
-use crate::kernel_error::{BpfRefusal, ErrorMeaning, KernelOperation, in_brackets};
 use crate::output::watched_file::FileChange;
 use crate::select::no_probe::NoProbe;
 use crate::select::refusal::{Refusal, lines};
@@ -64,16 +65,9 @@ pub enum RecordError {
     /// No probe was given.
     #[error("no probe to record")]
     Nothing,
-    /// This user has no permission to record.
-    #[error(
-        "recording needs CAP_PERFMON and CAP_BPF, or root (you are uid {uid}, perf_event_paranoid is {paranoid})"
-    )]
-    Privilege {
-        /// Effective user id.
-        uid: u32,
-        /// Content of `/proc/sys/kernel/perf_event_paranoid`; empty if it cannot be read.
-        paranoid: String,
-    },
+    /// The kernel refuses or lacks something.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
     /// There is nothing to record on.
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -86,29 +80,11 @@ pub enum RecordError {
         #[source]
         source: io::Error,
     },
-    /// Information about the host could not be read.
-    #[error("cannot read {what}")]
-    Host {
-        /// Path or system call.
-        what: String,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
     /// tracefs cannot be opened where it is usually mounted, and cannot be mounted for the recorder alone.
     #[error(
         "following new threads and children needs tracefs, which can neither be opened nor mounted"
     )]
     NoTracefs(#[source] io::Error),
-    /// A ring for each CPU cannot be mapped.
-    #[error("cannot map a ring of {bytes} bytes for each of the CPUs")]
-    Ring {
-        /// Size of a ring, bytes.
-        bytes: usize,
-        /// Error of `mmap(2)`.
-        #[source]
-        source: io::Error,
-    },
     /// The kernel refused to attach a probe.
     #[error(
         "the kernel does not plant {event} at {} offset {offset:#x}{}",
@@ -128,15 +104,6 @@ pub enum RecordError {
         #[source]
         source: io::Error,
     },
-    /// The kernel refused an event, a program or a map.
-    #[error("{operation}")]
-    Kernel {
-        /// The operation, and the possible reason.
-        operation: KernelOperation,
-        /// Error of the system call.
-        #[source]
-        source: io::Error,
-    },
     /// Perf events are not opened while recording.
     #[error("the perf engine does not follow files that appear while recording")]
     NotFollowed,
@@ -146,9 +113,6 @@ pub enum RecordError {
     /// The capabilities could not be dropped.
     #[error("cannot drop the capabilities")]
     Capabilities(#[source] io::Error),
-    /// Programs cannot be used.
-    #[error("the bpf engine cannot be used: {0}")]
-    NoBpf(BpfRefusal),
     /// Neither engine can be used.
     #[error("no engine can be used: bpf: {}; perf: {}", with_source(.bpf), with_source(.perf))]
     NoEngine {
@@ -220,6 +184,19 @@ pub enum Interruption {
     /// The process that attaches probes was killed.
     #[error("{0}: there is no trace")]
     Killed(io::Error),
+}
+
+impl Interruption {
+    /// Ends attaching if the error means that the process that made the call was killed.
+    pub(crate) fn check(error: &io::Error) -> Result<(), Self> {
+        if !was_killed(error) {
+            return Ok(());
+        }
+        Err(Self::Killed(io::Error::new(
+            error.kind(),
+            error.to_string(),
+        )))
+    }
 }
 
 /// Probe links and events that a process continues removing.

@@ -8,19 +8,16 @@ mod aggregation;
 mod batch;
 mod budget;
 mod cgroups;
+mod checks;
 mod chosen;
-mod clocks;
 mod command;
 pub mod debug_info;
 mod engine;
 mod error;
-mod host;
-mod kernel_error;
 mod known_thread;
 mod left_breakpoints;
 mod leftovers;
 mod makers;
-mod nop5;
 mod output;
 mod places;
 pub mod plan;
@@ -42,8 +39,8 @@ pub use aggregation::{
     MeasuredArgument, NoGroupName, NumberEnds, NumberTotals, SpanHitCounts, SpanHits,
 };
 pub use budget::{Budget, HitCosts};
+pub use checks::{check_privilege, parse_cpus};
 pub use chosen::{ChoiceError, GroupName, GroupOwner, GroupRemark, ProcessChoice};
-pub use clocks::moment::{Moment, Waited};
 pub use command::{HeldCommand, RunningCommand, Workload};
 pub use engine::{
     AbandonedGroup, AttachMethod, EngineChoice, EngineOptions, EngineOutcome, EverywhereReason,
@@ -52,20 +49,9 @@ pub use engine::{
     StoppedProcess, UsedEngine, guard, guard_stopped, release,
 };
 pub use error::{Interruption, RecordError, Removal, TargetError};
-pub use host::capabilities::without as without_capabilities;
-pub use host::cpus::parse as parse_cpus;
-pub use host::descendants::descendants;
-pub use host::inherited::{handle_signals, is_ignored, settle as settle_signals, was_closed};
-pub use host::limits::raise_open_files;
-pub use host::page_reading::NotCached;
-pub use host::privilege::{check as check_privilege, has_admin};
-pub use host::profiler_panic::{KernelVersion, profiler_panic};
-pub use host::served_files::serve_files;
-pub use kernel_error::{BpfObject, BpfRefusal, ErrorMeaning, KernelOperation};
 pub use left_breakpoints::{BreakpointOwner, LeftBehind, LeftBreakpoint};
 pub use leftovers::{Leftovers, LeftoversError, leftovers};
 pub use makers::MakerFiles;
-pub use nop5::{Nop5Danger, TRIAL_VERB, TrialError, TrialFaults, trial};
 pub use output::files::{Destination, LiveDestination, Switch, TraceFiles};
 pub use output::sync::{SYNC_VERB, sync_file};
 pub use output::threads::Threads;
@@ -77,7 +63,6 @@ pub use recording::ending::{Ending, Notice};
 pub use recording::following::{Completion, FollowedFiles, Following};
 pub use recording::losses::ProbeHits;
 pub use recording::session::{Options, Session};
-pub use recording::signals::Signals;
 pub use recording::target::Target;
 pub use recording::{
     BudgetEvent, End, EndedProcess, Finished, HitTotals, HotProbe, Outcome, PausePlanned,
@@ -101,6 +86,22 @@ pub use triggers::{
     TriggerOptions, TriggerSubject,
 };
 pub use usage_error::{HelperInput, NoNumber, ProgramFeature, SpanFault, UsageError};
+pub use usdtrec_kernel::clocks::moment::{Moment, Waited};
+pub use usdtrec_kernel::host::capabilities::without as without_capabilities;
+pub use usdtrec_kernel::host::descendants::descendants;
+pub use usdtrec_kernel::host::inherited::{
+    handle_signals, is_ignored, settle as settle_signals, was_closed,
+};
+pub use usdtrec_kernel::host::limits::raise_open_files;
+pub use usdtrec_kernel::host::page_reading::NotCached;
+pub use usdtrec_kernel::host::privilege::has_admin;
+pub use usdtrec_kernel::host::profiler_panic::{KernelVersion, profiler_panic};
+pub use usdtrec_kernel::host::served_files::serve_files;
+pub use usdtrec_kernel::nop5::{Nop5Danger, TRIAL_VERB, TrialError, TrialFaults, trial};
+pub use usdtrec_kernel::signals::Signals;
+pub use usdtrec_kernel::{
+    BpfObject, BpfRefusal, CpuListError, ErrorMeaning, KernelError, KernelOperation,
+};
 pub use verify::{SiteNote, TRAPPED, notes_of_sites};
 pub use window::{
     NewWindowFile, ShortenedWindow, WindowFileTime, WindowFiles, WindowLimits, WrittenWindow,

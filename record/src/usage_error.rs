@@ -2,6 +2,7 @@
 
 use usdtrec_format::expr::ExprError;
 use usdtrec_format::spans::SpanNameError;
+use usdtrec_kernel::CpuListError;
 
 use crate::plan::ConditionError;
 
@@ -72,13 +73,8 @@ fn no_span(error: &SpanNameError) -> String {
 #[non_exhaustive]
 pub enum UsageError {
     /// A part of a CPU list is no number and no range of at most 65,536 CPUs.
-    #[error("expected a CPU number or a range like 0-3, found {part:?} in {list:?}")]
-    CpuList {
-        /// The list.
-        list: String,
-        /// The invalid part.
-        part: String,
-    },
+    #[error(transparent)]
+    CpuList(#[from] CpuListError),
     /// A CPU to be recorded is not on line.
     #[error("CPU {cpu} is not on line (on line: {online:?})")]
     Offline {

@@ -329,7 +329,7 @@ mod tests {
 
     use super::*;
     use crate::batch::Heads;
-    use crate::clocks::trace_clock;
+    use usdtrec_kernel::clocks::trace_clock;
 
     const IDS: SampleType = SampleType(SampleType::TID.0 | SampleType::TIME.0);
 

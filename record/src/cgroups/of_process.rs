@@ -5,9 +5,8 @@ use std::os::unix::ffi::OsStringExt;
 
 use rustix::time::{ClockId, clock_gettime};
 use usdtrec_format::control_group::path_of_process;
-
-use crate::clocks::trace_clock::{self, nanoseconds};
-use crate::host::process::{EXITING, Process, live_directory};
+use usdtrec_kernel::clocks::trace_clock::{self, nanoseconds};
+use usdtrec_kernel::host::process::{EXITING, Process, live_directory};
 
 /// What was read of a process.
 #[derive(Debug)]

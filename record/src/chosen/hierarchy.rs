@@ -5,8 +5,7 @@ use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
 
 use usdtrec_format::control_group::unified_path;
-
-use crate::host::process::live_directory;
+use usdtrec_kernel::host::process::live_directory;
 
 /// Maximum number of directories that are read.
 const MAX_GROUPS: usize = 1 << 16;

@@ -17,8 +17,7 @@ use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_buildid_cache::file_id;
 use usdtrec_buildid_cache::served::{Handle, Patience, Reader};
 use usdtrec_format::control_group::{container_id, unified_path, unit, version_1_paths};
-
-use crate::host::process::{Process, live_directory};
+use usdtrec_kernel::host::process::{Process, live_directory};
 
 pub use self::group_name::GroupName;
 pub(crate) use self::group_name::LaterName;

@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use usdtrec_kernel::KernelError;
+
 use super::attached::Attached;
 use super::bpf::{LatePart, LateSettings, PartPlanter};
 use super::dispatch::Engine;
@@ -28,16 +30,13 @@ impl Attached {
     /// What attaches further probes; there must be one only, because it numbers them.
     ///
     /// # Errors
-    /// [`RecordError::NotFollowed`] with the perf engine; [`RecordError::Host`].
+    /// [`RecordError::NotFollowed`] with the perf engine; [`KernelError::Host`].
     pub(crate) fn late_planter(&self, settings: LateSettings) -> Result<PartPlanter, RecordError> {
         let Engine::Bpf(bpf) = &self.engine else {
             return Err(RecordError::NotFollowed);
         };
         let planter = bpf.late_planter(settings, &self.processes.attr.attr);
-        planter.map_err(|source| RecordError::Host {
-            what: "descriptors of maps".to_owned(),
-            source,
-        })
+        Ok(planter.map_err(KernelError::host("descriptors of maps"))?)
     }
 
     /// Removes what was added since there were so many probes, before it was enabled.

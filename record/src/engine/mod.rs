@@ -27,7 +27,6 @@ mod outcome;
 mod perf;
 mod perf_target;
 mod release;
-mod separate_process;
 mod task_filter;
 mod used_engine;
 
@@ -40,7 +39,6 @@ pub(crate) use bpf::{
     Counted, Counting, FileCall, FileLinks, HeldProcesses, LatePart, LateSettings, MAX_HOLD,
     ModuleBlock, NewMapping, PartPlanter, Repair, StackUse, StringFinding, SwitchResult,
     UnitSwitcher, VariableLocation, VariableLocations, WatchedFiles, stopped_processes,
-    tells_processes, uprobes_of_links,
 };
 pub use choice::EngineChoice;
 pub(crate) use dispatch::Engine;

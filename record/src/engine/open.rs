@@ -2,6 +2,8 @@
 
 use std::io;
 
+use usdtrec_kernel::KernelError;
+
 use super::attached::Attached;
 use super::bpf::{BpfEngine, NonResident};
 use super::choice::EngineChoice;
@@ -64,7 +66,7 @@ impl Attached {
             }
             (
                 Err(
-                    perf @ (RecordError::Kernel { .. }
+                    perf @ (RecordError::Kernel(KernelError::Operation { .. })
                     | RecordError::Attach { .. }
                     | RecordError::NoTracefs(_)),
                 ),

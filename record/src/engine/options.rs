@@ -1,5 +1,7 @@
 //! How probes are attached.
 
+use usdtrec_kernel::signals::EndSignal;
+
 use super::bpf::NonResident;
 use super::choice::EngineChoice;
 use super::events::pmu::UprobePmu;
@@ -12,7 +14,6 @@ use crate::chosen::ProcessChoice;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
 use crate::recording::attach_callbacks::Caution;
-use crate::recording::signals::EndSignal;
 use crate::slow_spans::SlowSpans;
 
 /// Options of the engine of a recording.

@@ -22,6 +22,7 @@ use std::io;
 use std::time::Duration;
 
 use usdtrec_format::Arch;
+use usdtrec_kernel::host::run_directory::RepairLock;
 
 pub(crate) use self::file_site::FileSite;
 pub(crate) use self::kernel_log::KernelLog;
@@ -32,7 +33,6 @@ pub(crate) use self::others::OtherTracers;
 pub(crate) use self::own::OwnSites;
 pub use self::own::{LeftBehind, LeftBreakpoint};
 use self::restore::restore;
-use crate::host::run_directory::RepairLock;
 
 /// Maximum time of the search.
 const MAX_SCAN_TIME: Duration = Duration::from_secs(20);

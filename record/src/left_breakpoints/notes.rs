@@ -15,12 +15,12 @@ use std::time::Duration;
 
 use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_format::Arch;
+use usdtrec_kernel::host::run_directory::RepairLock;
+use usdtrec_kernel::host::{privilege, run_directory};
 
 use super::file_site::FileSite;
 use super::scan::{FoundBreakpoint, scan};
 use crate::engine::Owner;
-use crate::host::run_directory::RepairLock;
-use crate::host::{privilege, run_directory};
 use crate::verify::ExpectedFiles;
 
 /// Ending of the names of these files.

@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_buildid_cache::file_id;
 use usdtrec_buildid_cache::served::{Patience, Reader};
+use usdtrec_kernel::bpf::sys::uprobes_of_links;
 
 use super::file_site::FileSite;
 use super::notes::FoundNotes;
-use crate::engine::{Tracefs, uprobes_of_links};
+use crate::engine::Tracefs;
 
 /// A tracer that has a breakpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,11 +10,11 @@ use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::process::mapped_handle;
 use usdtrec_buildid_cache::served::{Contents, Memory, Patience};
 use usdtrec_format::Arch;
+use usdtrec_kernel::host::process::live_directory;
 
 use super::notes::NotedSite;
 use super::scan::FoundBreakpoint;
 use crate::engine::attach_and_remove;
-use crate::host::process::live_directory;
 use crate::verify::address_of;
 
 /// A breakpoint, in the memory of the process that has it.

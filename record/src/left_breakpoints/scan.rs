@@ -13,10 +13,10 @@ use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::process::mapped_handle;
 use usdtrec_buildid_cache::served::{Contents, Memory, Patience};
 use usdtrec_format::Arch;
+use usdtrec_kernel::host::pagemap::Page;
+use usdtrec_kernel::host::process::{Process, live_directory};
 
 use super::file_site::FileSite;
-use crate::host::pagemap::Page;
-use crate::host::process::{Process, live_directory};
 
 /// Maximum number of breakpoints of a scan.
 const MAX_BREAKPOINTS: usize = 1 << 16;

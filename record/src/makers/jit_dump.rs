@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use usdtrec_buildid_cache::DeviceNumber;
 use usdtrec_buildid_cache::served::{Contents, Handle, Patience, Reader};
 use usdtrec_format::perf::{Mmap, MmapFile};
-
-use crate::host::process::live_directory;
+use usdtrec_kernel::host::process::live_directory;
 
 /// A mapping of a jitdump.
 #[derive(Clone, Debug)]

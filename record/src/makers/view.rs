@@ -7,9 +7,9 @@ use std::rc::{Rc, Weak};
 
 use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_buildid_cache::served::{Handle, Patience, Reader};
+use usdtrec_kernel::host::process::{self, EXITING, Process, live_directory};
 
 use super::clocks::Clocks;
-use crate::host::process::{self, EXITING, Process, live_directory};
 
 /// Maximum number of directories that are kept open.
 const MAX_OPEN_DIRECTORIES: usize = 256;

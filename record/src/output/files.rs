@@ -7,9 +7,10 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo, TraceWriter, WriteError};
+use usdtrec_kernel::clocks::Clocks;
+use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::signals::Signals;
 
-use crate::clocks::Clocks;
-use crate::clocks::trace_clock;
 use crate::error::RecordError;
 use crate::output::added_events::AddedEvents;
 use crate::output::outlet::Outlet;
@@ -17,7 +18,6 @@ use crate::output::sync::DiskSync;
 use crate::output::threads::Threads;
 use crate::output::watched_file::{FileChange, WatchedFile};
 use crate::output::writer::{Pace, Writer};
-use crate::recording::signals::Signals;
 use crate::window::{WindowContent, WindowFiles, WindowLimits};
 
 /// Length of buffered records from which on they are flushed, bytes.

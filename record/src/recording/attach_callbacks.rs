@@ -3,8 +3,9 @@
 use std::fmt;
 use std::io;
 
-use crate::host::profiler_panic::KernelVersion;
-use crate::recording::signals::Signals;
+use usdtrec_kernel::host::profiler_panic::KernelVersion;
+use usdtrec_kernel::signals::Signals;
+
 use crate::stop_reason::StopReason;
 
 /// Callbacks of attaching.

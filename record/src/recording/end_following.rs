@@ -9,10 +9,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use usdtrec_buildid_cache::served;
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::host::capabilities;
 
-use super::{Recording, host_error};
+use super::Recording;
 use crate::error::RecordError;
-use crate::host::capabilities;
 use crate::left_breakpoints::KernelLog;
 use crate::recording::metadata::Synthesised;
 use crate::window::KeptProcesses;
@@ -54,7 +55,7 @@ impl Recording {
         capabilities::drop_all().map_err(RecordError::Capabilities)?;
         // Before Linux 5.19 the kernel may need capabilities to read maps, too.
         let checked = self.session.attached.engine.check_hit_groups();
-        checked.map_err(|source| host_error("maps without capabilities", source))
+        Ok(checked.map_err(KernelError::host("maps without capabilities"))?)
     }
 
     fn pass(&mut self) -> Result<(), RecordError> {

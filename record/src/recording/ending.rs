@@ -9,12 +9,13 @@ use std::fmt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+use usdtrec_kernel::signals::Signals;
+
 use crate::command::RunningCommand;
 use crate::engine::{Attached, InProgram, Release, in_programs};
 use crate::error::RecordError;
 use crate::left_breakpoints::{LeftBehind, OwnSites};
 use crate::output::sync::DiskSync;
-use crate::recording::signals::Signals;
 
 /// Interval of polling.
 const STEP: Duration = Duration::from_millis(50);

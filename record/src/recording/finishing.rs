@@ -6,8 +6,9 @@ use std::thread;
 use super::waiting::MIN_GATHER_TIME;
 use super::{End, EndedProcess, Finished, Outcome, Progress, Recording, hit_totals, misses_hits};
 use usdtrec_buildid_cache::served::Haste;
+use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::signals::Signals;
 
-use crate::clocks::trace_clock;
 use crate::error::RecordError;
 use crate::left_breakpoints::{KernelLog, OwnSites};
 use crate::makers::CodeMakers;
@@ -15,7 +16,6 @@ use crate::recording::budgeting::Budgeting;
 use crate::recording::ending::Ending;
 use crate::recording::session::Session;
 use crate::recording::short_spans;
-use crate::recording::signals::Signals;
 use crate::recording::unselected;
 use crate::stacks::StackUnwinder;
 

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use usdtrec_kernel::clocks::trace_clock;
+
 use super::budgeting::thread_name;
 use super::outcome::{HotProbe, ThreadShare};
 use crate::budget::HotThreads;
-use crate::clocks::trace_clock;
 use crate::engine::{AttachMethod, Attached, UsedEngine};
 use crate::recording::session::Options;
 use crate::select::probe::PlannedProbe;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MappedInode, MemoryMapping};
 use usdtrec_format::perf::{Mmap, MmapFile, SampleId, SampleType};
+use usdtrec_kernel::host::process::{Process, live_directory};
 
-use crate::host::process::{Process, live_directory};
 use crate::known_thread::KnownThread;
 use crate::recording::build_ids::{BuildIds, NewFiles};
 use crate::recording::following::settings::Following;

@@ -25,7 +25,6 @@ mod rereading;
 pub(super) mod session;
 pub(super) mod short_spans;
 pub(super) mod shortfalls;
-pub(super) mod signals;
 pub(super) mod site_decoder;
 pub(super) mod slow_files;
 mod snapshot;
@@ -40,20 +39,21 @@ pub(super) mod user_filter;
 mod waiting;
 mod watched_files;
 
-use std::io;
 use std::time::{Duration, Instant};
 
 use usdtrec_format::perf::SampleId;
 use usdtrec_format::trace::put_time_mark;
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::host::cpus::Changes;
+use usdtrec_kernel::host::high_priority::HighPriority;
+use usdtrec_kernel::host::orphans::Orphans;
+use usdtrec_kernel::signals::Signals;
 
 use crate::aggregation::Aggregation;
-use crate::clocks::trace_clock;
 use crate::command::RunningCommand;
 use crate::engine::{GuardDeath, StringFinding};
 use crate::error::RecordError;
-use crate::host::cpus::Changes;
-use crate::host::high_priority::HighPriority;
-use crate::host::orphans::Orphans;
 use crate::left_breakpoints::KernelLog;
 use crate::output::files::Files;
 use crate::recording::budgeting::Budgeting;
@@ -63,7 +63,6 @@ use crate::recording::losses::EventCounts;
 use crate::recording::process_pace::ProcessPace;
 use crate::recording::rereading::Rereading;
 use crate::recording::session::Session;
-use crate::recording::signals::Signals;
 use crate::recording::snapshot::Snapshot;
 use crate::recording::triggering::Triggering;
 use crate::recording::watched_files::FileWatch;
@@ -139,10 +138,9 @@ impl Recording {
         let hot_probes = HotProbes::new(&session.options);
         let next_interval = interval(&session).map(|interval| started + interval);
         let follower = Follower::start(&session);
-        let follower = follower.map_err(|source| host_error("new files (a thread)", source))?;
+        let follower = follower.map_err(KernelError::host("new files (a thread)"))?;
         let file_watch = FileWatch::start(&mut session);
-        let file_watch =
-            file_watch.map_err(|source| host_error("mapped files (a thread)", source))?;
+        let file_watch = file_watch.map_err(KernelError::host("mapped files (a thread)"))?;
         Ok(Self {
             session,
             files,
@@ -165,7 +163,7 @@ impl Recording {
             log: None,
             budgeting: None,
             hot_probes,
-            orphans: Orphans::new(),
+            orphans: Orphans::begin(),
             file_watch,
         })
     }
@@ -382,8 +380,8 @@ impl Recording {
     }
 
     fn count(&self) -> Result<EventCounts, RecordError> {
-        EventCounts::read(&self.session.attached)
-            .map_err(|source| host_error("the events' counts", source))
+        let counts = EventCounts::read(&self.session.attached);
+        Ok(counts.map_err(KernelError::host("the events' counts"))?)
     }
 }
 
@@ -395,11 +393,4 @@ fn interval(session: &Session) -> Option<Duration> {
 /// Whether CPUs went off line or came on line while hits were counted by perf events.
 fn misses_hits(session: &Session, cpus: &Changes) -> bool {
     session.attached.engine.counts_by_cpu() && cpus.has_changed()
-}
-
-fn host_error(what: &str, source: io::Error) -> RecordError {
-    RecordError::Host {
-        what: what.to_owned(),
-        source,
-    }
 }

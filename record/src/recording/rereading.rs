@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use usdtrec_buildid_cache::MappedInode;
 use usdtrec_buildid_cache::process::code_mappings;
+use usdtrec_kernel::host::descendants::descendants;
 
 use super::build_ids::{BuildIds, MAX_KNOWN_FILES, NewFiles};
 use super::metadata;
 use super::target::Target;
-use crate::host::descendants::descendants;
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
 const NAME: &str = "read-again";

@@ -8,6 +8,13 @@ use std::time::Duration;
 use usdtrec_format::perf::{EventAttr, Pmu};
 use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::KernelOperation;
+use usdtrec_kernel::host::cpus;
+use usdtrec_kernel::host::named_process::NamedProcess;
+use usdtrec_kernel::host::profiler_panic::profiler_panic;
+use usdtrec_kernel::host::{self, boot};
+use usdtrec_kernel::signals::EndSignal;
 
 use crate::budget::HitCosts;
 use crate::engine::{
@@ -15,12 +22,6 @@ use crate::engine::{
     LateSettings, NotBetter, ProbeAttr, SkippedMethod, UprobePmu, UsedEngine, missing_keeper,
 };
 use crate::error::RecordError;
-use crate::host;
-use crate::host::boot;
-use crate::host::cpus;
-use crate::host::named_process::NamedProcess;
-use crate::host::profiler_panic::profiler_panic;
-use crate::kernel_error::KernelOperation;
 use crate::left_breakpoints::SiteNotes;
 use crate::output::added_events::AddedEvents;
 use crate::output::event_names;
@@ -34,7 +35,6 @@ use crate::recording::metadata::{KnownFiles, Wanted};
 use crate::recording::refused_at_start;
 use crate::recording::short_spans;
 use crate::recording::shortfalls::Shortfalls;
-use crate::recording::signals::EndSignal;
 use crate::recording::sought_files::SoughtFiles;
 use crate::recording::target::Target;
 use crate::select::argument_list::leave_out_unfit;
@@ -128,7 +128,10 @@ impl Session {
         let cpus = wanted_cpus(options.engine.cpus.as_deref())?;
         let named = options.named.iter().copied().map(NamedProcess::open);
         let named = named.collect();
-        let end_signal = planting.signals.begin().map_err(no_signals)?;
+        let end_signal = planting
+            .signals
+            .begin()
+            .map_err(KernelError::host("signals"))?;
         let request = AttachRequest {
             options: &options.engine,
             perf_target: options.target.perf_target(cpus.clone(), options.inherit)?,
@@ -324,7 +327,7 @@ impl Session {
     /// What attaches further probes while recording, in a thread of its own.
     ///
     /// # Errors
-    /// [`RecordError::NotFollowed`] with the perf engine; [`RecordError::Host`].
+    /// [`RecordError::NotFollowed`] with the perf engine; [`KernelError::Host`].
     pub(crate) fn late_planter(&self) -> Result<LatePlanter, RecordError> {
         let filter = self.options.target.filter(self.options.inherit);
         let pmu = self.attached.pmu;
@@ -332,7 +335,10 @@ impl Session {
             options: self.options.engine.clone(),
             filter: filter.clone(),
             pmu,
-            end_signal: self.end_signal.try_clone().map_err(no_signals)?,
+            end_signal: self
+                .end_signal
+                .try_clone()
+                .map_err(KernelError::host("signals"))?,
         };
         let engine = self.attached.late_planter(settings)?;
         let semaphores = self.semaphores.is_none().then(|| SemaphoreStart {
@@ -356,10 +362,7 @@ impl Session {
     /// Enables probes that were added.
     pub(crate) fn enable_added(&self) -> Result<(), RecordError> {
         let enabled = self.attached.engine.enable();
-        enabled.map_err(|source| RecordError::Kernel {
-            operation: KernelOperation::Enable,
-            source,
-        })
+        Ok(enabled.map_err(KernelError::operation(KernelOperation::Enable))?)
     }
 
     /// The head of the trace, with the probes that were added.
@@ -482,13 +485,6 @@ fn definition(probe: &PlannedProbe, attr: &ProbeAttr, file: usize) -> ProbeDefin
             place: site.place.clone(),
         });
     probe.definition(sites.collect(), file)
-}
-
-fn no_signals(source: io::Error) -> RecordError {
-    RecordError::Host {
-        what: "signals".to_owned(),
-        source,
-    }
 }
 
 fn wanted_cpus(asked: Option<&[u32]>) -> Result<Vec<u32>, RecordError> {

@@ -1,9 +1,10 @@
 //! What is recorded: all processes, some processes, threads, or a command.
 
+use usdtrec_kernel::host::process::Process;
+
 use crate::engine::{PerfTarget, TaskFilter};
 use crate::error::RecordError;
 use crate::error::TargetError;
-use crate::host::process::Process;
 
 /// What is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]

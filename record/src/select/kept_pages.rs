@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc as Shared;
 
-use crate::host::page_reading::NotCached;
+use usdtrec_kernel::host::page_reading::NotCached;
+
 use crate::select::Selection;
 use crate::select::probe::{PlannedProbe, SiteOffsets};
 use crate::select::program::Program;

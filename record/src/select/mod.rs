@@ -11,7 +11,6 @@ pub(super) mod probe;
 pub(super) mod probe_info;
 pub(super) mod program;
 pub(super) mod refusal;
-pub(super) mod shared_inode;
 pub(super) mod shared_instruction;
 pub(super) mod trace_room;
 
@@ -27,9 +26,9 @@ use usdtrec_format::expr::{Capture, Expr};
 use usdtrec_format::schema::{Description, Disagreement, Schemas};
 use usdtrec_format::trace::Limit;
 use usdtrec_format::{Arch, Binary, CapturePlan, Operand, Pattern, Probe, Site, Uprobes};
+use usdtrec_kernel::nop5;
 
 use crate::error::RecordError;
-use crate::nop5;
 use crate::places::{self, Account, Places};
 use crate::select::candidates::{Candidate, KnownFiles, matching};
 use crate::select::found_files::{FoundFile, FoundFiles};
@@ -39,9 +38,9 @@ use crate::select::probe::PlannedProbe;
 use crate::select::probe_info::add_debug_info;
 use crate::select::program::Program;
 use crate::select::refusal::{Refusal, RefusalReason, Refusals};
-pub(crate) use crate::select::shared_inode::is_same_inode;
 use crate::select::shared_instruction::with_most_arguments;
 use crate::select::trace_room::refuse_without_room;
+pub(crate) use usdtrec_kernel::host::shared_inode::is_same_inode;
 
 /// Maximum length of an event's name, bytes: with the number that makes it unique, a trace takes it.
 const MAX_NAME: usize = Limit::EventName.max() as usize - 16;

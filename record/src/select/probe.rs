@@ -10,9 +10,9 @@ use usdtrec_format::schema::{Argument, LockUse, ScriptCall};
 use usdtrec_format::{
     Arch, BuildId, CapturePlan, ProbeDefinition, ShownArgument, Site, SiteDefinition,
 };
+use usdtrec_kernel::host::cached_pages;
 
 use crate::error::{RecordError, with_source};
-use crate::host::cached_pages;
 use crate::plan::call_graph::CallGraph;
 use crate::select::planned_site::PlannedSite;
 use crate::select::program::Program;

@@ -12,9 +12,9 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_kernel::host::cached_pages::CachedPages;
+use usdtrec_kernel::host::page_reading::NotCached;
 
-use crate::host::cached_pages::CachedPages;
-use crate::host::page_reading::NotCached;
 use crate::places::Place;
 use crate::plan::frame::Frames;
 use crate::plan::symbols::Symbols;

@@ -11,9 +11,9 @@ use usdtrec_buildid_cache::elf::{CheckError, ElfError};
 use usdtrec_format::BuildId;
 use usdtrec_format::escape::{escape, shown};
 use usdtrec_format::trace::LimitExceeded;
+use usdtrec_kernel::host::page_reading::NotCached;
+use usdtrec_kernel::nop5::Nop5Danger;
 
-use crate::host::page_reading::NotCached;
-use crate::nop5::verdict::Nop5Danger;
 use crate::places::Exceeded;
 
 /// Maximum number of reasons of one file that are told apart. Any file can have as many as it has sites.

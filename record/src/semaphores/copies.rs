@@ -13,11 +13,12 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
+use usdtrec_kernel::host::identity::MapIdentity;
+
 use super::copied_semaphore::CopiedSemaphore;
 use super::file_memory::FileMemory;
 use super::start_time::start_of;
 use super::stored_increments::{Note, StoredIncrements};
-use crate::verify::MapIdentity;
 
 /// The semaphores that are incremented by hand. Dropping it decrements them.
 #[derive(Debug)]

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::Arch;
+use usdtrec_kernel::host::identity::MapIdentity;
 
 use crate::engine::Counted;
 use crate::left_breakpoints::NotedSite;
 use crate::select::probe::PlannedProbe;
-use crate::verify::MapIdentity;
 
 /// A file, with those of its recorded semaphores that the kernel counts wrong.
 #[derive(Debug)]

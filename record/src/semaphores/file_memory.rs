@@ -4,10 +4,11 @@ use std::io;
 use std::time::Duration;
 
 use usdtrec_buildid_cache::FileMapping;
+use usdtrec_kernel::host::identity::MapIdentity;
+use usdtrec_kernel::host::run_directory;
 
 use super::file::{CountedFile, Semaphore};
-use crate::host::run_directory;
-use crate::verify::{MapIdentity, ProcessMemory, address_of};
+use crate::verify::{ProcessMemory, address_of};
 
 /// The mappings of a file in a process, and its memory, both as they were when this was opened: after an `execve(2)` nothing can be read or
 /// written.

@@ -49,9 +49,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::host::cpus;
+
 use crate::engine::{Counting, ProcessEvents, Repair, TaskFilter, UprobePmu};
 use crate::error::RecordError;
-use crate::host::cpus;
 use crate::left_breakpoints::NotedSite;
 use crate::recording::shortfalls::Shortfalls;
 use crate::select::probe::PlannedProbe;
@@ -131,10 +133,7 @@ impl Semaphores {
         let _ = raised_processes(Repair::UntilEnded);
         let events = ProcessEvents::open(&cpus::online()?)?;
         let table = Arc::new(Table::new(files, filter, Counting::new(pmu), shortfalls));
-        let threads = Threads::start(&table, events).map_err(|source| RecordError::Host {
-            what: "threads".to_owned(),
-            source,
-        })?;
+        let threads = Threads::start(&table, events).map_err(KernelError::host("threads"))?;
         Ok(Self {
             table,
             threads: Some(threads),

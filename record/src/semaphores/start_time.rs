@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::host::process::Process;
+use usdtrec_kernel::host::process::Process;
 
 /// The start time of a process, clock ticks since boot.
 ///

@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use usdtrec_format::trace::ShortfallKind;
+use usdtrec_kernel::host::identity::MapIdentity;
+use usdtrec_kernel::host::process;
 
 use super::counted_files::CountedFiles;
 use super::file::CountedFile;
@@ -18,9 +20,7 @@ use super::same_memory::is_shared;
 use super::start_time::start_of;
 use super::stored_increments::StoredIncrements;
 use crate::engine::{Counting, TaskFilter};
-use crate::host::process;
 use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
-use crate::verify::MapIdentity;
 
 /// How long the end waits until the kernel has decremented what it counts.
 const MAX_RELEASE_TIME: Duration = Duration::from_secs(10);

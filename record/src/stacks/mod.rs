@@ -29,6 +29,7 @@ use foldhash::HashMap;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::perf::{Attr, ChainCut, RecordType, Sample, SampleLayout, SampleType};
 use usdtrec_format::{Arch, CapturePlan};
+use usdtrec_kernel::clocks::trace_clock;
 use usdtrec_unwind::{
     KnownStacks, MappedCode, ProcessCode, RegisterPlaces, Registers, StackCopy, StackEnd,
     StackFrame, Unwinder, column,
@@ -42,7 +43,6 @@ use self::known::{KnownStack, StackKey};
 use self::maps::{FoundMapping, ProcessMaps};
 use self::rewrite::{Callers, rewrite};
 use crate::batch::{Batch, Record, RecordBuffer};
-use crate::clocks::trace_clock;
 use crate::engine::{Attached, StackUse};
 use crate::plan::call_graph::{CallGraph, CallGraphMethod};
 use crate::select::probe::PlannedProbe;

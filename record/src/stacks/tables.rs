@@ -17,9 +17,8 @@ use usdtrec_buildid_cache::served::{Contents, Handle, Patience, Reader};
 use usdtrec_buildid_cache::{DeviceNumber, file_id};
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{ChainCut, Mmap, MmapFile};
+use usdtrec_kernel::host::process::live_directory;
 use usdtrec_unwind::{Code, CopiedCode, CopiedOriginal, MappedCode, Segments, UnwindTables};
-
-use crate::host::process::live_directory;
 
 /// How often a file is tried to be read: each time for another sample, whose process may still be there.
 const TRIES: u8 = 8;

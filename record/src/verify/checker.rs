@@ -13,6 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use usdtrec_format::trace::ShortfallKind;
+use usdtrec_kernel::host::named_process::NamedProcess;
+use usdtrec_kernel::host::process::is_gone;
 
 use super::copied::{CopiedFiles, has_semaphores};
 use super::expected::{ExpectedFiles, MappedExpected};
@@ -20,8 +22,6 @@ use super::fault_words::{FaultWords, words};
 use super::look::{FaultKey, Look, Looking, SiteFault};
 use super::trapped::TrappedProcesses;
 use crate::engine::HeldProcesses;
-use crate::host::named_process::NamedProcess;
-use crate::host::process::is_gone;
 use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
 
 /// Maximum number of processes that are watched, and of those that ended and may still have hits in the rings.

@@ -11,10 +11,10 @@ use usdtrec_buildid_cache::served::{Patience, Reader};
 use usdtrec_buildid_cache::{FileMapping, file_id};
 use usdtrec_format::perf::{Mmap, MmapFile};
 use usdtrec_format::{Arch, BuildId, Site};
+use usdtrec_kernel::host::identity::MapIdentity;
+use usdtrec_kernel::host::process::live_directory;
 
-use super::identity::MapIdentity;
 use super::process::ProcessMemory;
-use crate::host::process::live_directory;
 use crate::select::probe::{PlannedProbe, ref_ctr};
 
 /// Number of bytes that are compared at a site: the longest form of a planted probe.

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use usdtrec_kernel::host::pagemap::Page;
+
 use super::look::Fault;
-use crate::host::pagemap::Page;
 
 /// What follows from a semaphore that is 0.
 const NO_HITS: &str =

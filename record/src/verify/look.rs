@@ -6,10 +6,10 @@ use std::io;
 use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::trace::ShortfallKind;
+use usdtrec_kernel::host::pagemap::Page;
 
 use super::expected::{ExpectedFile, ExpectedFiles, ExpectedSite, SITE_BYTES, wrapped};
 use super::process::ProcessMemory;
-use crate::host::pagemap::Page;
 use crate::semaphores::copied_semaphore::CopiedSemaphore;
 
 /// What a look into a process found.

@@ -7,9 +7,8 @@ use std::os::unix::fs::FileExt;
 
 use usdtrec_buildid_cache::served::{Memory, Patience};
 use usdtrec_buildid_cache::{FileMapping, MemoryMapping};
-
-use crate::host::pagemap::Page;
-use crate::host::process::live_directory;
+use usdtrec_kernel::host::pagemap::Page;
+use usdtrec_kernel::host::process::live_directory;
 
 /// Maximum length of `/proc/PID/maps`, bytes: that of half a million mappings.
 const MAX_MAPS_BYTES: u64 = 64 << 20;

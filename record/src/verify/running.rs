@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::Site;
+use usdtrec_kernel::host::identity::MapIdentity;
 
 use super::expected::{ExpectedSite, SITE_BYTES, references_to};
 use super::fault_words::hex;
-use super::identity::MapIdentity;
 use super::look::{address_of, moved_code};
 use super::process::ProcessMemory;
 use crate::left_breakpoints::{BreakpointOwner, FileSite, OtherTracers};

@@ -4,9 +4,9 @@
 //! counts as lost: nobody knows whether the filter is true of it. `R9` has the value to compare.
 
 use usdtrec_decode::SampleField;
+use usdtrec_kernel::bpf::insn::{Helper, If, Label, Op, Reg, Width};
 
 use super::control;
-use super::insn::{Helper, If, Label, Op, Reg, Width};
 use super::nonresident::Touch;
 use super::program::{Bytes, Program};
 use crate::plan::capture::MIN_POINTER;

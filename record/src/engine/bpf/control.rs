@@ -33,10 +33,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
+use usdtrec_kernel::bpf::sys;
 
 use super::aggregate::{HitCounts, HitWord};
 use super::mapped_words::MappedWords;
-use super::sys;
 use crate::aggregation::SpanHitCounts;
 use crate::engine::outcome::SlowSpanCounts;
 

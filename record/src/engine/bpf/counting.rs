@@ -5,14 +5,14 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_kernel::bpf::features::version::tells_processes;
+use usdtrec_kernel::bpf::insn::Assembler;
+use usdtrec_kernel::bpf::sys::{self, ProgramKind, UprobeEvent, Uprobes};
+use usdtrec_kernel::host::cached_pages::{CachedPages, of_site};
+use usdtrec_kernel::separate_process::planting;
 
 use super::super::events::pmu::UprobePmu;
 use super::super::release::{Descriptors, Release};
-use super::super::separate_process::planting;
-use super::insn::Assembler;
-use super::kernel::version::tells_processes;
-use super::sys::{self, ProgramKind, UprobeEvent, Uprobes};
-use crate::host::cached_pages::{CachedPages, of_site};
 use crate::select::probe::SiteOffsets;
 
 /// A semaphore, and the place of the uprobe that counts it. File offsets.

@@ -5,11 +5,12 @@
 
 use std::time::{Duration, Instant};
 
+use usdtrec_kernel::bpf::rings::ringbuf::Left;
+
 use super::super::outcome::EngineOutcome;
 use super::super::release::Release;
 use super::BpfEngine;
 use super::part::Parts;
-use super::rings::ringbuf::Left;
 use super::samples::stack_size::StackUse;
 
 /// Size of the batches of records that are passed on, bytes.

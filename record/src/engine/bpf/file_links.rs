@@ -4,11 +4,11 @@ use std::io;
 use std::sync::Arc;
 
 use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_kernel::separate_process;
 
 use super::BpfEngine;
 use super::attach::unit_links::UnitLinks;
 use super::processes::watched_files::WatchedFiles;
-use crate::engine::separate_process;
 
 /// The links of a file.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! Strings and bytes with a known length: exactly this many bytes are read, including NULs.
 
 use usdtrec_format::{RawArgument, RawField, RawLength, RawString};
+use usdtrec_kernel::bpf::insn::{Helper, If, Label, Op, Reg, Width};
 
-use super::insn::{Helper, If, Label, Op, Reg, Width};
 use super::program::{Bytes, Program};
 
 impl Program<'_> {

@@ -23,9 +23,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use usdtrec_format::Btf;
-
-use super::insn::{Assembler, FunctionKind, Helper, If, Label, Op, Reg, Width};
-use super::preemption::{self, Preemption};
+use usdtrec_kernel::bpf::insn::{Assembler, FunctionKind, Helper, If, Label, Op, Reg, Width};
+use usdtrec_kernel::bpf::preemption::{self, Preemption};
 
 /// Whether memory that is not resident is brought in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

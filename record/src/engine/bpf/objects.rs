@@ -4,6 +4,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::bpf::features::RunningKernel;
+use usdtrec_kernel::bpf::features::trials::functions_take_memory;
+use usdtrec_kernel::bpf::features::version::tells_processes;
+use usdtrec_kernel::bpf::rings::cpu_rings::{CpuRings, Sizes};
+use usdtrec_kernel::{BpfObject, BpfRefusal};
+
 use super::super::options::AttachRequest;
 use super::super::task_filter::TaskFilter;
 use super::aggregate::{
@@ -12,23 +19,18 @@ use super::aggregate::{
 use super::attach;
 use super::attach::site_programs::Maps;
 use super::control::Control;
-use super::kernel::RunningKernel;
-use super::kernel::trials::functions_take_memory;
-use super::kernel::version::tells_processes;
 use super::lossless::stopped::Stopped;
 use super::processes::executables::Executables;
 use super::processes::follow::Tracked;
 use super::processes::groups::Groups;
 use super::processes::mapping_hold::{HoldRequest, MappingHold};
 use super::processes::watched_files::WatchedFiles;
-use super::rings::cpu_rings::{CpuRings, Sizes};
 use super::samples::Samples;
 use super::samples::stack_rates;
 use super::setup::setup;
 use super::spans::{MAX_BYTES, SharedSpans, SpanDescriptors, SpanMaps, memory_for};
 use super::thread_contexts::ThreadContexts;
 use crate::error::RecordError;
-use crate::kernel_error::{BpfObject, BpfRefusal};
 use crate::stop_reason::StopReason;
 
 /// The maps and rings of a recording.
@@ -126,7 +128,7 @@ impl Objects {
             .as_ref()
             .is_some_and(|grouping| grouping.stacks.is_some());
         if has_stacks && !functions_take_memory(kernel.preemption) {
-            return Err(RecordError::NoBpf(BpfRefusal::StackKeys));
+            return Err(KernelError::NoBpf(BpfRefusal::StackKeys).into());
         }
         let spans = options.slow_spans.as_ref();
         let spans = spans.map(|spans| {
@@ -224,7 +226,7 @@ fn mapping_hold(
     kernel: RunningKernel<'_>,
 ) -> Result<MappingHold, RecordError> {
     if kernel.namespace.is_some() {
-        return Err(RecordError::NoBpf(BpfRefusal::MappingHoldNamespace));
+        return Err(KernelError::NoBpf(BpfRefusal::MappingHoldNamespace).into());
     }
     let hold = MappingHold::new(request, control, tracked.as_fd(), kernel);
     hold.map_err(setup(BpfObject::MappingHold))

@@ -4,6 +4,15 @@ use std::sync::Arc;
 
 use usdtrec_format::perf::{Attr, EventAttr};
 use usdtrec_format::{Arch, Btf};
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::bpf::features::RunningKernel;
+use usdtrec_kernel::bpf::features::btf;
+use usdtrec_kernel::bpf::features::members::IdMembers;
+use usdtrec_kernel::bpf::features::pid_namespace::PidNamespace;
+use usdtrec_kernel::bpf::features::trials::{functions_take_memory, loads_ids};
+use usdtrec_kernel::bpf::preemption::Preemption;
+use usdtrec_kernel::bpf::rings::ring_size::ring_bytes;
+use usdtrec_kernel::{BpfObject, BpfRefusal};
 
 use super::super::opened::{Opened, ProbeAttr};
 use super::super::options::{AttachRequest, EngineOptions};
@@ -11,27 +20,19 @@ use super::attach::Attaching;
 use super::attach::attacher::AttachedSites;
 use super::attach::site_programs::{BadSite, Site};
 use super::fitting::Fitting;
-use super::kernel::RunningKernel;
-use super::kernel::btf;
-use super::kernel::members::IdMembers;
-use super::kernel::pid_namespace::PidNamespace;
-use super::kernel::trials::{functions_take_memory, loads_ids};
 use super::nonresident::Touch;
 use super::objects::Objects;
 use super::part::{Part, Parts};
 use super::plan::{Group, Ids, PlanRequest};
-use super::preemption::Preemption;
 use super::processes::children::Children;
 use super::processes::executables::Executables;
 use super::processes::follow;
 use super::program::{Common, CpuRange, Spec, Stop, ThreadBase};
-use super::rings::ring_size::ring_bytes;
 use super::samples::Samples;
 use super::setup::setup;
 use super::{BpfEngine, NonResident, NotFaultedIn};
 use crate::budget::Units;
 use crate::error::RecordError;
-use crate::kernel_error::{BpfObject, BpfRefusal};
 use crate::plan::call_graph::CallGraph;
 use crate::select::probe::{PlannedProbe, RefusedProbe};
 
@@ -50,14 +51,14 @@ impl BpfEngine {
         let kernel = RunningKernel {
             btf: btf.as_ref(),
             preemption,
-            namespace: namespace.map_err(|_| RecordError::NoBpf(BpfRefusal::PidNamespace))?,
+            namespace: namespace.map_err(|_| KernelError::NoBpf(BpfRefusal::PidNamespace))?,
         };
         let thread_base = thread_base(btf.as_ref());
         let first_id = metadata.ids.iter().max().map_or(1, |id| id + 1);
         let ids = Ids::first(first_id);
         let has_thread = thread_base.is_some();
         if options.thread_context && !has_thread {
-            return Err(RecordError::NoBpf(BpfRefusal::ThreadPointer));
+            return Err(KernelError::NoBpf(BpfRefusal::ThreadPointer).into());
         }
         let request_of_plan = PlanRequest {
             probes,

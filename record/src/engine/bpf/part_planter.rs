@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use usdtrec_format::perf::Attr;
+use usdtrec_kernel::BpfObject;
+use usdtrec_kernel::signals::EndSignal;
 
 use super::super::choice::EngineChoice;
 use super::super::events::pmu::UprobePmu;
@@ -35,8 +37,6 @@ use super::program::{Common, RecordedProcesses};
 use super::samples::Samples;
 use super::setup::setup;
 use crate::error::RecordError;
-use crate::kernel_error::BpfObject;
-use crate::recording::signals::EndSignal;
 use crate::select::probe::{PlannedProbe, RefusedProbe};
 
 /// Attaches further probes while a recording runs, in a thread of its own: it takes milliseconds, in which the rings must be drained.

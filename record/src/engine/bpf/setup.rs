@@ -2,13 +2,13 @@
 
 use std::io;
 
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::{BpfObject, KernelOperation};
+
 use crate::error::RecordError;
-use crate::kernel_error::{BpfObject, KernelOperation};
 
 /// The error for an object that cannot be created.
 pub(super) fn setup(object: BpfObject) -> impl FnOnce(io::Error) -> RecordError {
-    move |source| RecordError::Kernel {
-        operation: KernelOperation::BpfObject(object),
-        source,
-    }
+    let error = KernelError::operation(KernelOperation::BpfObject(object));
+    move |source| error(source).into()
 }

@@ -7,12 +7,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use super::insn::{Assembler, Code, Helper, If, Map, Reg, Width};
-use super::kernel::RunningKernel;
-use super::kernel::members::Members;
-use super::preemption;
+use usdtrec_kernel::bpf::features::RunningKernel;
+use usdtrec_kernel::bpf::features::members::Members;
+use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Map, Reg, Width};
+use usdtrec_kernel::bpf::preemption;
+use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
+
 use super::processes::follow::{ended, leave, members, missing};
-use super::sys::{self, MapKind, MapShape};
 use super::tracepoint::{NEW_TASK, TracepointProgram};
 
 /// Maximum number of processes with a variable at a time.

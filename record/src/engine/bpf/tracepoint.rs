@@ -3,8 +3,8 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::insn::{Code, Map};
-use super::sys::{self, ProgramKind};
+use usdtrec_kernel::bpf::insn::{Code, Map};
+use usdtrec_kernel::bpf::sys::{self, ProgramKind};
 
 /// The tracepoint of new processes and threads, `sched_wakeup_new(task)`: the current task has started `task`, which has not run yet. Interrupts are
 /// disabled there. `sched_process_fork` can be preempted from Linux 7.0 on, and then programs on it are not run for other threads of the CPU.

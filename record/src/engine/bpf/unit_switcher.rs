@@ -4,11 +4,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use usdtrec_kernel::host::cpu_time;
+use usdtrec_kernel::separate_process;
+
 use super::BpfEngine;
 use super::attach::unit_links::UnitLinks;
 use super::processes::children::LinkAdder;
-use crate::engine::separate_process;
-use crate::host::cpu_time;
 
 /// Detaches and attaches units.
 #[derive(Debug)]

@@ -7,12 +7,13 @@ use usdtrec_buildid_cache::DeviceNumber;
 use usdtrec_format::perf::{
     Comm, Mmap, MmapFile, RawRecord, RecordType, Records, SampleType, Task,
 };
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::host::identity::MapIdentity;
 
 use super::event::{Event, KernelAttr, Mode};
 use super::refusal::refusal;
 use super::ring::Ring;
 use crate::error::RecordError;
-use crate::verify::MapIdentity;
 
 /// Size of the ring of each CPU, bytes.
 const RING: usize = 128 << 10;
@@ -64,7 +65,7 @@ impl ProcessEvents {
         let ring = |cpu: &u32| {
             let event = Event::open(&attr, -1, *cpu).map_err(refusal)?;
             let ring = Ring::map(event, bytes, page);
-            let ring = ring.map_err(|source| RecordError::Ring { bytes, source })?;
+            let ring = ring.map_err(|source| KernelError::Ring { bytes, source })?;
             ring.owner().enable().map_err(refusal)?;
             Ok(ring)
         };

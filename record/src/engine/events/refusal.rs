@@ -4,17 +4,16 @@ use std::fs;
 use std::io;
 
 use usdtrec_format::Site;
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::host::privilege;
+use usdtrec_kernel::{ErrorMeaning, KernelOperation};
 
 use crate::error::RecordError;
-use crate::host::privilege;
-use crate::kernel_error::{ErrorMeaning, KernelOperation};
 
 /// The error for an event that the kernel refused.
 pub(crate) fn refusal(source: io::Error) -> RecordError {
-    RecordError::Kernel {
-        operation: KernelOperation::PerfEvent(meaning(&source)),
-        source,
-    }
+    let operation = KernelOperation::PerfEvent(meaning(&source));
+    KernelError::operation(operation)(source).into()
 }
 
 /// What an error of `perf_event_open(2)` means; `None` if it says so itself.

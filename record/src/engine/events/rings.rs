@@ -11,6 +11,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use usdtrec_format::perf::{RecordType, Records};
+use usdtrec_kernel::KernelError;
 
 use super::event::{Event, KernelAttr, Mode};
 use super::refusal::refusal;
@@ -63,7 +64,7 @@ impl Rings {
                 {
                     bytes /= 2
                 }
-                Err(Failure::Map(source)) => return Err(RecordError::Ring { bytes, source }),
+                Err(Failure::Map(source)) => return Err(KernelError::Ring { bytes, source }.into()),
             }
         }
     }

@@ -15,17 +15,17 @@ use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::Pattern;
 use usdtrec_format::perf::{RecordType, Records};
 use usdtrec_format::schema::Schemas;
+use usdtrec_kernel::host::cpus;
+use usdtrec_kernel::signals::Signals;
 
 use super::*;
 use crate::chosen::ProcessChoice;
 use crate::engine::{
     AttachRequest, EngineChoice, EngineOptions, NonResident, TaskFilter, UprobePmu,
 };
-use crate::host::{cpus, privilege};
 use crate::places::Places;
 use crate::plan::layout::Strings;
 use crate::recording::losses::EventCounts;
-use crate::recording::signals::Signals;
 use crate::recording::target::Target;
 use crate::select::probe::PlannedProbe;
 use crate::select::{EventSelector, Request, select};
@@ -330,7 +330,7 @@ fn adds_to(how: &How, first: Option<&mut Program>, later: &mut Program, stranger
 
 #[test]
 fn hits_of_added_probes_are_recorded_once_from_when_they_are_enabled() {
-    if !privilege::can_test() {
+    if !usdtrec_testing::can_record() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -357,7 +357,7 @@ fn hits_of_added_probes_are_recorded_once_from_when_they_are_enabled() {
 /// Added probes are attached to children that have links of their own, too.
 #[test]
 fn a_child_that_runs_gets_added_probes() {
-    if !privilege::can_test() {
+    if !usdtrec_testing::can_record() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -378,7 +378,7 @@ fn a_child_that_runs_gets_added_probes() {
 /// The kernel plants in the file behind the descriptor, which needs no path.
 #[test]
 fn a_file_without_a_path_is_planted() {
-    if !privilege::can_test() {
+    if !usdtrec_testing::can_record() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -409,7 +409,7 @@ fn a_file_without_a_path_is_planted() {
 #[test]
 fn lost_hits_of_added_probes_are_counted() {
     const HITS: u64 = 20_000;
-    if !privilege::can_test() {
+    if !usdtrec_testing::can_record() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -449,7 +449,7 @@ fn lost_hits_of_added_probes_are_counted() {
 
 #[test]
 fn the_end_of_a_recording_ends_attaching() {
-    if !privilege::can_test() {
+    if !usdtrec_testing::can_record() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use usdtrec_format::perf::EventAttr;
+use usdtrec_kernel::separate_process::planting;
 
 use super::super::events::event::{Event, KernelAttr, SiteEvent};
 use super::super::events::refusal::{has_ended, meaning, site_meaning};
@@ -12,9 +13,8 @@ use super::super::opened::ProbeAttr;
 use super::super::options::AttachRequest;
 use super::super::perf_target::PerfTarget;
 use super::super::release::{Descriptors, Release};
-use super::super::separate_process::{end_if_killed, planting};
 use super::{PerfEngine, PerfMethod, ProbeEvents, SiteEvents};
-use crate::error::RecordError;
+use crate::error::{Interruption, RecordError};
 use crate::select::probe::{PlannedProbe, SiteOffsets};
 use crate::select::refusal::RefusalReason;
 
@@ -69,7 +69,7 @@ impl PerfEngine {
                 Err(error) => {
                     sites.push(events);
                     undo(sites);
-                    end_if_killed(&error)?;
+                    Interruption::check(&error)?;
                     return Err(refused(error));
                 }
             }

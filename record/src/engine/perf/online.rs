@@ -1,8 +1,9 @@
 //! Perf events on CPUs that come on line while recording.
 
+use usdtrec_kernel::separate_process::planting;
+
 use super::super::events::event::{Event, KernelAttr};
 use super::super::events::refusal::refusal;
-use super::super::separate_process::planting;
 use super::PerfEngine;
 use crate::error::RecordError;
 use crate::select::probe::PlannedProbe;

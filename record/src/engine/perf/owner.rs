@@ -9,8 +9,7 @@ use std::io;
 use std::path::Path;
 
 use rustix::process::Signal;
-
-use crate::host::process::{EXITING, Process, Stat};
+use usdtrec_kernel::host::process::{EXITING, Process, Stat};
 
 /// Prefix of the names of our groups.
 const PREFIX: &str = "usdtrec";

@@ -7,10 +7,11 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::KernelOperation;
 
 use super::super::events::refusal::lockdown;
 use crate::error::RecordError;
-use crate::kernel_error::KernelOperation;
 
 /// Where tracefs is usually mounted.
 const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -66,13 +67,11 @@ impl Tracefs {
 
     /// Adds the name of the file to an error.
     pub(crate) fn error(&self, source: io::Error) -> RecordError {
-        RecordError::Kernel {
-            operation: KernelOperation::Tracefs {
-                root: self.root.clone(),
-                meaning: lockdown(),
-            },
-            source,
-        }
+        let operation = KernelOperation::Tracefs {
+            root: self.root.clone(),
+            meaning: lockdown(),
+        };
+        KernelError::operation(operation)(source).into()
     }
 }
 

@@ -24,13 +24,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::KernelOperation;
+use usdtrec_kernel::host::null_device;
 
 use super::super::guard_process::{GuardDeath, GuardProcess, GuardTask};
 use super::owner::Owner;
 use super::tracefs::Tracefs;
 use crate::error::RecordError;
-use crate::host::null_device;
-use crate::kernel_error::KernelOperation;
 use crate::select::probe::SiteOffsets;
 use crate::usage_error::UsageError;
 
@@ -56,19 +57,14 @@ impl Group {
     /// Prepares a group for this process, and removes those of processes that have ended.
     pub(crate) fn new() -> Result<Self, RecordError> {
         let tracefs = Tracefs::open()?;
-        let own = Owner::of_this_process().map_err(|source| RecordError::Host {
-            what: "/proc/self".to_owned(),
-            source,
-        })?;
+        let own = Owner::of_this_process().map_err(KernelError::host("/proc/self"))?;
         let name = own.to_string();
         // Events that cannot be removed are in use.
         let _ = clear(&tracefs, |group| {
             Owner::parse(group).is_some_and(|owner| owner.has_ended(&own))
         });
-        let guard = start_guard(&name).map_err(|source| RecordError::Kernel {
-            operation: KernelOperation::TracefsGuard,
-            source,
-        })?;
+        let guard =
+            start_guard(&name).map_err(KernelError::operation(KernelOperation::TracefsGuard))?;
         Ok(Self {
             tracefs,
             name,

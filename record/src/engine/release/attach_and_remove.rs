@@ -5,11 +5,11 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
 
 use usdtrec_buildid_cache::served::Contents;
+use usdtrec_kernel::bpf::sys::{UprobeEvent, open_uprobe};
+use usdtrec_kernel::host::cached_pages::CachedPages;
+use usdtrec_kernel::host::page_reading::PagedFile;
 
-use super::super::bpf::{UprobeEvent, open_uprobe};
 use super::super::events::pmu::pmu_type;
-use crate::host::cached_pages::CachedPages;
-use crate::host::page_reading::PagedFile;
 use crate::select::probe::SiteOffsets;
 
 /// Attaches a probe to a site of a file in all processes, and removes it: what the kernel failed to remove earlier is then removed, unless another

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-use crate::host::process::Process;
+use usdtrec_kernel::host::process::Process;
 
 /// A kernel function between a breakpoint and a program (kernel/events/uprobes.c).
 const ENTRY: &str = "uprobe_notify_resume";

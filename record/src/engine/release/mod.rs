@@ -18,12 +18,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use usdtrec_kernel::host::null_device;
 
 use self::helper::{MAX_CLOSERS, RELEASE_VERB};
 use self::kernel_references::Keeper;
 use crate::error::RecordError;
 use crate::error::{Interruption, Removal};
-use crate::host::null_device;
 
 /// Number of processes that close perf events at a time. The kernel serializes most of it under a lock that every tracer of the host needs:
 /// more processes are at most a third faster (10 s, 8 s, 7 s for 80 events with 1, 4 and 64), and other tracers have to wait for all of

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use usdtrec_format::trace::WriteError;
+use usdtrec_kernel::clocks::trace_clock;
 
 use super::added_file::AddedFile;
 use super::reports::PlantedFile;
 use super::search::{AttachedFile, RefusedFile, SearchedFile, SelectedFile};
-use crate::clocks::trace_clock;
 use crate::engine::MAX_HOLD;
 use crate::error::{RecordError, with_source};
 use crate::recording::Recording;

@@ -6,10 +6,10 @@ use usdtrec_buildid_cache::served::ANSWER_TIME;
 use usdtrec_format::counted;
 use usdtrec_format::scaled::duration;
 use usdtrec_format::trace::ShortfallKind;
+use usdtrec_kernel::host::process::Process;
 
 use super::origin::Origin;
 use super::search::{RefusedFile, SelectedFile};
-use crate::host::process::Process;
 use crate::recording::build_ids::UnansweredFile;
 use crate::recording::shortfalls::FoundShortfall;
 use crate::recording::target::Target;

@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use usdtrec_format::trace::ShortfallKind;
+use usdtrec_kernel::bpf::features::version::tells_processes;
+use usdtrec_kernel::host::process::Process;
 
 use super::file::ProbedFile;
 use super::search::{Mapped, mapped_by};
-use crate::engine::tells_processes;
-use crate::host::process::Process;
 use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
 
 /// Loaders map a file as readers do, and execute it a moment later.

@@ -1,6 +1,7 @@
 //! Programs that count the hits of sites.
 
-use super::super::insn::{Helper, If, Map, Op, Reg};
+use usdtrec_kernel::bpf::insn::{Helper, If, Map, Op, Reg};
+
 use super::super::program::{Exits, Program};
 use super::hit_counts::{HitCounts, HitWord};
 

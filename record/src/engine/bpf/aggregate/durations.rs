@@ -9,10 +9,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use usdtrec_format::NumberBucket;
+use usdtrec_kernel::bpf::insn::{Assembler, Helper, If, Map, Op, Reg, Width};
+use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
 
-use super::super::insn::{Assembler, Helper, If, Map, Op, Reg, Width};
 use super::super::program::slots;
-use super::super::sys::{self, MapKind, MapShape};
 use super::number_layout::{NumberLayout, Word};
 use crate::aggregation::BucketCount;
 

@@ -4,9 +4,9 @@
 //! the next one on this CPU takes another slot.
 
 use usdtrec_format::raw::StringField;
+use usdtrec_kernel::bpf::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
 
 use super::super::control;
-use super::super::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
 use super::super::program::target::Target;
 use super::super::program::{Cookie, Exits, Program, rooms, slots};
 use super::group_map::ELEMENT_NUMBER;

@@ -5,7 +5,9 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::super::sys::{self, MapKind, MapShape};
+use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
+use usdtrec_kernel::host::cpus;
+
 use super::durations::{self, DurationBuckets};
 use super::group_numbers::GroupNumbers;
 use super::group_paths::GroupPaths;
@@ -13,7 +15,6 @@ use super::grouping::Grouping;
 use super::stack_layout::StackLayout;
 use super::stack_map::StackMap;
 use crate::aggregation::BucketCount;
-use crate::host::cpus;
 
 /// Maximum number of groups, and maximum size of all maps but the slots, bytes.
 const MAX_GROUPS: usize = 65_536;

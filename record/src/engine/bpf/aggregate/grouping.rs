@@ -12,8 +12,12 @@
 //! `__uprobe_perf_func` disables preemption from Linux 5.7 to 5.19, and a program does not begin within another one. So the CPU is part of the key: no two
 //! programs change the numbers of one group at a time, and those of all CPUs are added up outside.
 
-use super::super::insn::{Assembler, Helper, Op, Reg, Width};
-use super::super::kernel::trials::fetches_and_exchanges;
+use usdtrec_kernel::BpfRefusal;
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::bpf::features::trials::fetches_and_exchanges;
+use usdtrec_kernel::bpf::insn::{Assembler, Helper, Op, Reg, Width};
+use usdtrec_kernel::host::cpus;
+
 use super::key_layout::{COMM_BYTES, KeyLayout};
 use super::needs::EventNeeds;
 use super::number_layout::NumberLayout;
@@ -21,8 +25,6 @@ use super::stack_layout::StackLayout;
 use crate::aggregation::{AggregateKey, Aggregation};
 use crate::chosen;
 use crate::error::RecordError;
-use crate::host::cpus;
-use crate::kernel_error::BpfRefusal;
 use crate::plan::call_graph::CallGraph;
 
 /// Size of what the raw part begins with, bytes.
@@ -75,7 +77,7 @@ impl Grouping {
             return Ok(None);
         }
         if aggregation.measured.len() > MAX_MEASURED {
-            return Err(RecordError::NoBpf(BpfRefusal::TooManyMeasured));
+            return Err(KernelError::NoBpf(BpfRefusal::TooManyMeasured).into());
         }
         if aggregation.has_cgroup() {
             chosen::hierarchy()?;
@@ -122,12 +124,12 @@ impl Grouping {
     pub(in crate::engine::bpf) fn check(&self, events: &EventNeeds<'_>) -> Result<(), RecordError> {
         let room = (self.room - self.key.raw) as usize;
         if events.longest_raw.is_some_and(|bytes| bytes > room) {
-            return Err(RecordError::NoBpf(BpfRefusal::LongKeys));
+            return Err(KernelError::NoBpf(BpfRefusal::LongKeys).into());
         }
         let mut measured = events.measured.iter();
         match measured.all(|measured| self.numbers.fits(measured)) {
             true => Ok(()),
-            false => Err(RecordError::NoBpf(BpfRefusal::WideNumbers)),
+            false => Err(KernelError::NoBpf(BpfRefusal::WideNumbers).into()),
         }
     }
 

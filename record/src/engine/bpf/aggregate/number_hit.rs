@@ -6,9 +6,9 @@
 
 use usdtrec_decode::IntegerShape;
 use usdtrec_format::{NumberBucket, RawField};
+use usdtrec_kernel::bpf::insn::{Assembler, Helper, If, Map, Op, Reg, Width};
 
 use super::super::control;
-use super::super::insn::{Assembler, Helper, If, Map, Op, Reg, Width};
 use super::super::program::{Program, slots};
 use super::buckets::Buckets;
 use super::durations::count_in_bucket;

@@ -1,7 +1,8 @@
 //! Programs that find the number of the stack of a hit ([`stack_layout`](super::stack_layout)).
 
+use usdtrec_kernel::bpf::insn::{Assembler, FunctionKind, Helper, If, Label, Map, Op, Reg, Width};
+
 use super::super::context::instruction_pointer;
-use super::super::insn::{Assembler, FunctionKind, Helper, If, Label, Map, Op, Reg, Width};
 use super::super::program::{Program, slots};
 use super::grouping::{Grouping, KEY};
 use super::stack_layout::{CALLERS, END, FIXED_WORDS, ID, IP, PID, StackLayout, TIME};

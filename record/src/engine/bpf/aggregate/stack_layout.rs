@@ -11,8 +11,9 @@
 //! What follows the time, up to the last caller, is the stack: programs hash it, and compare it with that of the element which has the hash. If another
 //! one has it, the hit is counted in no group. So the hash is the number of the stack.
 
+use usdtrec_kernel::bpf::sys::MapShape;
+
 use super::super::program::CHAIN;
-use super::super::sys::MapShape;
 use crate::plan::call_graph::CallGraph;
 
 /// Offsets in an element.

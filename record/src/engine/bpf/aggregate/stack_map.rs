@@ -6,9 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use usdtrec_format::perf::put_callchain;
+use usdtrec_kernel::bpf::sys::{self, MapKind};
 
 use super::super::samples::with_stack::chain;
-use super::super::sys::{self, MapKind};
 use super::stack_layout::{END, ID, IP, PID, StackLayout, TIME};
 use crate::aggregation::CountedStack;
 

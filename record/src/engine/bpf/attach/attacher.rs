@@ -4,10 +4,15 @@ use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
-use super::super::kernel::trials::has_cookies;
-use super::super::kernel::version::tells_processes;
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::bpf::features::trials::has_cookies;
+use usdtrec_kernel::bpf::features::version::tells_processes;
+use usdtrec_kernel::bpf::sys::{self, Uprobes};
+use usdtrec_kernel::separate_process::planting;
+use usdtrec_kernel::signals::EndSignal;
+use usdtrec_kernel::{BpfRefusal, KernelOperation};
+
 use super::super::nonresident::Touch;
-use super::super::sys::{self, Uprobes};
 use super::attach_method::AttachMethod;
 use super::attachment::{Attachment, Later, Linked};
 use super::links::{Links, PlannedLink, UnitLink};
@@ -17,10 +22,7 @@ use super::unit_links::UnitLinks;
 use crate::engine::events::refusal::{has_ended, site_meaning};
 use crate::engine::options::AttachRequest;
 use crate::engine::release::Release;
-use crate::engine::separate_process::{end_if_killed, planting};
-use crate::error::RecordError;
-use crate::kernel_error::{BpfRefusal, KernelOperation};
-use crate::recording::signals::EndSignal;
+use crate::error::{Interruption, RecordError};
 use crate::select::probe::SiteOffsets;
 
 /// Sites that are attached to, and those that the kernel refused.
@@ -110,7 +112,7 @@ impl<'a> Attacher<'a> {
         let mut errors = bad.into_iter().map(|bad| bad.error);
         Err(errors
             .next()
-            .unwrap_or(RecordError::NoBpf(BpfRefusal::NoSite)))
+            .unwrap_or_else(|| KernelError::NoBpf(BpfRefusal::NoSite).into()))
     }
 
     /// Attaches to nothing, and prepares the links.
@@ -172,7 +174,7 @@ impl<'a> Attacher<'a> {
             }
             Err(error) => error,
         };
-        end_if_killed(&error)?;
+        Interruption::check(&error)?;
         let halves = sites.split_at(sites.len() / 2);
         match sites {
             [] => {}
@@ -231,7 +233,7 @@ impl<'a> Attacher<'a> {
                     self.attachment.links.extend(link);
                 }
                 Err(error) => {
-                    end_if_killed(&error)?;
+                    Interruption::check(&error)?;
                     bad.push(self.not_planted(index, error));
                 }
             }
@@ -284,10 +286,9 @@ impl<'a> Attacher<'a> {
                 continue;
             };
             let uprobes = self.uprobes(&together, is_everywhere);
-            let uprobes = uprobes.map_err(|source| RecordError::Kernel {
-                operation: KernelOperation::Links(first.probe.event()),
-                source,
-            })?;
+            let uprobes = uprobes.map_err(KernelError::operation(KernelOperation::Links(
+                first.probe.event(),
+            )))?;
             links.add(PlannedLink {
                 programs: &self.programs.programs,
                 program: key.program,

@@ -7,9 +7,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_kernel::bpf::sys::{self, Uprobes};
+use usdtrec_kernel::separate_process::planting;
 
-use super::super::sys::{self, Uprobes};
-use crate::engine::separate_process::planting;
 use crate::select::program::Program;
 
 /// One link for each program, file and unit.

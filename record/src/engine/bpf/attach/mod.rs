@@ -12,19 +12,21 @@ pub(super) mod unit_links;
 
 use std::io;
 
+use usdtrec_kernel::BpfRefusal;
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::bpf::features::version::{is_since, tells_processes};
+
 use self::attach_method::AttachMethod;
 use self::attacher::{AttachedSites, Attacher, Method};
 use self::attachment::{Attachment, Later};
 use self::links::Links;
 use self::site_programs::{Loading, Maps, Site, SitePrograms};
 use self::skipped_method::{NotFaultedIn, SkippedMethod};
-use super::kernel::version::{is_since, tells_processes};
 use super::nonresident::Touch;
 use super::program::{Common, RecordedProcesses};
 use crate::engine::options::AttachRequest;
 use crate::engine::task_filter::TaskFilter;
 use crate::error::RecordError;
-use crate::kernel_error::BpfRefusal;
 
 /// The sites, and how to attach to them.
 pub(super) struct Attaching<'a> {
@@ -52,7 +54,7 @@ impl Attaching<'_> {
             }
         }
         let last = skipped.pop().map(|skipped| skipped.error);
-        Err(last.unwrap_or(RecordError::NoBpf(BpfRefusal::NoAttachMethod)))
+        Err(last.unwrap_or_else(|| KernelError::NoBpf(BpfRefusal::NoAttachMethod).into()))
     }
 
     /// Attaches nothing: the attach method is the first that the kernel may have.
@@ -60,7 +62,7 @@ impl Attaching<'_> {
         let methods = self.request.options.choice.bpf_attach_methods();
         let may_work = |method: &&AttachMethod| **method != AttachMethod::Multi || is_since(6, 6);
         let method = methods.iter().find(may_work).or_else(|| methods.first());
-        let attach_method = *method.ok_or(RecordError::NoBpf(BpfRefusal::NoAttachMethod))?;
+        let attach_method = *method.ok_or(KernelError::NoBpf(BpfRefusal::NoAttachMethod))?;
         let mut attachment = Attachment::empty(attach_method, self.common.touch);
         if attach_method == AttachMethod::Multi && self.maps.can_hold {
             let processes = self.request.filter.named_processes();
@@ -128,7 +130,7 @@ impl Attaching<'_> {
                 _ => None,
             };
             if let Some(refusal) = refusal {
-                return Err(RecordError::NoBpf(refusal));
+                return Err(KernelError::NoBpf(refusal).into());
             }
         }
         let end_signal = self.request.end_signal;
@@ -158,7 +160,7 @@ impl Attaching<'_> {
         };
         attached().map_err(|error| {
             if needs_newer(attach_method, &error) {
-                RecordError::NoBpf(BpfRefusal::MultiLinks)
+                KernelError::NoBpf(BpfRefusal::MultiLinks).into()
             } else {
                 error
             }
@@ -169,9 +171,8 @@ impl Attaching<'_> {
 /// Whether an error means that the kernel does not have the attach method: `EINVAL` for uprobe_multi links.
 fn needs_newer(attach_method: AttachMethod, error: &RecordError) -> bool {
     let invalid = match error {
-        RecordError::Kernel { source, .. } | RecordError::Attach { source, .. } => {
-            source.kind() == io::ErrorKind::InvalidInput
-        }
+        RecordError::Kernel(KernelError::Operation { source, .. })
+        | RecordError::Attach { source, .. } => source.kind() == io::ErrorKind::InvalidInput,
         _ => false,
     };
     attach_method == AttachMethod::Multi && invalid && !is_since(6, 6)

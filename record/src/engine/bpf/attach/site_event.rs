@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::super::sys;
+use usdtrec_kernel::bpf::sys;
 
-/// How the event of a site is opened: made beforehand, because the call must not allocate ([`planting`](crate::engine::separate_process::planting)).
+/// How the event of a site is opened: made beforehand, because the call must not allocate ([`planting`](usdtrec_kernel::separate_process::planting)).
 pub(in crate::engine::bpf) struct SiteEvent<'a> {
     /// Number of the uprobe PMU.
     pub(in crate::engine::bpf) pmu: u32,

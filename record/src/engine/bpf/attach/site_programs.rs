@@ -9,18 +9,19 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use usdtrec_buildid_cache::elf::FileId;
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::bpf::features::trials::has_cookies;
+use usdtrec_kernel::bpf::insn::{Code, Map};
+use usdtrec_kernel::bpf::sys::{self, LoadError, ProgramKind};
+use usdtrec_kernel::signals::EndSignal;
+use usdtrec_kernel::{BpfRefusal, KernelOperation};
 
 use super::super::aggregate::GroupDescriptors;
-use super::super::insn::{Code, Map};
-use super::super::kernel::trials::has_cookies;
 use super::super::program::{Common, Cookie, RecordedProcesses, Spec, generate};
 use super::super::spans::SpanDescriptors;
-use super::super::sys::{self, LoadError, ProgramKind};
 use super::attach_method::AttachMethod;
 use crate::engine::release::{Descriptors, Release};
 use crate::error::RecordError;
-use crate::kernel_error::{BpfRefusal, KernelOperation};
-use crate::recording::signals::EndSignal;
 use crate::select::probe::PlannedProbe;
 
 /// A site to attach to.
@@ -162,13 +163,16 @@ impl SitePrograms {
             let code = codes.of_site.get(site).copied().flatten();
             let refusal = code.and_then(|code| refused.get(&code));
             let error = match refusal {
-                Some((errno, event)) => RecordError::Kernel {
+                Some((errno, event)) => KernelError::Operation {
                     operation: KernelOperation::Program(event.clone()),
                     source: io::Error::from_raw_os_error(*errno),
                 },
-                None => RecordError::NoBpf(BpfRefusal::TooManyArguments),
+                None => KernelError::NoBpf(BpfRefusal::TooManyArguments),
             };
-            bad.push(BadSite { site, error });
+            bad.push(BadSite {
+                site,
+                error: error.into(),
+            });
         }
         Ok(Self {
             variants,
@@ -240,7 +244,7 @@ impl Loading<'_> {
         for index in 0..self.sites.len() {
             let Some(code) = self.generate(&[index]) else {
                 if !self.sites[index].probe.is_found {
-                    return Err(RecordError::NoBpf(BpfRefusal::TooManyArguments));
+                    return Err(KernelError::NoBpf(BpfRefusal::TooManyArguments).into());
                 }
                 codes.of_site.push(None);
                 continue;
@@ -315,12 +319,12 @@ impl Loading<'_> {
                     result => {
                         let error = match result {
                             Some(Err(refusal)) => self.refused(&codes.sites(&pack), refusal),
-                            _ => RecordError::NoBpf(BpfRefusal::TooManyArguments),
+                            _ => KernelError::NoBpf(BpfRefusal::TooManyArguments),
                         };
                         if !self.is_found(codes, pack.start) {
-                            return Err(error);
+                            return Err(error.into());
                         }
-                        if let RecordError::Kernel { operation, source } = &error
+                        if let KernelError::Operation { operation, source } = &error
                             && let KernelOperation::Program(event) = operation
                         {
                             let errno = source.raw_os_error().unwrap_or(libc::EINVAL);
@@ -332,7 +336,7 @@ impl Loading<'_> {
             }
             // It is the kernel that refuses, or there is nothing else.
             if let Some(error) = first.take_if(|_| loaded.is_empty()) {
-                return Err(error);
+                return Err(error.into());
             }
             packs = halves;
         }
@@ -348,12 +352,12 @@ impl Loading<'_> {
     }
 
     /// The error for the program of sites that the verifier refused.
-    fn refused(&self, sites: &[usize], refusal: LoadError) -> RecordError {
+    fn refused(&self, sites: &[usize], refusal: LoadError) -> KernelError {
         let site = sites.first().and_then(|index| self.sites.get(*index));
         let Some(site) = site else {
-            return RecordError::NoBpf(BpfRefusal::NoSite);
+            return KernelError::NoBpf(BpfRefusal::NoSite);
         };
-        RecordError::Kernel {
+        KernelError::Operation {
             operation: KernelOperation::Program(site.probe.event()),
             source: refusal.into(),
         }

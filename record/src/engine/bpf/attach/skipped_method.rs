@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use usdtrec_kernel::KernelError;
+
 use super::attach_method::AttachMethod;
 use crate::error::RecordError;
 
@@ -35,7 +37,7 @@ pub enum NotFaultedIn {
 
 /// An error and its cause, in one line.
 fn line(error: &RecordError) -> String {
-    if let RecordError::NoBpf(reason) = error {
+    if let RecordError::Kernel(KernelError::NoBpf(reason)) = error {
         return reason.to_string();
     }
     match error.source() {

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
-use crate::host::process::{NOT_EXECUTED, Process, Stat};
+use usdtrec_kernel::host::process::{NOT_EXECUTED, Process, Stat};
 
 /// Standard output and standard error.
 const STANDARD_STREAMS: [u32; 2] = [1, 2];

@@ -20,12 +20,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::mount::{MountFlags, mount};
+use usdtrec_kernel::bpf::sys;
+use usdtrec_kernel::host::process::{Process, pidfd};
+use usdtrec_kernel::host::run_directory;
+use usdtrec_kernel::host::run_directory::PATH as DIRECTORY;
 
-use super::super::sys;
 use super::stopped_map::{self, StopNote};
 use crate::engine::perf::owner::Owner;
-use crate::host::process::{Process, pidfd};
-use crate::host::run_directory::{self, PATH as DIRECTORY};
 
 /// `BPF_FS_MAGIC` (include/uapi/linux/magic.h).
 const BPF_FS: i64 = 0xcafe_4a11;

@@ -16,17 +16,17 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
+use usdtrec_kernel::bpf::sys;
+use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::host::privilege;
 
 use super::super::control::{self, Control};
 use super::super::processes::hold::work::MAX_HOLD;
-use super::super::sys;
 use super::exempt_processes::ExemptProcesses;
 use super::pinned_map::{self, GUARD_TIME, PinnedEntry, Repair};
 use super::stopped_map;
-use crate::clocks::trace_clock;
 use crate::engine::guard_process::{GuardDeath, GuardProcess, GuardTask};
 use crate::error::RecordError;
-use crate::host::privilege;
 use crate::recording::attach_callbacks::Caution;
 use crate::stop_reason::StopReason;
 use crate::usage_error::{HelperInput, UsageError};

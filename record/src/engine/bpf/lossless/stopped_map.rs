@@ -8,10 +8,9 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-
-use super::super::sys::{self, MapKind, MapShape};
-use crate::clocks::trace_clock;
-use crate::host::process::{Process, Stat};
+use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
+use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::host::process::{Process, Stat};
 
 /// Maximum number of processes that are stopped at a time.
 pub(in crate::engine::bpf) const MAX_STOPPED: u32 = 65_536;

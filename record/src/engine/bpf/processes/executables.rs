@@ -11,15 +11,16 @@ use std::path::{Path, PathBuf};
 
 use usdtrec_buildid_cache::served::{Handle, Patience, Reader};
 
-use super::super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
-use super::super::kernel::members::ExecutableMembers;
-use super::super::kernel::trials::has_task_types;
 use super::super::setup::setup;
-use super::super::sys::{self, ProgramKind};
 use crate::chosen::ChoiceError;
 use crate::error::RecordError;
-use crate::kernel_error::{BpfObject, BpfRefusal};
 use usdtrec_format::Btf;
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::bpf::features::members::ExecutableMembers;
+use usdtrec_kernel::bpf::features::trials::has_task_types;
+use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
+use usdtrec_kernel::bpf::sys::{self, ProgramKind};
+use usdtrec_kernel::{BpfObject, BpfRefusal};
 
 /// Maximum number of files that are taken.
 const MAX_FILES: usize = 256;
@@ -56,7 +57,7 @@ impl Executables {
     ) -> Result<Self, RecordError> {
         let members = btf.and_then(ExecutableMembers::find);
         let members = members.filter(|_| has_task_types());
-        let members = members.ok_or(RecordError::NoBpf(BpfRefusal::Executables))?;
+        let members = members.ok_or(KernelError::NoBpf(BpfRefusal::Executables))?;
         let inodes = sys::create_set(8, MAX_FILES as u32);
         let mut executables = Self {
             inodes: inodes.map_err(setup(BpfObject::Executables))?,

@@ -8,17 +8,17 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use usdtrec_format::Btf;
+use usdtrec_kernel::bpf::features::RunningKernel;
+use usdtrec_kernel::bpf::features::members::{Members, load_member};
+use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Map, Reg, Width};
+use usdtrec_kernel::bpf::sys;
+use usdtrec_kernel::host::descendants::descendants;
 
 use super::super::control::Control;
-use super::super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
-use super::super::kernel::RunningKernel;
-use super::super::kernel::members::Members;
 use super::super::program::{FOLLOWED, RecordedProcesses};
-use super::super::sys;
 use super::super::tracepoint::{NEW_TASK, TracepointProgram};
 use super::hold::Hold;
 use crate::engine::task_filter::TaskFilter;
-use crate::host::descendants::descendants;
 
 /// Maximum number of processes or threads at a time.
 const MAX_TASKS: u32 = 65_536;
@@ -163,32 +163,6 @@ pub(in crate::engine::bpf) const fn recorded_processes(filter: &TaskFilter) -> R
     }
 }
 
-impl Members {
-    /// The program takes the ids of the current task from a slot of 8 bytes from here on, if the recorder is in a pid namespace, and jumps to `outside` if
-    /// the task is in another one. `R0` to `R5` are lost.
-    pub(in crate::engine::bpf) fn use_ids(self, asm: &mut Assembler, slot: i16, outside: Label) {
-        if let Some(namespace) = self.namespace {
-            namespace.use_ids(asm, slot, outside);
-        }
-    }
-
-    /// `R3` = the process id of the child of the current task; `R6` is the context of [`NEW_TASK`], `slot` one of 8 bytes. `R7` and `R8`
-    /// are lost. Jumps to `out` if the child is a new thread, or in another pid namespace than the recorder.
-    pub(in crate::engine::bpf) fn child_id(self, asm: &mut Assembler, slot: i16, out: Label) {
-        asm.load(Width::Double, Reg::R7, Reg::R6, 0);
-        match self.namespace {
-            Some(namespace) => namespace.child_id(asm, slot, out),
-            None => {
-                asm.call(Helper::PidTgid);
-                asm.op_value(Op::ShiftRight, Reg::R0, 32);
-                asm.copy(Reg::R3, Reg::R7);
-                load(asm, Width::Word, self.tgid);
-                asm.jump_if_reg(If::Equal, Reg::R3, Reg::R0, out);
-            }
-        }
-    }
-}
-
 /// [`NEW_TASK`]: adds the child of a process in the map. The process id of another child is removed: that its previous process ended may have
 /// been missed.
 ///
@@ -216,21 +190,14 @@ pub(in crate::engine::bpf) fn ended(members: Members) -> Option<Code> {
     let mut asm = Assembler::default();
     let out = asm.label();
     asm.load(Width::Double, Reg::R3, Reg::R1, 0);
-    load(&mut asm, Width::Double, members.signal);
-    load(&mut asm, Width::Word, members.live);
+    load_member(&mut asm, Width::Double, members.signal);
+    load_member(&mut asm, Width::Word, members.live);
     asm.jump_if(If::NotEqual, Reg::R3, 0, out);
     members.use_ids(&mut asm, IDS, out);
     asm.store_process(KEY);
     asm.call_map(Helper::MapDelete, Map::Tracked, KEY);
     asm.place(out);
     leave(asm)
-}
-
-/// `R3` = a member of the structure at `R3`.
-pub(in crate::engine::bpf) fn load(asm: &mut Assembler, width: Width, offset: u32) {
-    // The instruction's offset has 16 bits.
-    asm.op_value(Op::Add, Reg::R3, offset.cast_signed());
-    asm.load(width, Reg::R3, Reg::R3, 0);
 }
 
 pub(in crate::engine::bpf) fn leave(mut asm: Assembler) -> Option<Code> {
@@ -243,14 +210,13 @@ mod tests {
     use std::process::{Child, Command, Stdio};
 
     use super::*;
-    use crate::engine::bpf::kernel::btf;
-    use crate::engine::bpf::kernel::pid_namespace::PidNamespace;
-    use crate::engine::bpf::preemption::Preemption;
-    use crate::host::privilege;
+    use usdtrec_kernel::bpf::features::btf;
+    use usdtrec_kernel::bpf::features::pid_namespace::PidNamespace;
+    use usdtrec_kernel::bpf::preemption::Preemption;
 
     /// The processes of a filter; `None` where no programs can be loaded, which is a failure with `CI=true`.
     fn tracked(filter: &TaskFilter) -> Option<Tracked> {
-        if !privilege::can_test() {
+        if !usdtrec_testing::can_record() {
             return None;
         }
         let btf = btf::from_sysfs();

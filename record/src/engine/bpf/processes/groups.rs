@@ -7,15 +7,16 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
-use super::super::kernel::trials::has_ancestors;
 use super::super::setup::setup;
-use super::super::sys::{self, NamePrefix};
 use super::super::tracepoint::TracepointProgram;
 use crate::chosen::{GroupName, LaterName, ProcessChoice};
 use crate::error::RecordError;
-use crate::kernel_error::{BpfObject, BpfRefusal};
 use usdtrec_format::Btf;
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::bpf::features::trials::has_ancestors;
+use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
+use usdtrec_kernel::bpf::sys::{self, NamePrefix};
+use usdtrec_kernel::{BpfObject, BpfRefusal};
 
 /// Maximum number of groups at a time.
 const MAX_GROUPS: u32 = 4096;
@@ -70,7 +71,7 @@ impl Groups {
         btf: Option<&Btf>,
     ) -> Result<Self, RecordError> {
         if !has_ancestors() {
-            return Err(RecordError::NoBpf(BpfRefusal::ControlGroups));
+            return Err(KernelError::NoBpf(BpfRefusal::ControlGroups).into());
         }
         let error = |source| setup(BpfObject::Groups)(source);
         let ids = sys::create_set(8, MAX_GROUPS).map_err(error)?;

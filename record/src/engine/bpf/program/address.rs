@@ -1,9 +1,9 @@
 //! Addresses that values are read at.
 
 use usdtrec_format::{Arch, Register};
+use usdtrec_kernel::bpf::insn::{Helper, If, Label, Op, Reg, Width};
 
 use super::super::context::{instruction_pointer, register_offset};
-use super::super::insn::{Helper, If, Label, Op, Reg, Width};
 use super::builder::Program;
 use super::slots::{DESCRIPTORS, WORD};
 use crate::plan::capture::MIN_POINTER;

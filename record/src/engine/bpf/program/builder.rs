@@ -2,10 +2,11 @@
 //!
 //! Registers: `R6` context, `R7` record, `R8` bits of the values that could not be read, `R9` an address.
 
+use usdtrec_kernel::bpf::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
+
 use super::super::aggregate::StackLayout;
 use super::super::context::instruction_pointer;
 use super::super::control;
-use super::super::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
 use super::cookie::Cookie;
 use super::frame_function::FrameFunction;
 use super::sample_record::{END_SIZE, RAW, Room};

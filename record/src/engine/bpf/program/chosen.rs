@@ -1,6 +1,7 @@
 //! Whether the process of a hit is one of those that are chosen by control group or program.
 
-use super::super::insn::{Helper, If, Label, Map, Reg, Width};
+use usdtrec_kernel::bpf::insn::{Helper, If, Label, Map, Reg, Width};
+
 use super::builder::Program;
 use super::slots::WORD;
 use crate::chosen::ControlGroup;

@@ -1,7 +1,8 @@
 //! The beginning of a program: returns unless the hit is recorded.
 
+use usdtrec_kernel::bpf::insn::{Helper, If, Label, Map, Op, Reg, Width};
+
 use super::super::control;
-use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
 use super::builder::Program;
 use super::cookie::Cookie;
 use super::recorded_processes::{LINKED, RecordedProcesses};

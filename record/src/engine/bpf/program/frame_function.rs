@@ -1,8 +1,7 @@
 //! A function of the program that follows frame pointers, as the program knows it before it is written.
 
 use usdtrec_format::Arch;
-
-use super::super::insn::Label;
+use usdtrec_kernel::bpf::insn::Label;
 
 /// Offset of the return addresses in the end of a record.
 pub(in crate::engine::bpf) const CHAIN: usize = 16;

@@ -9,8 +9,8 @@
 
 use usdtrec_format::Arch;
 use usdtrec_format::perf::ChainCut;
+use usdtrec_kernel::bpf::insn::{FunctionKind, Helper, If, Label, Op, Reg, Width};
 
-use super::super::insn::{FunctionKind, Helper, If, Label, Op, Reg, Width};
 use super::builder::Program;
 use super::frame_function::{CHAIN, EndSize, FrameFunction};
 use super::slots::{STACK_END, WORD};

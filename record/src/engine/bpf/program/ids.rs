@@ -6,7 +6,8 @@
 //! The user is loaded in a function, which the verifier checks once: for a load through the address of the credentials it searches the types
 //! of the whole kernel by name (`btf_find_by_name_kind`), each time that it comes there.
 
-use super::super::insn::{Helper, Op, Reg, Width};
+use usdtrec_kernel::bpf::insn::{Helper, Op, Reg, Width};
+
 use super::builder::Program;
 use super::sample_record::{PROCESS, THREAD, USER};
 

@@ -7,9 +7,10 @@
 //! Each read is tried again at most once. Filters are evaluated before the reservation. So reads of resident memory
 //! cost no additional instruction, and a page fault delays only the thread that caused it.
 
-use super::super::insn::{If, Label, Op, Reg, Width};
+use usdtrec_kernel::bpf::insn::{If, Label, Op, Reg, Width};
+use usdtrec_kernel::bpf::preemption;
+
 use super::super::nonresident::Touch;
-use super::super::preemption;
 use super::builder::{Exits, Program};
 use super::slots::{ABSENT, ABSENT_BYTES, NOT_MAPPED, READS, STACK_SIZE};
 use super::target::Target;

@@ -1,12 +1,12 @@
 //! What programs are generated from.
 
 use usdtrec_format::{Arch, RawLayout};
+use usdtrec_kernel::bpf::features::members::{ExecutableMembers, IdMembers};
+use usdtrec_kernel::bpf::features::pid_namespace::PidNamespace;
+use usdtrec_kernel::bpf::preemption::Preemption;
 
 use super::super::aggregate::{Grouping, HitCounts, Measured};
-use super::super::kernel::members::{ExecutableMembers, IdMembers};
-use super::super::kernel::pid_namespace::PidNamespace;
 use super::super::nonresident::Touch;
-use super::super::preemption::Preemption;
 use super::super::spans::{SpanMemory, SpanRole};
 use super::recorded_processes::RecordedProcesses;
 use crate::plan::ReturnAddress;

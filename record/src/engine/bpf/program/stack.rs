@@ -8,9 +8,9 @@
 use std::num::NonZeroU32;
 
 use usdtrec_format::Arch;
+use usdtrec_kernel::bpf::insn::{Helper, If, Label, Map, Op, Reg, Width};
 
 use super::super::control;
-use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
 use super::super::samples::stack_size::HALF;
 use super::builder::Program;
 use super::frame_function::CHAIN;

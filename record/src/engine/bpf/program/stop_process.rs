@@ -1,8 +1,9 @@
 //! Stopping the process of a hit.
 
+use usdtrec_kernel::bpf::insn::{Helper, If, Map, Reg, Width};
+use usdtrec_kernel::bpf::preemption;
+
 use super::super::control;
-use super::super::insn::{Helper, If, Map, Reg, Width};
-use super::super::preemption;
 use super::builder::Program;
 use super::slots::{KEY, WORD};
 

@@ -1,9 +1,9 @@
 //! Strings.
 
 use usdtrec_format::{RawField, RawString, StringStatus};
+use usdtrec_kernel::bpf::insn::{Helper, If, Label, Map, Op, Reg, Width};
 
 use super::super::control;
-use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
 use super::builder::Program;
 use super::nonresident_memory::Bytes;
 use super::slots::{HABITS, NOW};

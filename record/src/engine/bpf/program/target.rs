@@ -4,7 +4,8 @@
 //! a group ([`aggregate`](super::super::aggregate)). Each target is laid out as a [`RawLayout`](usdtrec_format::RawLayout), with the room for the
 //! strings after it.
 
-use super::super::insn::Reg;
+use usdtrec_kernel::bpf::insn::Reg;
+
 use super::sample_record::RAW;
 
 /// Memory that values are written to: at an offset from the address in a register.

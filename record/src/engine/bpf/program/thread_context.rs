@@ -5,8 +5,8 @@
 //! memory whose address is in an array, the dynamic thread vector, to which a word beside the thread pointer points.
 
 use usdtrec_format::{ContextStatus, ThreadContext};
+use usdtrec_kernel::bpf::insn::{Helper, If, Label, Map, Op, Reg, Width};
 
-use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
 use super::super::thread_contexts::VariableLocation;
 use super::builder::Program;
 use super::nonresident_memory::Bytes;

@@ -1,8 +1,8 @@
 //! Values of arguments.
 
 use usdtrec_format::{RawArgument, RawField};
+use usdtrec_kernel::bpf::insn::{Helper, If, Label, Op, Reg, Width};
 
-use super::super::insn::{Helper, If, Label, Op, Reg, Width};
 use super::builder::Program;
 use super::nonresident_memory::Bytes;
 use super::target::Target;

@@ -12,6 +12,7 @@ use std::io;
 use usdtrec_format::RawArgument;
 use usdtrec_format::perf::{Attr, EventAttr, SampleType};
 use usdtrec_format::trace::StringArgument;
+use usdtrec_kernel::host::cpus;
 
 use self::compact::Evidence;
 use self::stack_size::{StackSize, StackUse};
@@ -24,7 +25,6 @@ use super::aggregate::{CountedIds, HitCounts, HitWord};
 use super::control::{self, Control};
 use super::plan::{Group, Ids};
 use super::program::{self, EndKind};
-use crate::host::cpus;
 
 /// Offset of the time in a sample, after the record's header, the id, the address and the thread.
 const TIME: usize = 8 + 3 * 8;

@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use super::super::sys;
+use usdtrec_kernel::bpf::sys;
 
 /// Maximum number of pairs of site and thread. The one that was not used for the longest time makes room for another, and begins anew
 /// when it is hit again.

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::thread::{Pid, sched_getaffinity};
+use usdtrec_kernel::bpf::sys;
 
-use super::super::sys;
 use super::entry::{IS_OF_THREAD, OWNED};
 use super::span_map::{KEY, SpanMaps};
 

@@ -1,6 +1,7 @@
 //! The key of a hit: what it shares with the other hits of its span.
 
-use super::super::insn::{Helper, If, Label, Op, Reg, Width};
+use usdtrec_kernel::bpf::insn::{Helper, If, Label, Op, Reg, Width};
+
 use super::super::program::{Program, slots};
 use super::entry::{BEYOND, DEPTH, OWNED, TASK, VALUE};
 use super::role::{KeyValue, SpanRole, SpanTask};

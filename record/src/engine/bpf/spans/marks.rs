@@ -3,8 +3,8 @@
 //! A number is its word, sign-extended as its field says. A string is a hash of its length and its first bytes.
 
 use usdtrec_format::RawString;
+use usdtrec_kernel::bpf::insn::{Op, Reg, Width};
 
-use super::super::insn::{Op, Reg, Width};
 use super::super::program::{Program, slots};
 use super::role::MarkField;
 

@@ -5,9 +5,9 @@ use usdtrec_format::spans::{
     NamedPair, SpanNameError, SpanSides, argument_place, asked_pairs, shared_arguments,
 };
 use usdtrec_format::{RawArgument, RawField};
+use usdtrec_kernel::bpf::features::trials::fetches_and_exchanges;
 
 use super::super::aggregate::{Grouping, Measured};
-use super::super::kernel::trials::fetches_and_exchanges;
 use super::super::plan::{Group, SitePlan};
 use super::super::program::rooms;
 use super::entry::SpanMemory;

@@ -3,9 +3,10 @@
 //! Registers are those of other programs: `R7` is the record that is written, in an element of the map. While an end looks for its begin, `R9` is
 //! the element of level 0, and `R8` a level.
 
+use usdtrec_kernel::bpf::insn::{Helper, If, Label, Map, Op, Reg, Width};
+
 use super::super::aggregate::HitWord;
 use super::super::control;
-use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
 use super::super::program::target::Target;
 use super::super::program::{Exits, Program, rooms, slots};
 use super::entry::{BEYOND, DEPTH, FRAMES, IS_OF_THREAD, LEVELS, OWNED, SpanMemory};

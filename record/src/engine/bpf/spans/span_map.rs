@@ -5,8 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
+
 use super::super::mapped_words::MappedWords;
-use super::super::sys::{self, MapKind, MapShape};
 use super::entry::SpanMemory;
 
 /// Maximum number of elements, and maximum size of the map, bytes.

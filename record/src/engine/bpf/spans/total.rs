@@ -2,8 +2,9 @@
 //!
 //! The element of a begin has the key of its group in a slot. The end writes the duration there, and adds it to the numbers of the group.
 
+use usdtrec_kernel::bpf::insn::{Helper, If, Label, Op, Reg, Width};
+
 use super::super::aggregate::{Grouping, HitCounts, HitWord};
-use super::super::insn::{Helper, If, Label, Op, Reg, Width};
 use super::super::program::{Exits, Program, slots};
 use super::entry::{DEPTH, LEVELS, SpanMemory};
 use super::program::After;

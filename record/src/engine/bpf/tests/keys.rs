@@ -6,6 +6,10 @@ use std::collections::HashMap;
 use std::os::fd::AsFd;
 
 use usdtrec_format::{Arch, RawArgument, RawField, RawLayout};
+use usdtrec_kernel::bpf::features::trials::functions_take_memory;
+use usdtrec_kernel::bpf::insn::Map;
+use usdtrec_kernel::bpf::preemption::Preemption;
+use usdtrec_kernel::bpf::sys::{self, ProgramKind};
 
 use self::probe::OwnSite;
 use super::machine::Hit;
@@ -15,12 +19,8 @@ use crate::engine::bpf::aggregate::{
     CountedIds, GroupElement, GroupMaps, Grouping, HitCounts, KeyLayout, NumberLayout, StackLayout,
 };
 use crate::engine::bpf::control::{self, Control};
-use crate::engine::bpf::insn::Map;
-use crate::engine::bpf::kernel::trials::functions_take_memory;
 use crate::engine::bpf::nonresident::Touch;
-use crate::engine::bpf::preemption::Preemption;
 use crate::engine::bpf::program::{Common, RecordedProcesses, Spec, generate, rooms};
-use crate::engine::bpf::sys::{self, ProgramKind};
 use crate::plan::call_graph::{CallGraph, CallGraphMethod};
 
 const STRINGS: Strings = Strings {

@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
+use usdtrec_kernel::bpf::features::members::IdMembers;
+use usdtrec_kernel::bpf::insn::{Code, Helper, Map};
+use usdtrec_kernel::bpf::preemption::Preemption;
+
 use super::super::control;
-use super::super::insn::{Code, Helper, Map};
-use super::super::kernel::members::IdMembers;
 use super::super::nonresident::Members;
-use super::super::preemption::Preemption;
 
 /// State of the kernel: its answers, and what programs passed to it. The interpreter's helpers are plain functions: they find it here.
 #[derive(Debug, Default)]

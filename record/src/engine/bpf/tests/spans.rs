@@ -3,15 +3,16 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 
+use usdtrec_kernel::bpf::insn::Map;
+use usdtrec_kernel::bpf::preemption::Preemption;
+use usdtrec_kernel::bpf::sys::{self, ProgramKind};
+
 use super::Strings;
 use super::keys::probe::{self, OwnSite};
 use crate::engine::bpf::control::Control;
-use crate::engine::bpf::insn::Map;
 use crate::engine::bpf::nonresident::Touch;
-use crate::engine::bpf::preemption::Preemption;
 use crate::engine::bpf::program::{Common, Spec, generate};
 use crate::engine::bpf::spans::{MAX_BYTES, SpanMaps, SpanRole, SpanTask, memory_for};
-use crate::engine::bpf::sys::{self, ProgramKind};
 use crate::engine::outcome::SlowSpanCounts;
 
 const STRINGS: Strings = Strings {

@@ -10,6 +10,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
+use usdtrec_kernel::host::high_priority::HighPriority;
+use usdtrec_kernel::host::process::pidfd;
 
 use super::super::hold::{Call, Calls};
 use super::addition::{Addition, LinkRequest};
@@ -20,8 +22,6 @@ use super::table::Table;
 use crate::engine::bpf::attach::links::{Links, Planted, UnitLink};
 use crate::engine::bpf::control::Control;
 use crate::engine::events::refusal;
-use crate::host::high_priority::HighPriority;
-use crate::host::process::pidfd;
 
 /// Maximum number of running processes with links of their own, besides the named ones.
 const MAX_LINKED_PROCESSES: usize = 8;

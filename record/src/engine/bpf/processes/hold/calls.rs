@@ -5,9 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use usdtrec_kernel::bpf::rings::ringbuf::Ring;
+use usdtrec_kernel::bpf::sys;
+
 use super::held::HeldProcesses;
-use crate::engine::bpf::rings::ringbuf::Ring;
-use crate::engine::bpf::sys;
 
 /// Size of the ring of calls, bytes: more than 2,000 calls.
 const RING: usize = 64 << 10;

@@ -2,8 +2,9 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use usdtrec_kernel::bpf::sys;
+
 use crate::engine::bpf::program::LINKED;
-use crate::engine::bpf::sys;
 
 /// The map of held processes, and the map of recorded processes.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! Features of the running kernel for holding processes.
 
 use usdtrec_format::Btf;
+use usdtrec_kernel::bpf::features::members::Members;
 
 use super::work::schedule_function;
-use crate::engine::bpf::kernel::members::Members;
 use crate::engine::bpf::tracepoint::NEW_TASK;
 
 /// Offsets and functions of the running kernel that the programs need.

@@ -28,11 +28,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use usdtrec_format::Btf;
+use usdtrec_kernel::bpf::features::members::Members;
+use usdtrec_kernel::bpf::insn::{Code, Map};
+use usdtrec_kernel::bpf::sys::{self, ProgramKind};
 
 use super::super::control::Control;
-use super::super::insn::{Code, Map};
-use super::super::kernel::members::Members;
-use super::super::sys::{self, ProgramKind};
 
 pub(in crate::engine::bpf) use self::calls::{Call, Calls};
 pub(crate) use self::held::HeldProcesses;

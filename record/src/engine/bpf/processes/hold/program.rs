@@ -1,14 +1,15 @@
 //! The programs on `fork` and `execve`, and the work of a held task.
 
+use usdtrec_kernel::bpf::features::members::Members;
+use usdtrec_kernel::bpf::insn::{
+    Assembler, Code, FunctionKind, Helper, If, Label, Map, Op, Reg, Width,
+};
+use usdtrec_kernel::bpf::preemption;
+
 use super::kernel::Kernel;
 use super::work::{self, HELD_TOKEN, MAX_HOLD_NS, MAX_RT_PRIO, NUMBER, RUNNING, SINCE, WORK};
 use crate::engine::bpf::context::own_instruction_pointer;
 use crate::engine::bpf::control;
-use crate::engine::bpf::insn::{
-    Assembler, Code, FunctionKind, Helper, If, Label, Map, Op, Reg, Width,
-};
-use crate::engine::bpf::kernel::members::Members;
-use crate::engine::bpf::preemption;
 use crate::engine::bpf::program::{FIRST_TOKEN, FOLLOWED, LINKED};
 
 /// Stack slots besides those of [`work`]: a 4-byte process id, a 4-byte value, an 8-byte token, and a time.

@@ -7,12 +7,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use usdtrec_format::Btf;
-
-use crate::engine::bpf::control::{self, Control};
-use crate::engine::bpf::insn::{
+use usdtrec_kernel::bpf::insn::{
     Assembler, Code, FunctionKind, Helper, If, Label, Map, Op, Reg, Width,
 };
-use crate::engine::bpf::sys::{self, ProgramKind};
+use usdtrec_kernel::bpf::sys::{self, ProgramKind};
+
+use crate::engine::bpf::control::{self, Control};
 
 /// Stack slots: the 8-byte keys of two pieces of work, and an empty piece of work.
 pub(in crate::engine::bpf::processes) const WORK: i16 = -16;

@@ -35,19 +35,20 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use usdtrec_kernel::bpf::insn::Map;
+use usdtrec_kernel::bpf::sys::ProgramKind;
+use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::host::process::Process;
+
 use super::kernel::StopKernel;
 use super::maps::MappingMaps;
 use super::new_mapping::NewMapping;
 use super::stop_program;
-use crate::clocks::trace_clock;
 use crate::engine::bpf::control::Control;
-use crate::engine::bpf::insn::Map;
 use crate::engine::bpf::lossless::stopped::{GUARD_HOLD, Stopped};
 use crate::engine::bpf::processes::hold::work::MAX_HOLD;
-use crate::engine::bpf::sys::ProgramKind;
 use crate::engine::bpf::tracepoint::TracepointProgram;
 use crate::engine::guard_process::GuardDeath;
-use crate::host::process::Process;
 use crate::recording::attach_callbacks::Caution;
 use crate::stop_reason::StopReason;
 

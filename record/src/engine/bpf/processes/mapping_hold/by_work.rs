@@ -7,12 +7,13 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use usdtrec_kernel::bpf::insn::Map;
+use usdtrec_kernel::bpf::sys;
+
 use super::kernel::WorkKernel;
 use super::maps::MappingMaps;
 use super::work_program;
-use crate::engine::bpf::insn::Map;
 use crate::engine::bpf::processes::hold::work;
-use crate::engine::bpf::sys;
 use crate::engine::bpf::tracepoint::TracepointProgram;
 
 /// Twice the maximum number of threads that are held at a time.

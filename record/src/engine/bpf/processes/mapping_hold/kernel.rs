@@ -3,8 +3,8 @@
 use std::io;
 
 use usdtrec_format::{Arch, Btf};
+use usdtrec_kernel::bpf::preemption::Preemption;
 
-use crate::engine::bpf::preemption::Preemption;
 use crate::engine::bpf::processes::follow::missing;
 use crate::engine::bpf::processes::hold::work;
 

@@ -2,8 +2,9 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
+use usdtrec_kernel::bpf::insn::Map;
+
 use crate::engine::bpf::control::Control;
-use crate::engine::bpf::insn::Map;
 
 /// The maps that programs on new mappings use, however they hold a thread.
 #[derive(Clone, Copy)]

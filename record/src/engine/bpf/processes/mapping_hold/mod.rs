@@ -26,6 +26,10 @@ mod work_program;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use usdtrec_kernel::bpf::features::RunningKernel;
+use usdtrec_kernel::bpf::rings::ringbuf::Ring;
+use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
+
 use self::by_stop::StopHold;
 use self::by_work::WorkHold;
 use self::kernel::{Kernel, StopKernel, WorkKernel};
@@ -35,9 +39,6 @@ pub(crate) use self::new_mapping::NewMapping;
 use super::follow::missing;
 pub(crate) use super::hold::work::MAX_HOLD;
 use crate::engine::bpf::control::Control;
-use crate::engine::bpf::kernel::RunningKernel;
-use crate::engine::bpf::rings::ringbuf::Ring;
-use crate::engine::bpf::sys::{self, MapKind, MapShape};
 use crate::engine::gap_hold::GapHold;
 use crate::engine::guard_process::GuardDeath;
 use crate::recording::attach_callbacks::Caution;

@@ -2,10 +2,11 @@
 //!
 //! Registers: `R8` is the file's inode, then unused, `R9` the record.
 
+use usdtrec_kernel::bpf::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
+use usdtrec_kernel::bpf::preemption;
+
 use super::kernel::{Kernel, MmapCall, Unlocked};
 use crate::engine::bpf::control;
-use crate::engine::bpf::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
-use crate::engine::bpf::preemption;
 use crate::engine::bpf::processes::hold::work::MAX_HOLD_NS;
 
 /// Stack slots, apart from those of [`work`](crate::engine::bpf::processes::hold::work): a 4-byte process id, a time, and the 16-byte key of the

@@ -1,10 +1,11 @@
 //! The programs that stop a process, and one that sees what signals it gets then.
 
+use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
+use usdtrec_kernel::bpf::preemption;
+
 use super::kernel::{StopKernel, Unlocked};
 use super::program::{self, KEY, Labels, NOW};
-use crate::engine::bpf::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use crate::engine::bpf::lossless::stopped_map::FIRST_NOTED;
-use crate::engine::bpf::preemption;
 
 /// The stack slot of a value of the map of stopped processes.
 const VALUE: i16 = -16;

@@ -1,11 +1,12 @@
 //! The programs that hold a thread by work, and that work.
 
+use usdtrec_kernel::bpf::insn::{
+    Assembler, Code, FunctionKind, Helper, If, Label, Map, Op, Reg, Width,
+};
+
 use super::kernel::WorkKernel;
 use super::program::{self, Labels, NOW, THREAD, TOKEN_AT};
 use crate::engine::bpf::control;
-use crate::engine::bpf::insn::{
-    Assembler, Code, FunctionKind, Helper, If, Label, Map, Op, Reg, Width,
-};
 use crate::engine::bpf::processes::hold::work::{
     self, HELD_TOKEN, MAX_HOLD_NS, MAX_RT_PRIO, NUMBER, SINCE, WORK,
 };

@@ -3,8 +3,8 @@
 use std::io;
 
 use usdtrec_format::Btf;
+use usdtrec_kernel::bpf::features::RunningKernel;
 
-use crate::engine::bpf::kernel::RunningKernel;
 use crate::engine::bpf::processes::follow::missing;
 use crate::engine::bpf::processes::hold::work;
 use crate::engine::bpf::processes::mapping_hold::kernel::{Kernel, Unlocked};

@@ -22,6 +22,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use usdtrec_kernel::bpf::features::RunningKernel;
+use usdtrec_kernel::bpf::insn::Map;
+use usdtrec_kernel::bpf::rings::ringbuf::{Left, Ring};
+use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
+
 use self::kernel::WatchKernel;
 use self::layout::{
     ATTACHED, EXECUTED, FILE_BYTES, FIRST_UNIT, HEAD_BYTES, IDLE, LAST_UNIT, LEARNED, LEARNING,
@@ -30,11 +35,7 @@ use self::layout::{
 use self::program::{CALL_BYTES, UNIT_SHIFT};
 use super::hold::work;
 use crate::engine::bpf::control::Control;
-use crate::engine::bpf::insn::Map;
-use crate::engine::bpf::kernel::RunningKernel;
 use crate::engine::bpf::mapped_words::MappedWords;
-use crate::engine::bpf::rings::ringbuf::{Left, Ring};
-use crate::engine::bpf::sys::{self, MapKind, MapShape};
 use crate::engine::bpf::tracepoint::TracepointProgram;
 
 /// Size of the ring of calls, bytes: more than 1,000.

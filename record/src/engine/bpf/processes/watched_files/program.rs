@@ -3,16 +3,17 @@
 //! The first runs at each change of mappings on the host, so what it does for strangers is short: the system call, and for a file one look-up.
 //! `R8` are the words of a file that is watched.
 
+use usdtrec_kernel::bpf::insn::{
+    Assembler, Code, FunctionKind, Helper, If, Label, Map, Op, Reg, Width,
+};
+use usdtrec_kernel::bpf::preemption;
+
 use super::kernel::{HoldKernel, WatchKernel};
 use super::layout::{
     ATTACHED, EXECUTED, FILE_BYTES, FIRST_UNIT, HEAD_BYTES, IDLE, LAST_UNIT, LEARNED, LEARNING,
     MAX_FILES, READER_BYTES, SPACE_BYTES, STATE,
 };
 use crate::engine::bpf::control;
-use crate::engine::bpf::insn::{
-    Assembler, Code, FunctionKind, Helper, If, Label, Map, Op, Reg, Width,
-};
-use crate::engine::bpf::preemption;
 use crate::engine::bpf::processes::hold::work::{
     self, HELD_TOKEN, MAX_HOLD_NS, MAX_RT_PRIO, NUMBER, SINCE, WORK,
 };

@@ -5,11 +5,11 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::{Arch, Site};
+use usdtrec_kernel::bpf::features::version::tells_processes;
+use usdtrec_kernel::bpf::sys::{self, Uprobes};
+use usdtrec_kernel::host::privilege;
 
 use super::super::{Planned, Strings};
-use crate::engine::bpf::kernel::version::tells_processes;
-use crate::engine::bpf::sys::{self, Uprobes};
-use crate::host::privilege;
 
 const PROVIDER: &str = "usdtrec_unit_tests";
 
