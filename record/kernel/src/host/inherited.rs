@@ -63,7 +63,7 @@ pub fn was_closed(stream: u8) -> bool {
 }
 
 /// Notes which signals are ignored and blocked, for the commands that are run. Then none is blocked, and SIGCHLD is not ignored. SIGINT, SIGTERM, SIGHUP
-/// and SIGQUIT end the first process of a pid namespace like any other, until [`Signals`](crate::Signals) catches them. For the beginning of `main`.
+/// and SIGQUIT end the first process of a pid namespace like any other, until [`Signals`](crate::signals::Signals) catches them. For the beginning of `main`.
 pub fn settle() {
     let mut blocked = MaybeUninit::<libc::sigset_t>::uninit();
     let mut none = MaybeUninit::<libc::sigset_t>::uninit();
