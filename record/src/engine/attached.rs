@@ -3,13 +3,10 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use super::bpf::StackUse;
 use super::dispatch::Engine;
 use super::events::pmu::UprobePmu;
 use super::events::process_records::Processes;
 use super::opened::{Opened, ProbeAttr};
-use super::outcome::EngineOutcome;
-use super::release::Release;
 use crate::error::RecordError;
 use crate::select::probe::{PlannedProbe, RefusedProbe};
 
@@ -80,44 +77,6 @@ impl Attached {
     pub(crate) fn disable(&mut self) -> io::Result<()> {
         self.engine.disable()?;
         self.processes.disable()
-    }
-
-    /// One pass over all rings: samples first, so that earlier process records are in the same pass. Returns whether it left many records
-    /// in the rings of programs.
-    /// `changes` gets a copy of the process records. `sink` returns what the stacks that it was given have needed.
-    pub(crate) fn drain(
-        &mut self,
-        mut sink: impl FnMut(&[u8]) -> Vec<(u64, StackUse)>,
-        changes: Option<&mut Vec<u8>>,
-    ) -> bool {
-        let left = self.engine.drain(&mut sink);
-        self.drain_processes(|records| drop(sink(records)), changes);
-        left
-    }
-
-    /// One pass over the rings of process records, of which `changes` gets a copy.
-    pub(crate) fn drain_processes(
-        &mut self,
-        mut sink: impl FnMut(&[u8]),
-        mut changes: Option<&mut Vec<u8>>,
-    ) {
-        self.processes.drain(&mut |records: &[u8]| {
-            if let Some(changes) = &mut changes {
-                changes.extend_from_slice(records);
-            }
-            sink(records);
-        });
-    }
-
-    /// The last pass over all rings, after [`disable`](Self::disable); `release` is what [`Engine::release_first`] has started.
-    pub(crate) fn end(
-        &mut self,
-        release: Option<&mut Release>,
-        mut sink: impl FnMut(&[u8]),
-    ) -> EngineOutcome {
-        let outcome = self.engine.end(release, &mut sink);
-        self.drain_processes(sink, None);
-        outcome
     }
 
     /// Descriptors that become readable when the ring of a CPU has many records.

@@ -75,6 +75,3 @@ impl Attached {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

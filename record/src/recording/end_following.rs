@@ -36,8 +36,8 @@ impl Recording {
             self.kept = Some(kept);
         }
         self.drain();
-        let processes = &mut self.session.attached.processes;
-        processes.read_no_more(running.known.clone());
+        let known = running.known.clone();
+        self.session.build_ids.read_no_more(known);
         let begun = Instant::now();
         while self.follower.is_reading() && begun.elapsed() < LIMIT {
             self.pass()?;

@@ -62,8 +62,9 @@ impl Recording {
         let disabled = trace_clock::now();
         let mut release = attached.engine.release_first();
         let (files, pipeline) = (&mut self.files, &mut self.pipeline);
-        pipeline.begin(attached, files, None);
-        let engine = attached.end(release.as_mut(), |records| {
+        let session = &mut self.session;
+        pipeline.begin(session, files, None);
+        let engine = session.drain_last(release.as_mut(), |records| {
             pipeline.take(files, records);
         });
         for EndedProcess { pid, status } in &ended {
@@ -78,8 +79,8 @@ impl Recording {
         }
         pipeline.finish(files);
         files.note_drained(disabled);
-        self.follower.take(attached.processes.take_new_files());
-        let unread = attached.processes.unread_files();
+        self.follower.take(self.session.build_ids.take_new());
+        let unread = self.session.build_ids.unread();
         self.report_planted(true);
         self.follower.finish(unread, &self.session.shortfalls);
         unselected::note(&self.session);
@@ -206,8 +207,8 @@ impl Recording {
     /// Verifies the processes a last time, before anything is removed.
     fn look_last(&mut self) {
         let (files, pipeline) = (&mut self.files, &mut self.pipeline);
-        let attached = &mut self.session.attached;
-        attached.drain_processes(|records| pipeline.take(files, records), None);
+        let session = &mut self.session;
+        session.drain_processes(|records| pipeline.take(files, records), None);
         pipeline.look_last();
     }
 }

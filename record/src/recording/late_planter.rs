@@ -98,3 +98,6 @@ impl SemaphoreStart {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@ pub(super) mod attach_callbacks;
 mod budget_looks;
 mod budgeting;
 pub(super) mod build_ids;
+mod draining;
 mod end_following;
 pub(super) mod ending;
 pub(super) mod filter;
@@ -325,15 +326,15 @@ impl Recording {
     /// One pass over all rings.
     fn drain(&mut self) {
         let (files, pipeline) = (&mut self.files, &mut self.pipeline);
-        let attached = &mut self.session.attached;
+        let session = &mut self.session;
         let mut changes = (self.snapshot.is_some() || self.kept.is_some()).then(Vec::new);
-        pipeline.begin(attached, files, changes.as_mut());
+        pipeline.begin(session, files, changes.as_mut());
         let pass_on = |records: &[u8]| {
             pipeline.take(files, records);
             let stacks = pipeline.stacks.as_mut();
             stacks.map_or_else(Vec::new, |stacks| stacks.take_used().collect())
         };
-        self.is_behind = attached.drain(pass_on, changes.as_mut());
+        self.is_behind = session.drain(pass_on, changes.as_mut());
         pipeline.end(files);
         let changes = changes.unwrap_or_default();
         if let Some(snapshot) = &mut self.snapshot {
@@ -343,14 +344,14 @@ impl Recording {
             kept.take(&changes);
         }
         if let Some(stacks) = &mut pipeline.stacks {
-            attached.engine.learn_stacks(stacks.take_used());
+            session.attached.engine.learn_stacks(stacks.take_used());
         }
-        let new = attached.processes.take_new_files();
+        let new = session.build_ids.take_new();
         for file in &new.unanswered {
             self.session.shortfalls.add(following::unanswered(file));
         }
         let left_out = self.follower.take(new);
-        attached.processes.forget_files(left_out);
+        self.session.build_ids.forget(left_out);
         self.write_shortfalls();
         self.write_strings();
     }

@@ -5,7 +5,6 @@ use std::ops::Range;
 use crate::batch::{Batch, Heads};
 use crate::budget::{HotThreads, PauseStage};
 use crate::cgroups::Cgroups;
-use crate::engine::Attached;
 use crate::error::RecordError;
 use crate::makers::CodeMakers;
 use crate::output::files::Files;
@@ -140,7 +139,7 @@ impl Pipeline {
     /// Begins a pass: where stacks are unwound, with the process records, which are needed first. `changes` gets a copy of these.
     pub(super) fn begin(
         &mut self,
-        attached: &mut Attached,
+        session: &mut Session,
         files: &mut Files,
         changes: Option<&mut Vec<u8>>,
     ) {
@@ -148,7 +147,7 @@ impl Pipeline {
             return;
         }
         let now = StackUnwinder::now();
-        attached.drain_processes(|records| self.take(files, records), changes);
+        session.drain_processes(|records| self.take(files, records), changes);
         if let Some(stacks) = &mut self.stacks {
             stacks.know(now);
         }

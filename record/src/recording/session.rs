@@ -29,6 +29,7 @@ use crate::output::files::{Packing, Switch};
 use crate::output::threads::Threads;
 use crate::plan::call_graph::CallGraph;
 use crate::recording::attach_callbacks::{Caution, Planting};
+use crate::recording::build_ids::BuildIds;
 use crate::recording::following::settings::Following;
 use crate::recording::late_planter::{LatePlanter, SemaphoreStart};
 use crate::recording::metadata::{KnownFiles, Wanted};
@@ -99,6 +100,8 @@ pub struct Session {
     /// The semaphores that the kernel counts wrong. Before `attached`: they are decremented first.
     pub(crate) semaphores: Option<Semaphores>,
     pub(crate) attached: Attached,
+    /// Build-ids of the files that processes map.
+    pub(crate) build_ids: BuildIds,
     /// What is found not to work in recorded processes.
     pub(crate) shortfalls: Shortfalls,
     /// Notes of the sites; `None` if they cannot be written. After `attached`: they are removed last.
@@ -158,8 +161,8 @@ impl Session {
             .ok();
         let mut attached = Attached::open(probes, &request)?;
         attached.refused.extend(unfit);
-        let sought = SoughtFiles::new(&options.following, &attached.probes);
-        attached.processes.seek(sought);
+        let mut build_ids = BuildIds::default();
+        build_ids.seek(SoughtFiles::new(&options.following, &attached.probes));
         for probe in &attached.probes {
             probe.program.free();
         }
@@ -204,6 +207,7 @@ impl Session {
             options,
             semaphores,
             attached,
+            build_ids,
             shortfalls,
             notes,
             cpus,

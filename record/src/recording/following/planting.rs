@@ -44,7 +44,7 @@ impl Recording {
                 SearchedFile::Planted(attached) => new.extend(self.add(attached)),
                 SearchedFile::Refused(file) => self.follower.refuse(file, &self.session.shortfalls),
                 SearchedFile::Unmapped(files) => {
-                    self.session.attached.processes.forget_files(files);
+                    self.session.build_ids.forget(files);
                 }
                 SearchedFile::Released(program) => self.release(&program),
             }

@@ -18,11 +18,12 @@ use usdtrec_format::schema::Schemas;
 use usdtrec_kernel::host::cpus;
 use usdtrec_kernel::signals::Signals;
 
-use super::*;
 use crate::chosen::ProcessChoice;
 use crate::engine::{
-    AttachRequest, EngineChoice, EngineOptions, NonResident, TaskFilter, UprobePmu,
+    AttachRequest, Attached, EngineChoice, EngineOptions, LateSettings, NonResident, PartPlanter,
+    TaskFilter, UprobePmu,
 };
+use crate::error::RecordError;
 use crate::places::Places;
 use crate::plan::layout::Strings;
 use crate::recording::losses::EventCounts;
@@ -235,18 +236,17 @@ impl Samples {
     }
 
     fn drain(&mut self, attached: &mut Attached) {
-        attached.drain(
-            |records| {
-                self.take(records);
-                Vec::new()
-            },
-            None,
-        );
+        attached.engine.drain(&mut |records: &[u8]| {
+            self.take(records);
+            Vec::new()
+        });
     }
 
     fn end(&mut self, attached: &mut Attached) {
         attached.disable().unwrap();
-        attached.end(None, |records| self.take(records));
+        attached
+            .engine
+            .end(None, &mut |records: &[u8]| self.take(records));
     }
 
     /// Samples of a probe.
