@@ -122,7 +122,7 @@ mod recording {
     use usdtrec_record::plan::ConditionError;
     use usdtrec_record::{
         Caution, ChoiceError, GuardDeath, KernelOperation, NoProbe, Notice, RecordError, Refusal,
-        RefusalReason, Searched, StopReason, TargetError, UsageError,
+        RefusalReason, Searched, TargetError, UsageError,
     };
 
     use crate::shell;
@@ -309,14 +309,10 @@ mod recording {
             Caution::SlowEnd { .. } => format!(
                 "{caution}; to end at once, use fewer probes, or --engine bpf if it is available"
             ),
-            Caution::NeverStopped { reason, .. } | Caution::NotKept { reason, .. } => {
-                let option = match reason {
-                    StopReason::FullRing => "--lossless",
-                    StopReason::NewFile => "--no-gap",
-                };
-                format!("{option}: {caution}")
-            }
-            Caution::HeldInKernel | Caution::StoppedAtMappings { .. } => {
+            Caution::NeverStopped { .. }
+            | Caution::NotKept { .. }
+            | Caution::HeldInKernel
+            | Caution::StoppedAtMappings { .. } => {
                 format!("--no-gap: {caution}")
             }
             Caution::ProfilerPanic(_) => format!("{caution}; {NO_PROFILER}"),

@@ -323,10 +323,6 @@ fn what_it_cannot_do_is_refused() {
     lab.usdtrec(perf)
         .exits(2)
         .complains("--no-gap needs the bpf engine");
-    let both = ["record", STOPPED, "--lossless", "-p", &pid, "-e", &event];
-    lab.usdtrec(both)
-        .exits(2)
-        .complains("--no-gap=stopped does not go with --lossless");
 }
 
 /// `trace` prints the first hits, too.

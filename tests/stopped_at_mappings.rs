@@ -154,7 +154,7 @@ fn without_the_right_to_continue_none_is_stopped() {
     let lab = Lab::privileged();
     need_tool("setpriv");
     let usdtrec = env!("CARGO_BIN_EXE_usdtrec");
-    for option in [STOPPED, "--lossless"] {
+    for option in [STOPPED] {
         let mut command = lab.at_home(Path::new("setpriv"), ["--bounding-set=-kill", usdtrec]);
         command.args(["record", option, "-e", "nogap:*", "--", "true"]);
         run(command).exits(1).complains("without CAP_KILL");

@@ -171,12 +171,6 @@ pub(crate) struct CaptureArgs {
     /// Maximum number of bytes to record of a string, 1 to 4096
     #[arg(long, value_name = "BYTES", default_value = CaptureArgs::STRLEN)]
     pub(crate) strlen: String,
-    /// Stop processes instead of losing hits (bpf engine)
-    ///
-    /// While the ring is more than half full, processes that hit a probe are stopped with SIGSTOP, and continued when the ring is drained. Their
-    /// parents can see that.
-    #[arg(long)]
-    pub(crate) lossless: bool,
     /// With -p or CMD, miss no hit in files that are loaded or executed while recording (bpf engine) [without a value: auto]
     ///
     /// A thread that maps a file with code for the first time waits until its probes are planted, for two seconds at most. From Linux 6.18 on it is held in the kernel, and no other process notices. Before, its

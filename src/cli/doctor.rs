@@ -24,7 +24,7 @@ pub(crate) enum HitKind {
 /// `usdtrec doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Continue the processes that a killed recorder stopped (record --lossless, --no-gap), decrement the semaphores that it left incremented, remove its
+    /// Continue the processes that a killed recorder stopped (record --no-gap), decrement the semaphores that it left incremented, remove its
     /// tracefs events, and restore the instructions at its sites; nothing is tried then
     #[arg(long)]
     pub(crate) heal: bool,

@@ -243,16 +243,12 @@ pub(in crate::cmd) fn print_scope(outcome: &Outcome) {
 }
 
 /// Prints the losses, also with `-q`.
-pub(in crate::cmd) fn print_losses(outcome: &Outcome, args: &CaptureArgs) {
-    let remedy = match args.lossless {
-        true => "a larger -m or fewer probes",
-        false => "a larger -m, fewer probes, or --lossless",
-    };
+pub(in crate::cmd) fn print_losses(outcome: &Outcome) {
     // What is counted in the kernel is lost to filters alone, which is said below.
     let has_rings = outcome.counted.is_none();
     for loss in outcome.losses.iter().filter(|_| has_rings) {
         say(format_args!(
-            "  {} lost {} of {} hits ({:.2} %) because the ring was full; try {remedy}",
+            "  {} lost {} of {} hits ({:.2} %) because the ring was full; try a larger -m, or fewer probes; stat counts hits without rings",
             loss.event,
             loss.lost,
             loss.hits,
@@ -288,13 +284,6 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome, args: &CaptureArgs) {
         say(format_args!(
             "usdtrec: too many CPUs changed the minimum or maximum of a group at a time: one may be wrong, {}",
             times(outcome.engine.unraised)
-        ));
-    }
-    if outcome.engine.suspensions > 0 {
-        say(format_args!(
-            "usdtrec: --lossless was suspended {}: the output was not read or written for more than a second, and hits were lost instead of \
-             processes being stopped",
-            times(outcome.engine.suspensions)
         ));
     }
     if outcome.engine.missed_processes > 0 {

@@ -177,11 +177,6 @@ impl Control {
         }
     }
 
-    /// How often stopping was suspended.
-    pub(super) fn suspensions(&self) -> u64 {
-        self.load(SUSPENDED)
-    }
-
     /// Sets that no process is held: new processes run at once, and held ones continue.
     pub(super) fn set_released(&self, released: bool) {
         self.store(RELEASED, released.into());

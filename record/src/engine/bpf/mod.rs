@@ -205,8 +205,6 @@ impl BpfEngine {
     /// Disables the programs, and continues stopped processes.
     pub(crate) fn disable(&mut self) {
         self.parts.set_enabled(false);
-        self.objects.let_go();
-        // A program that was running when that ended may have stopped its process since.
         self.objects.end_holding();
     }
 
@@ -254,7 +252,6 @@ impl BpfEngine {
             without_stack: samples().map(|samples| samples.without_stack).sum(),
             unraised: objects.control.unraised(),
             unjudged: unjudged.sum(),
-            suspensions: objects.control.suspensions(),
             unheld_mappings: objects.control.unheld()
                 + objects.mapping_hold.as_ref().map_or(0, MappingHold::missed),
             missed_processes: objects.tracked.missed()
@@ -313,17 +310,11 @@ impl BpfEngine {
     /// Starts another guard of stopped processes if it was killed. Returns that it was.
     pub(crate) fn replace_guard(&mut self) -> Option<GuardDeath> {
         let Objects {
-            stopped,
             mapping_hold,
             control,
             ..
         } = &mut self.objects;
-        // Processes are stopped for one of both at most.
-        match (stopped, mapping_hold) {
-            (Some(stopped), _) => stopped.replace_guard(control),
-            (None, Some(hold)) => hold.replace_guard(control),
-            (None, None) => None,
-        }
+        mapping_hold.as_mut()?.replace_guard(control)
     }
 
     /// Takes what the stacks of sample ids have needed since the last time, for the size of the next ones.

@@ -15,7 +15,6 @@ use super::control::Control;
 use super::kernel::RunningKernel;
 use super::kernel::trials::functions_take_memory;
 use super::kernel::version::tells_processes;
-use super::lossless::stopped::Stopped;
 use super::processes::executables::Executables;
 use super::processes::follow::Tracked;
 use super::processes::groups::Groups;
@@ -29,7 +28,6 @@ use super::spans::{MAX_BYTES, SharedSpans, SpanDescriptors, SpanMaps, memory_for
 use super::thread_contexts::ThreadContexts;
 use crate::error::RecordError;
 use crate::kernel_error::{BpfObject, BpfRefusal};
-use crate::stop_reason::StopReason;
 
 /// The maps and rings of a recording.
 #[derive(Debug)]
@@ -43,8 +41,6 @@ pub(super) struct Objects {
     pub(super) mapping_hold: Option<MappingHold>,
     /// What watches who maps files with probes; or why there is nothing. `None` if probes are in chosen processes only, and when it is taken.
     pub(super) watched_files: Option<io::Result<WatchedFiles>>,
-    /// `None` if processes are not stopped.
-    pub(super) stopped: Option<Stopped>,
     /// That of the first part, which has what is about the whole recording.
     pub(super) control: Arc<Control>,
     pub(super) rings: CpuRings,
@@ -94,18 +90,10 @@ impl Objects {
         let groups = (!choice.groups.is_empty()).then(|| Groups::follow(choice, btf));
         let executables =
             (!choice.executables.is_empty()).then(|| Executables::open(&choice.executables, btf));
-        let stopped = options
-            .lossless
-            .then(|| Stopped::new(StopReason::FullRing, &control, *say))
-            .transpose();
         let mapping_hold = options
             .no_gap
             .map(|how| {
-                let request = HoldRequest {
-                    how,
-                    may_stop: !options.lossless,
-                    say: *say,
-                };
+                let request = HoldRequest { how, say: *say };
                 mapping_hold(request, &control, &tracked, kernel)
             })
             .transpose()?;
@@ -151,7 +139,6 @@ impl Objects {
             executables: executables.transpose()?,
             mapping_hold,
             watched_files,
-            stopped: stopped.map_err(setup(BpfObject::StoppedProcesses))?,
             control: Arc::new(control),
             rings,
         })
@@ -167,12 +154,10 @@ impl Objects {
             groups: self.groups.as_ref().map(AsFd::as_fd),
             executables: self.executables.as_ref().map(AsFd::as_fd),
             can_hold: self.tracked.hold.is_some(),
-            stopped: self.stopped.as_ref().map(AsFd::as_fd),
             stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
             thread_contexts: self.thread_contexts.as_ref().map(AsFd::as_fd),
             hit_groups: self.hit_groups.as_ref().map(GroupMaps::descriptors),
             spans: self.spans.as_ref().map(SpanMaps::descriptors),
-            exempt: self.stopped.as_ref().map(Stopped::exempt),
         }
     }
 
@@ -186,8 +171,6 @@ impl Objects {
             tracked: own(maps.tracked)?,
             groups: maps.groups.map(own).transpose()?,
             executables: maps.executables.map(own).transpose()?,
-            stopped: maps.stopped.map(own).transpose()?,
-            exempt: maps.exempt.map(own).transpose()?,
             stack_rates: maps.stack_rates.map(own).transpose()?,
             thread_contexts: maps.thread_contexts.map(own).transpose()?,
             hit_groups: maps.hit_groups.map(GroupDescriptors::share).transpose()?,
@@ -205,13 +188,6 @@ impl Objects {
         self.control.set_holding(false);
         if let Some(hold) = &mut self.mapping_hold {
             hold.let_go(&self.control);
-        }
-    }
-
-    /// Continues all stopped processes.
-    pub(super) fn let_go(&self) {
-        if let Some(stopped) = &self.stopped {
-            stopped.let_go();
         }
     }
 }
@@ -238,8 +214,6 @@ pub(super) struct SharedMaps {
     tracked: OwnedFd,
     groups: Option<OwnedFd>,
     executables: Option<OwnedFd>,
-    stopped: Option<OwnedFd>,
-    exempt: Option<OwnedFd>,
     stack_rates: Option<OwnedFd>,
     thread_contexts: Option<OwnedFd>,
     hit_groups: Option<SharedGroups>,
@@ -257,8 +231,6 @@ impl SharedMaps {
             groups: self.groups.as_ref().map(AsFd::as_fd),
             executables: self.executables.as_ref().map(AsFd::as_fd),
             can_hold: false,
-            stopped: self.stopped.as_ref().map(AsFd::as_fd),
-            exempt: self.exempt.as_ref().map(AsFd::as_fd),
             stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
             thread_contexts: self.thread_contexts.as_ref().map(AsFd::as_fd),
             hit_groups: self.hit_groups.as_ref().map(SharedGroups::descriptors),

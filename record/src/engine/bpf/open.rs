@@ -24,7 +24,7 @@ use super::preemption::Preemption;
 use super::processes::children::Children;
 use super::processes::executables::Executables;
 use super::processes::follow;
-use super::program::{Common, CpuRange, Spec, Stop, ThreadBase};
+use super::program::{Common, CpuRange, Spec, ThreadBase};
 use super::rings::ring_size::ring_bytes;
 use super::samples::Samples;
 use super::setup::setup;
@@ -185,9 +185,6 @@ fn common(request: &AttachRequest<'_>, objects: &Objects) -> Common {
             .map(|maps| maps.grouping.clone()),
         spans: objects.spans.as_ref().map(|maps| maps.memory),
         ring_bytes: objects.rings.bytes() as u32,
-        stop: objects.stopped.as_ref().map(|_| Stop {
-            at: (objects.rings.bytes() / 2) as u32,
-        }),
         ..Common::default()
     }
 }

@@ -15,7 +15,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, kill_process};
 
 use super::super::control::{self, Control};
 use super::super::processes::hold::work::MAX_HOLD;
@@ -152,19 +151,6 @@ impl Stopped {
     /// The map of processes that are never stopped.
     pub(in crate::engine::bpf) fn exempt(&self) -> BorrowedFd<'_> {
         self.exempt.as_fd()
-    }
-
-    /// Continues all stopped processes, each once: one that continues may be stopped again at once.
-    pub(in crate::engine::bpf) fn let_go(&self) {
-        let map = self.map.as_fd();
-        for stop in stopped_map::stopped(map) {
-            stopped_map::release(map, stop, || {
-                if let Some(pid) = stop.pid.try_into().ok().and_then(Pid::from_raw) {
-                    // The process may have ended.
-                    let _ = kill_process(pid, Signal::CONT);
-                }
-            });
-        }
     }
 }
 

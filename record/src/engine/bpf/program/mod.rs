@@ -23,7 +23,6 @@ mod sample_record;
 pub(super) mod slots;
 mod spec;
 mod stack;
-mod stop_process;
 mod string;
 pub(super) mod target;
 mod thread_context;
@@ -39,7 +38,7 @@ pub(super) use nonresident_memory::Bytes;
 pub(super) use recorded_processes::{FIRST_TOKEN, FOLLOWED, LINKED, RecordedProcesses};
 pub(in crate::engine::bpf) use sample_record::RAW;
 pub(super) use sample_record::{END_SIZE, Rooms, THREAD, rooms};
-pub(super) use spec::{Common, CpuRange, Spec, Stop, ThreadBase};
+pub(super) use spec::{Common, CpuRange, Spec, ThreadBase};
 pub(super) use stack::{EndKind, stack_ends};
 use target::Target;
 

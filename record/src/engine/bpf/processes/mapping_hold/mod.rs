@@ -51,8 +51,6 @@ const MAX_KNOWN_FILES: u32 = 16_384;
 pub(in crate::engine::bpf) struct HoldRequest<'a> {
     /// How.
     pub(in crate::engine::bpf) how: GapHold,
-    /// Whether processes may be stopped.
-    pub(in crate::engine::bpf) may_stop: bool,
     /// Called with what the user should know of it.
     pub(in crate::engine::bpf) say: &'a dyn Fn(&Caution),
 }
@@ -201,11 +199,6 @@ impl HoldMethod {
                 Err(error) => Some(error),
             },
         };
-        if !request.may_stop {
-            return Err(io::Error::other(
-                "without task work (Linux 6.18) processes would be stopped for it, and they are stopped for full rings already",
-            ));
-        }
         let kernel = StopKernel::find(btf, common)?;
         let (stop, only_executed) = StopHold::new(kernel, maps, request.say)?;
         (request.say)(&Caution::StoppedAtMappings {
