@@ -309,19 +309,13 @@ mod recording {
             Caution::SlowEnd { .. } => format!(
                 "{caution}; to end at once, use fewer probes, or --engine bpf if it is available"
             ),
-            Caution::NeverStopped { .. }
-            | Caution::NotKept { .. }
-            | Caution::HeldInKernel
-            | Caution::StoppedAtMappings { .. } => {
-                format!("--no-gap: {caution}")
-            }
+            Caution::NotHeld(_) => format!("--no-gap: {caution}"),
             Caution::ProfilerPanic(_) => format!("{caution}; {NO_PROFILER}"),
             Caution::NotNoted(_) => {
                 format!(
                     "/run/usdtrec: {caution}; then doctor --heal does not remove breakpoints that stay"
                 )
             }
-            Caution::Continued { .. } => caution.to_string(),
         }
     }
 }

@@ -30,7 +30,6 @@ mod semaphores;
 mod slow_spans;
 mod stacks;
 mod stage;
-mod stop_reason;
 mod thread_contexts;
 mod triggers;
 mod usage_error;
@@ -47,9 +46,8 @@ pub use clocks::moment::{Moment, Waited};
 pub use command::{HeldCommand, RunningCommand, Workload};
 pub use engine::{
     AbandonedGroup, AttachMethod, EngineChoice, EngineOptions, EngineOutcome, EverywhereReason,
-    GUARD_VERB, GapHold, GuardDeath, GuardTask, InKernel, InProgram, InexactCounts, NonResident,
-    NotBetter, NotFaultedIn, RELEASE_VERB, STOPPED_VERB, Scope, SkippedMethod, SlowSpanCounts,
-    StoppedProcess, UsedEngine, guard, guard_stopped, release,
+    GUARD_VERB, GapHold, GuardDeath, InKernel, InProgram, InexactCounts, NonResident, NotBetter,
+    NotFaultedIn, RELEASE_VERB, Scope, SkippedMethod, SlowSpanCounts, UsedEngine, guard, release,
 };
 pub use error::{Interruption, RecordError, Removal, TargetError};
 pub use host::capabilities::without as without_capabilities;
@@ -95,7 +93,6 @@ pub use select::{EventSelector, Request, Selection, select};
 pub use semaphores::RaisedProcess;
 pub use slow_spans::SlowSpans;
 pub use stacks::{CutCause, CutStacks, FileElsewhere};
-pub use stop_reason::StopReason;
 pub use triggers::{
     CommandFault, DumpError, Dumped, RunningRecorder, RunningRecorders, Trigger, TriggerCommand,
     TriggerOptions, TriggerSubject,

@@ -234,9 +234,6 @@ pub enum HelperInput {
     /// The process that closes links.
     #[error("its standard input is a list of descriptors")]
     Descriptors,
-    /// The guard of stopped children.
-    #[error("its standard output and error are maps")]
-    Maps,
 }
 
 /// What programs can do, and perf events cannot.

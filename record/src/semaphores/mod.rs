@@ -49,7 +49,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
-use crate::engine::{Counting, ProcessEvents, Repair, TaskFilter, UprobePmu};
+use crate::engine::{Counting, ProcessEvents, TaskFilter, UprobePmu};
 use crate::error::RecordError;
 use crate::host::cpus;
 use crate::left_breakpoints::NotedSite;
@@ -62,7 +62,7 @@ use self::table::Table;
 use self::urgent::Urgent;
 
 pub use self::stored_increments::RaisedProcess;
-pub(crate) use self::stored_increments::raised_processes;
+pub(crate) use self::stored_increments::{Repair, raised_processes};
 
 /// The semaphores of a recording that the kernel counts wrong. Dropping it decrements all of them.
 #[derive(Debug)]

@@ -298,8 +298,7 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome) {
     if outcome.engine.unheld_mappings > 0 {
         say(format_args!(
             "usdtrec: --no-gap: at {} of new files the thread was not held until their probes were planted: that took more than two seconds, or it \
-             cannot be held (in the kernel: real-time threads; by a stop: traced processes, and those that others continue); its first hits there may be \
-             missing",
+             is a real-time thread; its first hits there may be missing",
             counted(outcome.engine.unheld_mappings as usize, "mapping")
         ));
     }

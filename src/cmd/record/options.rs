@@ -340,8 +340,7 @@ const fn engine(engine: cli::Engine) -> EngineChoice {
 const fn gap_hold(how: cli::NoGap) -> GapHold {
     match how {
         cli::NoGap::Auto => GapHold::Auto,
-        cli::NoGap::Held => GapHold::InKernel,
-        cli::NoGap::Stopped => GapHold::ByStop,
+        cli::NoGap::Held => GapHold::Required,
     }
 }
 

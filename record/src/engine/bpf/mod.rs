@@ -15,7 +15,6 @@ mod fitting;
 mod insn;
 mod kernel;
 mod known_length;
-mod lossless;
 mod mapped_words;
 mod nonresident;
 mod objects;
@@ -53,7 +52,6 @@ use self::processes::children::Children;
 use self::program::Common;
 use super::events::event::IdCount;
 use super::events::span_site::SpanSite;
-use super::guard_process::GuardDeath;
 use super::in_kernel::InKernel;
 use super::outcome::{EngineOutcome, SlowSpanCounts};
 use super::release::{Descriptors, Release};
@@ -65,9 +63,6 @@ pub use self::attach::skipped_method::{NotFaultedIn, SkippedMethod};
 pub(crate) use self::counting::{Counted, Counting};
 pub(crate) use self::file_links::FileLinks;
 pub(crate) use self::kernel::version::tells_processes;
-pub use self::lossless::pinned_map::StoppedProcess;
-pub(crate) use self::lossless::pinned_map::{Repair, stopped_processes};
-pub use self::lossless::stopped::{STOPPED_VERB, guard_stopped};
 pub use self::nonresident::NonResident;
 pub(crate) use self::part_planter::{LatePart, LateSettings, PartPlanter};
 pub use self::processes::children::EverywhereReason;
@@ -156,9 +151,9 @@ impl BpfEngine {
     }
 
     /// Enables the programs. Processes are held from the first time on; parts that are added later do not begin that again, since it may have
-    /// ended, without a guard or with the recording.
+    /// ended with the recording.
     pub(crate) fn enable(&self) {
-        let is_first = self.objects.control.not_looked().is_none();
+        let is_first = !self.objects.control.has_looked();
         self.objects.control.set_looked();
         self.parts.set_enabled(true);
         if is_first {
@@ -177,23 +172,10 @@ impl BpfEngine {
         hold.map(MappingHold::take).unwrap_or_default()
     }
 
-    /// Whether the thread of a mapping that is not answered has been held since.
-    pub(crate) fn is_held(&self, mapping: &NewMapping) -> bool {
-        let hold = self.objects.mapping_hold.as_ref();
-        hold.is_some_and(|hold| hold.is_held(mapping))
-    }
-
     /// The probes of the files up to this mapping are attached. The files are known from now on.
     pub(crate) fn answer(&mut self, mapping: &NewMapping) {
-        if let Some(hold) = &mut self.objects.mapping_hold {
+        if let Some(hold) = &self.objects.mapping_hold {
             hold.answer(mapping, &self.objects.control);
-        }
-    }
-
-    /// Continues the processes whose mappings are answered.
-    pub(crate) fn go_on(&mut self) {
-        if let Some(hold) = &mut self.objects.mapping_hold {
-            hold.go_on();
         }
     }
 
@@ -202,7 +184,7 @@ impl BpfEngine {
         self.objects.end_holding();
     }
 
-    /// Disables the programs, and continues stopped processes.
+    /// Disables the programs.
     pub(crate) fn disable(&mut self) {
         self.parts.set_enabled(false);
         self.objects.end_holding();
@@ -305,16 +287,6 @@ impl BpfEngine {
     /// The descriptor that becomes readable when a ring has records.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.objects.rings.as_fd()
-    }
-
-    /// Starts another guard of stopped processes if it was killed. Returns that it was.
-    pub(crate) fn replace_guard(&mut self) -> Option<GuardDeath> {
-        let Objects {
-            mapping_hold,
-            control,
-            ..
-        } = &mut self.objects;
-        mapping_hold.as_mut()?.replace_guard(control)
     }
 
     /// Takes what the stacks of sample ids have needed since the last time, for the size of the next ones.

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use super::super::gap_hold::GapHold;
 use super::super::options::AttachRequest;
 use super::super::task_filter::TaskFilter;
 use super::aggregate::{
@@ -18,7 +19,7 @@ use super::kernel::version::tells_processes;
 use super::processes::executables::Executables;
 use super::processes::follow::Tracked;
 use super::processes::groups::Groups;
-use super::processes::mapping_hold::{HoldRequest, MappingHold};
+use super::processes::mapping_hold::MappingHold;
 use super::processes::watched_files::WatchedFiles;
 use super::rings::cpu_rings::{CpuRings, Sizes};
 use super::samples::Samples;
@@ -28,6 +29,7 @@ use super::spans::{MAX_BYTES, SharedSpans, SpanDescriptors, SpanMaps, memory_for
 use super::thread_contexts::ThreadContexts;
 use crate::error::RecordError;
 use crate::kernel_error::{BpfObject, BpfRefusal};
+use crate::recording::attach_callbacks::Caution;
 
 /// The maps and rings of a recording.
 #[derive(Debug)]
@@ -90,13 +92,19 @@ impl Objects {
         let groups = (!choice.groups.is_empty()).then(|| Groups::follow(choice, btf));
         let executables =
             (!choice.executables.is_empty()).then(|| Executables::open(&choice.executables, btf));
-        let mapping_hold = options
-            .no_gap
-            .map(|how| {
-                let request = HoldRequest { how, say: *say };
-                mapping_hold(request, &control, &tracked, kernel)
-            })
-            .transpose()?;
+        let mapping_hold = match options.no_gap {
+            None => None,
+            Some(how) => match mapping_hold(&control, &tracked, kernel)? {
+                Ok(hold) => Some(hold),
+                Err(error) if how == GapHold::Required => {
+                    return Err(setup(BpfObject::MappingHold)(error));
+                }
+                Err(error) => {
+                    say(&Caution::NotHeld(error));
+                    None
+                }
+            },
+        };
         let stack_rates = options.graph.and_then(|graph| graph.rate);
         let stack_rates = stack_rates.map(|_| stack_rates::create()).transpose();
         let thread_contexts = options
@@ -187,23 +195,21 @@ impl Objects {
     pub(super) fn end_holding(&mut self) {
         self.control.set_holding(false);
         if let Some(hold) = &mut self.mapping_hold {
-            hold.let_go(&self.control);
+            hold.forget_new();
         }
     }
 }
 
-/// What holds processes that map files which are not known.
+/// What holds processes that map files which are not known, or why the kernel cannot.
 fn mapping_hold(
-    request: HoldRequest<'_>,
     control: &Control,
     tracked: &Tracked,
     kernel: RunningKernel<'_>,
-) -> Result<MappingHold, RecordError> {
+) -> Result<io::Result<MappingHold>, RecordError> {
     if kernel.namespace.is_some() {
         return Err(RecordError::NoBpf(BpfRefusal::MappingHoldNamespace));
     }
-    let hold = MappingHold::new(request, control, tracked.as_fd(), kernel);
-    hold.map_err(setup(BpfObject::MappingHold))
+    Ok(MappingHold::new(control, tracked.as_fd(), kernel))
 }
 
 /// What all parts of a recording share, for a thread that attaches further ones.

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use usdtrec_buildid_cache::elf::ObjectFile;
 
-use super::super::guard_process::{GuardDeath, GuardProcess, GuardTask};
+use super::super::guard_process::{GuardDeath, GuardProcess};
 use super::owner::Owner;
 use super::tracefs::Tracefs;
 use crate::error::RecordError;
@@ -73,7 +73,7 @@ impl Group {
             tracefs,
             name,
             count: 0,
-            guard: GuardProcess::new(GuardTask::TracefsEvents, guard),
+            guard: GuardProcess::new(guard),
             left: false,
         })
     }

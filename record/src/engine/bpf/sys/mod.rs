@@ -9,7 +9,6 @@ mod kernel_btf;
 mod link;
 mod link_info;
 mod map;
-mod pin;
 mod program;
 
 pub(in crate::engine) use event::{UprobeEvent, open_uprobe};
@@ -23,8 +22,7 @@ pub(super) use map::put_element;
 pub(super) use map::{
     MapKind, MapShape, NamePrefix, add, change, create_array_of_maps, create_ids, create_map,
     create_names, create_ring, create_set, create_works, insert, insert_bytes, insert_id,
-    insert_name, insert_time, insert_words, keys, next_key, put_maps, read_element, read_map,
-    remove, remove_bytes, time_of, token_of, value_of,
+    insert_name, insert_words, next_key, put_maps, read_element, read_map, remove, remove_bytes,
+    token_of, value_of,
 };
-pub(super) use pin::{pin, pinned};
 pub(super) use program::{LoadError, ProgramKind, load, run};

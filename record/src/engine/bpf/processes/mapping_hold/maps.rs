@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use crate::engine::bpf::control::Control;
 use crate::engine::bpf::insn::Map;
 
-/// The maps that programs on new mappings use, however they hold a thread.
+/// The maps that programs on new mappings use.
 #[derive(Clone, Copy)]
 pub(super) struct MappingMaps<'a> {
     pub(super) control: &'a Control,
