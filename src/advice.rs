@@ -122,7 +122,7 @@ mod recording {
     use usdtrec_record::plan::ConditionError;
     use usdtrec_record::{
         Caution, ChoiceError, GuardDeath, KernelError, KernelOperation, NoProbe, Notice,
-        RecordError, Refusal, RefusalReason, Searched, StopReason, TargetError, UsageError,
+        RecordError, Refusal, RefusalReason, Searched, TargetError, UsageError,
     };
 
     use crate::shell;
@@ -315,23 +315,13 @@ mod recording {
             Caution::SlowEnd { .. } => format!(
                 "{caution}; to end at once, use fewer probes, or --engine bpf if it is available"
             ),
-            Caution::NeverStopped { reason, .. } | Caution::NotKept { reason, .. } => {
-                let option = match reason {
-                    StopReason::FullRing => "--lossless",
-                    StopReason::NewFile => "--no-gap",
-                };
-                format!("{option}: {caution}")
-            }
-            Caution::HeldInKernel | Caution::StoppedAtMappings { .. } => {
-                format!("--no-gap: {caution}")
-            }
+            Caution::NotHeld(_) => format!("--no-gap: {caution}"),
             Caution::ProfilerPanic(_) => format!("{caution}; {NO_PROFILER}"),
             Caution::NotNoted(_) => {
                 format!(
                     "/run/usdtrec: {caution}; then doctor --heal does not remove breakpoints that stay"
                 )
             }
-            Caution::Continued { .. } => caution.to_string(),
         }
     }
 }

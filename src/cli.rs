@@ -354,8 +354,7 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Show what recording needs of this host and what killed recorders left behind, and remove that with --heal
     ///
-    /// What does not work is said with the reason and what to do; --try records probes of usdtrec's own with each engine. A recorder that is killed is cleaned up after by its guard process. If the guard was killed as well, processes may still be
-    /// stopped (record --lossless, --no-gap) and tracefs events may still exist. The exit status is 1 if anything is left.
+    /// What does not work is said with the reason and what to do; --try records probes of usdtrec's own with each engine. A recorder that is killed is cleaned up after by its guard process. If the guard was killed as well, tracefs events may still exist. The exit status is 1 if anything is left.
     #[cfg(feature = "record")]
     Doctor(DoctorArgs),
     /// Have a running record --ring write its last seconds to a file

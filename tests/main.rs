@@ -128,7 +128,6 @@ mod stat_stacks;
 mod stock_arguments;
 mod stock_files;
 mod stock_perf;
-mod stopped_at_mappings;
 mod suggested_commands;
 mod suggested_options;
 mod terminal_texts;

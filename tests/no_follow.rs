@@ -254,10 +254,6 @@ fn what_needs_capabilities_to_the_end_is_refused() {
             "--no-wait has no effect beside --no-follow",
         ),
         (
-            &["-a", "--lossless"],
-            "--lossless does not go with --no-follow",
-        ),
-        (
             &["-a", "--thread-context"],
             "--thread-context does not go with --no-follow",
         ),

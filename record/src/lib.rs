@@ -27,7 +27,6 @@ mod semaphores;
 mod slow_spans;
 mod stacks;
 mod stage;
-mod stop_reason;
 mod thread_contexts;
 mod triggers;
 mod usage_error;
@@ -44,9 +43,8 @@ pub use chosen::{ChoiceError, GroupName, GroupOwner, GroupRemark, ProcessChoice}
 pub use command::{HeldCommand, RunningCommand, Workload};
 pub use engine::{
     AbandonedGroup, AttachMethod, EngineChoice, EngineOptions, EngineOutcome, EverywhereReason,
-    GUARD_VERB, GapHold, GuardDeath, GuardTask, InKernel, InProgram, InexactCounts, NonResident,
-    NotBetter, NotFaultedIn, RELEASE_VERB, STOPPED_VERB, Scope, SkippedMethod, SlowSpanCounts,
-    StoppedProcess, UsedEngine, guard, guard_stopped, release,
+    GUARD_VERB, GapHold, GuardDeath, InKernel, InProgram, InexactCounts, NonResident, NotBetter,
+    NotFaultedIn, RELEASE_VERB, Scope, SkippedMethod, SlowSpanCounts, UsedEngine, guard, release,
 };
 pub use error::{Interruption, RecordError, Removal, TargetError};
 pub use left_breakpoints::{BreakpointOwner, LeftBehind, LeftBreakpoint};
@@ -80,7 +78,6 @@ pub use select::{EventSelector, Request, Selection, select};
 pub use semaphores::RaisedProcess;
 pub use slow_spans::SlowSpans;
 pub use stacks::{CutCause, CutStacks, FileElsewhere};
-pub use stop_reason::StopReason;
 pub use triggers::{
     CommandFault, DumpError, Dumped, RunningRecorder, RunningRecorders, Trigger, TriggerCommand,
     TriggerOptions, TriggerSubject,

@@ -40,9 +40,6 @@ pub enum SpanFault {
     /// Callers are recorded.
     #[error("spans are recorded without the callers of their begin and end")]
     Callers,
-    /// Processes are stopped instead of losing hits.
-    #[error("processes are not stopped where only slow spans are recorded")]
-    Lossless,
     /// A filter would leave out one of the two hits.
     #[error(
         "span {0}: a filter of its begin or end leaves out hits without which others are matched: filter by the duration only (span > TIME)"
@@ -233,18 +230,12 @@ pub enum HelperInput {
     /// The process that closes links.
     #[error("its standard input is a list of descriptors")]
     Descriptors,
-    /// The guard of stopped children.
-    #[error("its standard output and error are maps")]
-    Maps,
 }
 
 /// What programs can do, and perf events cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProgramFeature {
-    /// Stopping processes instead of losing their hits.
-    #[error("lossless recording")]
-    Lossless,
     /// Taking the stacks of some hits only.
     #[error("limiting the rate of stacks")]
     StackRate,

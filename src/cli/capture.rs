@@ -64,15 +64,13 @@ pub(crate) enum NonResident {
     Always,
 }
 
-/// How threads that map new files wait.
+/// Whether threads that map new files must wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NoGap {
-    /// Held in the kernel if it can do that, else stopped
+    /// Held in the kernel if it can do that, else not
     Auto,
-    /// Held in the kernel (Linux 6.18); refused if it cannot do that
+    /// Held in the kernel; refused if it cannot do that
     Held,
-    /// Stopped with SIGSTOP, which parents can see
-    Stopped,
 }
 
 /// Options shared by `record`, `trace`, `top` and `stat`.
@@ -171,16 +169,10 @@ pub(crate) struct CaptureArgs {
     /// Maximum number of bytes to record of a string, 1 to 4096
     #[arg(long, value_name = "BYTES", default_value = CaptureArgs::STRLEN)]
     pub(crate) strlen: String,
-    /// Stop processes instead of losing hits (bpf engine)
-    ///
-    /// While the ring is more than half full, processes that hit a probe are stopped with SIGSTOP, and continued when the ring is drained. Their
-    /// parents can see that.
-    #[arg(long)]
-    pub(crate) lossless: bool,
     /// With -p or CMD, miss no hit in files that are loaded or executed while recording (bpf engine) [without a value: auto]
     ///
-    /// A thread that maps a file with code for the first time waits until its probes are planted, for two seconds at most. From Linux 6.18 on it is held in the kernel, and no other process notices. Before, its
-    /// process is stopped with SIGSTOP, which parents can see, and is not if it is traced (ptrace). Without this, hits in the first 15 to 40 ms are not recorded.
+    /// A thread that maps a file with code for the first time is held in the kernel until its probes are planted, for two seconds at most (Linux 6.18). No other process notices.
+    /// Without this, and on older kernels, hits in the first 15 to 40 ms are not recorded, and the gap is reported.
     #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
     pub(crate) no_gap: Option<NoGap>,
     /// Record the ids of the request that each hit belongs to: OpenTelemetry's thread context (bpf engine, 64-bit programs)

@@ -100,14 +100,6 @@ const ALLOWED: &[(&str, &str)] = &[
     ),
     ("record/src/debug_info/files.rs", "/usr/lib/debug"),
     (
-        "record/src/engine/bpf/lossless/exempt_processes.rs",
-        "/proc",
-    ),
-    (
-        "record/src/engine/bpf/lossless/pinned_map.rs",
-        "bpffs and /run/usdtrec",
-    ),
-    (
         "record/src/engine/bpf/nonresident.rs",
         "/proc/sys and a device",
     ),

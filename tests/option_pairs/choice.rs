@@ -31,7 +31,7 @@ pub(super) const fn choice(
     }
 }
 
-pub(super) const CAPTURE: [Choice; 23] = [
+pub(super) const CAPTURE: [Choice; 22] = [
     choice("-e, --event", "-e", |seen| seen.hits(Kind::First)),
     choice("--filter", "--filter", |seen| {
         seen.hits(Kind::First) && !seen.hits(Kind::Small)
@@ -77,9 +77,6 @@ pub(super) const CAPTURE: [Choice; 23] = [
     }),
     choice("--strlen", "--strlen 5", |seen| {
         seen.text.contains("abcde") && !seen.text.contains("abcdef")
-    }),
-    choice("--lossless", "--lossless", |seen| {
-        seen.looked.children.contains("guard-stopped")
     }),
     choice("--stack-size", "--stack-size 32K", |seen| {
         seen.hits(Kind::Deep)
@@ -311,7 +308,7 @@ pub(super) const NEEDS: &[(&str, &str)] = &[
 pub(super) const ENDERS: [&str; 3] = ["--duration {duration}", "--max-size 300K", "-n 2"];
 
 /// What is refused by `stat` alone, which writes no records.
-pub(super) const OF_RECORDS: [&str; 2] = ["-m, --mmap-pages", "--lossless"];
+pub(super) const OF_RECORDS: [&str; 1] = ["-m, --mmap-pages"];
 
 /// What is refused by `top` and `stat`, which show no arguments.
 pub(super) const OF_ARGUMENTS: [&str; 5] = [

@@ -157,8 +157,8 @@ fn that_come_again_are_each_what_they_were() {
     let lab = Lab::privileged();
     let program = Build::USUAL.make(&lab, "wide.c", "wide");
     for options in [
-        &["-g", "--lossless"][..],
-        &["-g", "--lossless", "--keep-stacks"],
+        &["-g", "-m", "64M"][..],
+        &["-g", "-m", "64M", "--keep-stacks"],
     ] {
         record_ours(&lab, &program, options, &[path(&program), "3000"]);
         let all = ours(&lab);

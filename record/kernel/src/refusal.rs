@@ -93,9 +93,6 @@ pub enum BpfObject {
     /// The chosen executables.
     #[error("map of executables")]
     Executables,
-    /// The map of processes that are stopped until the ring is drained.
-    #[error("map of stopped processes")]
-    StoppedProcesses,
     /// What has the places of thread contexts.
     #[error("map of thread contexts, or program that follows processes for it")]
     ThreadContexts,

@@ -73,7 +73,7 @@ impl Attached {
         }
     }
 
-    /// Disables everything; the rings keep their records. Continues processes that were stopped.
+    /// Disables everything; the rings keep their records.
     pub(crate) fn disable(&mut self) -> io::Result<()> {
         self.engine.disable()?;
         self.processes.disable()

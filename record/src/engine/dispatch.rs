@@ -198,7 +198,7 @@ impl Engine {
         }
     }
 
-    /// Disables the probes; the rings keep their records. Continues processes that were stopped.
+    /// Disables the probes; the rings keep their records.
     pub(crate) fn disable(&mut self) -> io::Result<()> {
         match self {
             Self::Bpf(bpf) => {
@@ -261,28 +261,21 @@ impl Engine {
         self.bpf().and_then(|bpf| bpf.new_mappings())
     }
 
+    /// Whether they are held then.
+    pub(crate) fn holds_mappings(&self) -> bool {
+        self.new_mappings().is_some()
+    }
+
     /// Takes such mappings since the last time.
     pub(crate) fn take_new_mappings(&mut self) -> Vec<NewMapping> {
         self.bpf_mut()
             .map_or_else(Vec::new, |bpf| bpf.take_new_mappings())
     }
 
-    /// Whether the thread of a mapping that is not answered has been held since.
-    pub(crate) fn is_held(&self, mapping: &NewMapping) -> bool {
-        self.bpf().is_some_and(|bpf| bpf.is_held(mapping))
-    }
-
     /// The probes of the files up to this mapping are attached. The files are known from now on.
     pub(crate) fn answer(&mut self, mapping: &NewMapping) {
         if let Self::Bpf(bpf) = self {
             bpf.answer(mapping);
-        }
-    }
-
-    /// Continues the processes whose mappings are answered.
-    pub(crate) fn go_on(&mut self) {
-        if let Self::Bpf(bpf) = self {
-            bpf.go_on();
         }
     }
 
@@ -333,7 +326,7 @@ impl Engine {
     /// Starts another guard if it was killed. Returns that it was.
     pub(crate) fn replace_guard(&mut self) -> Option<GuardDeath> {
         match self {
-            Self::Bpf(bpf) => bpf.replace_guard(),
+            Self::Bpf(_) => None,
             Self::Perf(perf) => perf.replace_guard(),
         }
     }

@@ -1,27 +1,16 @@
-//! The guard processes of a recorder: each clears up one thing if the recorder is killed. One that was killed itself is replaced.
+//! The guard process of a recorder, which removes the tracefs events if the recorder is killed. One that was killed itself is replaced.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
 /// Interval at which a guard is looked at. So often another one is started at most.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What a guard clears up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GuardTask {
-    /// It continues the processes that the recorder stopped.
-    StoppedProcesses,
-    /// It removes the tracefs events.
-    TracefsEvents,
-}
-
 /// A guard that was killed while recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuardDeath {
-    /// What it was for.
-    pub task: GuardTask,
     /// Why no other one runs; `None` if one does.
     pub failure: Option<String>,
 }
@@ -29,15 +18,13 @@ pub struct GuardDeath {
 /// A guard process, which waits for the end of its standard input.
 #[derive(Debug)]
 pub(super) struct GuardProcess {
-    task: GuardTask,
     child: Child,
     looked: Instant,
 }
 
 impl GuardProcess {
-    pub(super) fn new(task: GuardTask, child: Child) -> Self {
+    pub(super) fn new(child: Child) -> Self {
         Self {
-            task,
             child,
             looked: Instant::now(),
         }
@@ -70,17 +57,7 @@ impl GuardProcess {
             }
             Err(error) => Some(error.to_string()),
         };
-        Some(GuardDeath {
-            task: self.task,
-            failure,
-        })
-    }
-
-    /// Tells it that the recorder ends in order.
-    pub(super) fn say_end(&mut self) {
-        if let Some(stdin) = &mut self.child.stdin {
-            let _ = stdin.write_all(&[0]);
-        }
+        Some(GuardDeath { failure })
     }
 
     /// Lets it clear up.
@@ -96,21 +73,10 @@ impl GuardProcess {
 
 impl fmt::Display for GuardDeath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.task {
-            GuardTask::StoppedProcesses => {
-                "the guard process that continues stopped processes was killed; "
-            }
-            GuardTask::TracefsEvents => {
-                "the guard process that removes tracefs events was killed; "
-            }
-        })?;
-        match (&self.failure, self.task) {
-            (None, _) => f.write_str("another one was started"),
-            (Some(failure), GuardTask::StoppedProcesses) => write!(
-                f,
-                "no other one can be started ({failure}), so that no process is stopped any more, and hits may be lost"
-            ),
-            (Some(failure), GuardTask::TracefsEvents) => write!(
+        f.write_str("the guard process that removes tracefs events was killed; ")?;
+        match &self.failure {
+            None => f.write_str("another one was started"),
+            Some(failure) => write!(
                 f,
                 "no other one can be started ({failure}): if this recorder is killed, too, the events stay"
             ),
@@ -127,14 +93,13 @@ mod tests {
     #[test]
     fn a_guard_that_was_killed_is_replaced() {
         let start = || Command::new("cat").stdin(Stdio::piped()).spawn();
-        let mut guard = GuardProcess::new(GuardTask::TracefsEvents, start().unwrap());
+        let mut guard = GuardProcess::new(start().unwrap());
         assert_eq!(guard.replace_now(start), None);
         let first = guard.child.id();
         guard.child.kill().unwrap();
         guard.child.wait().unwrap();
         assert_eq!(guard.replace(start), None, "not at once");
         let mut death = GuardDeath {
-            task: GuardTask::TracefsEvents,
             failure: Some("no more processes".to_owned()),
         };
         let fails = || Err(io::Error::other("no more processes"));

@@ -31,14 +31,11 @@ mod task_filter;
 mod used_engine;
 
 pub(crate) use attached::Attached;
-pub use bpf::{
-    AttachMethod, EverywhereReason, NonResident, NotFaultedIn, STOPPED_VERB, Scope, SkippedMethod,
-    StoppedProcess, guard_stopped,
-};
+pub use bpf::{AttachMethod, EverywhereReason, NonResident, NotFaultedIn, Scope, SkippedMethod};
 pub(crate) use bpf::{
     Counted, Counting, FileCall, FileLinks, HeldProcesses, LatePart, LateSettings, MAX_HOLD,
-    ModuleBlock, NewMapping, PartPlanter, Repair, StackUse, StringFinding, SwitchResult,
-    UnitSwitcher, VariableLocation, VariableLocations, WatchedFiles, stopped_processes,
+    ModuleBlock, NewMapping, PartPlanter, StackUse, StringFinding, SwitchResult, UnitSwitcher,
+    VariableLocation, VariableLocations, WatchedFiles,
 };
 pub use choice::EngineChoice;
 pub(crate) use dispatch::Engine;
@@ -46,7 +43,7 @@ pub(crate) use events::event::IdCount;
 pub(crate) use events::pmu::UprobePmu;
 pub(crate) use events::process_events::{ProcessEvent, ProcessEvents, TimedEvent};
 pub use gap_hold::GapHold;
-pub use guard_process::{GuardDeath, GuardTask};
+pub use guard_process::GuardDeath;
 pub use in_kernel::InKernel;
 pub(crate) use late_planter::AddedProbes;
 pub(crate) use opened::ProbeAttr;

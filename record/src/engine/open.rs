@@ -37,7 +37,6 @@ impl Attached {
                 }
                 Err(error)
                     if options.choice == EngineChoice::Auto
-                        && !options.lossless
                         && options.no_gap.is_none()
                         && options.processes.is_all()
                         && !options.thread_context

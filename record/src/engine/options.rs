@@ -33,9 +33,7 @@ pub struct EngineOptions {
     pub graph: Option<CallGraph>,
     /// Whether memory that is not resident is brought in.
     pub nonresident: NonResident,
-    /// Stop processes instead of losing their hits.
-    pub lossless: bool,
-    /// How threads are held that map files which are not known, until the probes of these are attached; `None` if they are not.
+    /// Whether threads that map files which are not known are held until the probes of these are attached; `None` if they are not.
     pub no_gap: Option<GapHold>,
     /// The processes, of those of the target, whose hits are recorded.
     pub processes: ProcessChoice,

@@ -13,9 +13,6 @@ pub struct EngineOutcome {
     pub unraised: u64,
     /// Number of lost hits that a filter could not judge, because the memory that it reads was not resident.
     pub unjudged: u64,
-    /// How often a lossless recording continued processes although the ring was full, because the recorder did not run for more than a
-    /// second.
-    pub suspensions: u64,
     /// Number of processes that recorded ones started and that may have run before they had probes. Their first hits are not in the trace
     /// and not counted as lost.
     pub missed_processes: u64,

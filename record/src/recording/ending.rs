@@ -1,6 +1,6 @@
 //! What happens after the trace is complete: the command is ended, and the kernel removes the probes.
 //!
-//! When a recording ends, programs stop recording, stopped processes continue, the rings are drained, and the file is
+//! When a recording ends, programs stop recording, held processes continue, the rings are drained, and the file is
 //! completed. Only then is the command ended and are the probes removed, by a helper (`engine/release/`). The
 //! recorder waits for it only while it makes progress. Files are flushed to disk by another helper (`output/sync.rs`), and
 //! pipes are written without blocking (`output/outlet.rs`).

@@ -175,7 +175,8 @@ impl Recording {
         signals: &Signals,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<End, RecordError> {
-        let _high_priority = (self.session.options.engine.no_gap).map(|_| HighPriority::begin());
+        let holds = self.session.attached.engine.holds_mappings();
+        let _high_priority = holds.then(HighPriority::begin);
         self.triggering.begin(signals)?;
         loop {
             let end = self.wait(signals)?;

@@ -200,10 +200,6 @@ impl Recording {
     /// How much longer records may accumulate, at the rate of the first [`MIN_GATHER_TIME`].
     fn gather_more(&self) -> Duration {
         let attached = &self.session.attached;
-        // A process that is stopped waits for the pass.
-        if self.session.options.engine.lossless {
-            return Duration::ZERO;
-        }
         let half = Duration::from_millis(
             (attached.engine.ring_bytes() / 2 / (MAX_BYTES_PER_SECOND / 1000)) as u64,
         );

@@ -52,7 +52,7 @@ use std::thread::{self, JoinHandle};
 use usdtrec_kernel::KernelError;
 use usdtrec_kernel::host::cpus;
 
-use crate::engine::{Counting, ProcessEvents, Repair, TaskFilter, UprobePmu};
+use crate::engine::{Counting, ProcessEvents, TaskFilter, UprobePmu};
 use crate::error::RecordError;
 use crate::left_breakpoints::NotedSite;
 use crate::recording::shortfalls::Shortfalls;
@@ -64,7 +64,7 @@ use self::table::Table;
 use self::urgent::Urgent;
 
 pub use self::stored_increments::RaisedProcess;
-pub(crate) use self::stored_increments::raised_processes;
+pub(crate) use self::stored_increments::{Repair, raised_processes};
 
 /// The semaphores of a recording that the kernel counts wrong. Dropping it decrements all of them.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use usdtrec_kernel::host::run_directory;
 
 use super::file_memory::FileMemory;
 use super::start_time::start_of;
-use crate::engine::{Owner, Repair};
+use crate::engine::Owner;
 
 /// Ending of the names of these files.
 const ENDING: &str = ".semaphores";
@@ -200,6 +200,17 @@ pub struct RaisedProcess {
     pub pid: u32,
     /// Number of semaphores.
     pub semaphores: usize,
+}
+
+/// What [`raised_processes`] does about the processes that it finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repair {
+    /// Nothing.
+    ReportOnly,
+    /// It decrements what recorders left that have ended.
+    Now,
+    /// It waits for recorders that are just ending, too, up to [`MAX_ENDING_TIME`].
+    UntilEnded,
 }
 
 /// The processes in which killed recorders left semaphores incremented. A repair decrements these; [`Repair::UntilEnded`] waits up to 15 s for

@@ -243,16 +243,12 @@ pub(in crate::cmd) fn print_scope(outcome: &Outcome) {
 }
 
 /// Prints the losses, also with `-q`.
-pub(in crate::cmd) fn print_losses(outcome: &Outcome, args: &CaptureArgs) {
-    let remedy = match args.lossless {
-        true => "a larger -m or fewer probes",
-        false => "a larger -m, fewer probes, or --lossless",
-    };
+pub(in crate::cmd) fn print_losses(outcome: &Outcome) {
     // What is counted in the kernel is lost to filters alone, which is said below.
     let has_rings = outcome.counted.is_none();
     for loss in outcome.losses.iter().filter(|_| has_rings) {
         say(format_args!(
-            "  {} lost {} of {} hits ({:.2} %) because the ring was full; try {remedy}",
+            "  {} lost {} of {} hits ({:.2} %) because the ring was full; try a larger -m, or fewer probes; stat counts hits without rings",
             loss.event,
             loss.lost,
             loss.hits,
@@ -290,13 +286,6 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome, args: &CaptureArgs) {
             times(outcome.engine.unraised)
         ));
     }
-    if outcome.engine.suspensions > 0 {
-        say(format_args!(
-            "usdtrec: --lossless was suspended {}: the output was not read or written for more than a second, and hits were lost instead of \
-             processes being stopped",
-            times(outcome.engine.suspensions)
-        ));
-    }
     if outcome.engine.missed_processes > 0 {
         say(format_args!(
             "usdtrec: at least {} of recorded processes may have run before they had probes, or without them: hits are neither in the trace nor counted as lost",
@@ -309,8 +298,7 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome, args: &CaptureArgs) {
     if outcome.engine.unheld_mappings > 0 {
         say(format_args!(
             "usdtrec: --no-gap: at {} of new files the thread was not held until their probes were planted: that took more than two seconds, or it \
-             cannot be held (in the kernel: real-time threads; by a stop: traced processes, and those that others continue); its first hits there may be \
-             missing",
+             is a real-time thread; its first hits there may be missing",
             counted(outcome.engine.unheld_mappings as usize, "mapping")
         ));
     }

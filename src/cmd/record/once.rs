@@ -205,7 +205,7 @@ fn print_outcome(
         print_scope(outcome);
     }
     print_spans(outcome, &args.capture);
-    print_losses(outcome, &args.capture);
+    print_losses(outcome);
     budget::print_paused(outcome);
 }
 

@@ -115,7 +115,6 @@ fn slow_spans(args: &RecordArgs, has_callers: bool) -> anyhow::Result<Option<Slo
         _ if has_callers => {
             "-g and --call-graph have no effect beside --min: spans are recorded without callers"
         }
-        _ if args.capture.lossless => "--lossless has no effect beside --min",
         _ => {
             return Ok(Some(SlowSpans {
                 spans: spans_or_all(&args.span, least),
@@ -178,7 +177,6 @@ fn engine_options(args: &CaptureArgs, graph: Option<CallGraph>) -> anyhow::Resul
             .unwrap_or(u32::MAX),
         graph,
         nonresident: nonresident(args.nonresident),
-        lossless: args.lossless,
         no_gap: args.no_gap.map(gap_hold),
         processes: process_choice(args),
         thread_context: args.thread_context,
@@ -235,13 +233,9 @@ fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
             "--cgroup, --container, --unit and --exe choose among all processes: to record them while CMD runs, add -a"
         }
         _ if is_perf && chooses => "--cgroup, --container, --unit and --exe need the bpf engine",
-        _ if is_perf && args.lossless => "--lossless needs the bpf engine",
         _ if is_perf && args.no_gap.is_some() => "--no-gap needs the bpf engine",
         _ if args.no_gap.is_some() && !records_named_processes(args) => {
             "--no-gap needs -p PID or a command, whose processes are held: without one it could hold any process of the host"
-        }
-        _ if args.no_gap == Some(cli::NoGap::Stopped) && args.lossless => {
-            "--no-gap=stopped does not go with --lossless: both stop processes, and one of them would continue what the other one stopped"
         }
         _ if is_perf && args.no_wait => {
             "--no-wait has no effect with a perf engine: it never waits"
@@ -346,8 +340,7 @@ const fn engine(engine: cli::Engine) -> EngineChoice {
 const fn gap_hold(how: cli::NoGap) -> GapHold {
     match how {
         cli::NoGap::Auto => GapHold::Auto,
-        cli::NoGap::Held => GapHold::InKernel,
-        cli::NoGap::Stopped => GapHold::ByStop,
+        cli::NoGap::Held => GapHold::Required,
     }
 }
 

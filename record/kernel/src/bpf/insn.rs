@@ -81,7 +81,6 @@ pub enum Helper {
     UidGid = 15,
     Comm = 16,
     CurrentTask = 35,
-    SendSignalThread = 117,
     ReadUser = 112,
     ReadKernel = 113,
     ReadUserStr = 114,
@@ -97,7 +96,6 @@ pub enum Helper {
     CopyFromUser = 148,
     CurrentTaskBtf = 158,
     AttachCookie = 174,
-    BootNs = 125,
     TaskPtRegs = 175,
     FindVma = 180,
     Loop = 181,
@@ -120,10 +118,6 @@ pub enum Map {
     GroupNames,
     /// The executables that are recorded: the addresses of their inodes.
     Executables,
-    /// The processes that were stopped because the ring was nearly full.
-    Stopped,
-    /// The processes that are never stopped.
-    Exempt,
     /// The processes that are held until probes are attached to them.
     Held,
     /// How many stacks were taken, by site and thread.

@@ -13,18 +13,7 @@ const SECOND: i128 = 1_000_000_000;
 /// The trace's clock now, ns.
 pub fn now() -> u64 {
     let own = nanoseconds(clock_gettime(ClockId::Monotonic));
-    u64::try_from(own - shifts().monotonic).unwrap_or(0)
-}
-
-/// `CLOCK_BOOTTIME` outside of time namespaces now, ns.
-pub fn boot() -> u64 {
-    let own = nanoseconds(clock_gettime(ClockId::Boottime));
-    u64::try_from(own - shifts().boot).unwrap_or(0)
-}
-
-/// A time of `/proc`, ns since boot, as [`boot`] has it.
-pub fn boot_of_proc(time: u64) -> u64 {
-    u64::try_from(i128::from(time) - shifts().boot).unwrap_or(0)
+    u64::try_from(own - shift()).unwrap_or(0)
 }
 
 /// `CLOCK_REALTIME`, ns since 1970.
@@ -37,26 +26,17 @@ pub fn nanoseconds(time: Timespec) -> i128 {
     i128::from(time.tv_sec) * SECOND + i128::from(time.tv_nsec)
 }
 
-/// Nanoseconds by which the clocks of this process's time namespace are ahead of the kernel's.
-#[derive(Clone, Copy, Default)]
-struct ClockShifts {
-    monotonic: i128,
-    boot: i128,
-}
-
-fn shifts() -> ClockShifts {
-    static SHIFTS: OnceLock<ClockShifts> = OnceLock::new();
-    *SHIFTS.get_or_init(|| {
+/// Nanoseconds by which the monotonic clock of this process's time namespace is ahead of the kernel's.
+fn shift() -> i128 {
+    static SHIFT: OnceLock<i128> = OnceLock::new();
+    *SHIFT.get_or_init(|| {
         let link = |name: &str| fs::read_link(format!("/proc/self/ns/{name}")).ok();
         // The file has the offsets of the namespace that children get.
         if link("time") != link("time_for_children") {
-            return ClockShifts::default();
+            return 0;
         }
         let offsets = fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
-        ClockShifts {
-            monotonic: offset(&offsets, ["monotonic", "1"]).unwrap_or(0),
-            boot: offset(&offsets, ["boottime", "7"]).unwrap_or(0),
-        }
+        offset(&offsets, ["monotonic", "1"]).unwrap_or(0)
     })
 }
 

@@ -30,11 +30,6 @@ pub fn has_admin() -> bool {
     is_effective(CapabilitySet::SYS_ADMIN)
 }
 
-/// Whether this process may send signals to those of other users (`CAP_KILL`); also if that cannot be read.
-pub fn may_signal() -> bool {
-    is_effective(CapabilitySet::KILL)
-}
-
 /// Whether this process may read the memory of those of other users (`CAP_SYS_PTRACE`); also if that cannot be read.
 pub fn may_read_processes() -> bool {
     is_effective(CapabilitySet::SYS_PTRACE)

@@ -12,8 +12,6 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// Flag of a process that is ending (`PF_EXITING`, include/linux/sched.h).
 pub const EXITING: u32 = 0x4;
-/// Flag of a process that has not executed a program since it was started (`PF_FORKNOEXEC`).
-pub const NOT_EXECUTED: u32 = 0x40;
 
 /// The directory in `/proc` with the memory, links and namespaces of a process, also if its first thread has ended.
 pub fn live_directory(pid: i32) -> PathBuf {

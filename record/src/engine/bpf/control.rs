@@ -4,24 +4,23 @@
 //! | offset | bytes | |
 //! |---|---|---|
 //! | 0 | 8 | not 0 while hits are recorded |
-//! | 8 | 8 | not 0 while processes may be stopped (lossless recording) |
-//! | 16 | 8 | time of the last pass of the recorder over the ring, ms of `CLOCK_MONOTONIC`; 0 before the first |
-//! | 24 | 8 | how often stopping was suspended, because there was no pass for long |
-//! | 32 | 8 | not 0 if no process is held: probes are in all processes of the files, or holding was given up |
-//! | 40 | 8 | number of processes that were started or executed a program without links of their own |
-//! | 48 | 8 | number of those that may have run before they had probes |
-//! | 56 | 8 | hits lost because a filter read memory that was not resident |
-//! | 64 | 8 | not 0 while processes are held that map files which are not known |
-//! | 72 | 8 | number of such mappings: the token of the last |
-//! | 80 | 8 | up to which token the probes of the files are attached |
-//! | 88 | 8 | number of those mappings whose processes were not held, or not until then |
-//! | 96 | 8 | number of groups of hits that programs have begun, or tried to |
-//! | 104 | 8 | how often the least or greatest number of a group could not be raised |
-//! | 112 | 8 | spans that were too short to be recorded |
-//! | 120 | 8 | begins of spans that were not kept, because too many were open |
-//! | 128 | 8 | the same, because too many of one thread were |
-//! | 136 | 8 | ends of spans without a begin |
-//! | 144 | 8 each | hits lost, by sample id |
+//! | 8 | 8 | time of the last pass of the recorder over the ring, ms of `CLOCK_MONOTONIC`; 0 before the first |
+//! | 16 | 8 | not 0 if no process is held: probes are in all processes of the files, or holding was given up |
+//! | 24 | 8 | number of processes that were started or executed a program without links of their own |
+//! | 32 | 8 | number of those that may have run before they had probes |
+//! | 40 | 8 | hits lost because a filter read memory that was not resident |
+//! | 48 | 8 | not 0 while processes are held that map files which are not known |
+//! | 56 | 8 | number of such mappings: the token of the last |
+//! | 64 | 8 | up to which token the probes of the files are attached |
+//! | 72 | 8 | number of those mappings whose processes were not held, or not until then |
+//! | 80 | 8 | number of groups of hits that programs have begun, or tried to |
+//! | 88 | 8 | how often the least or greatest number of a group could not be raised |
+//! | 96 | 8 | spans that were too short to be recorded |
+//! | 104 | 8 | begins of spans that were not kept, because too many were open |
+//! | 112 | 8 | the same, because too many of one thread were |
+//! | 120 | 8 | ends of spans without a begin |
+//! | 128 | 8 | ends of spans that are equal to an older begin than the one that they take |
+//! | 136 | 8 each | hits lost, by sample id |
 //! | after them | 16 each | by sample id and string of its site: number of unreadable ones in a row, and the time (ns) until which none is read |
 //! | after them | 8 each | by sample id: not 0 while many strings of the site are too long for a short record |
 //! | after them | 8 each | by sample id: index of the size of its stacks; in the second byte, of that in a crowded ring; above it the fill level, in 256ths, from which on a ring is crowded |
@@ -30,7 +29,6 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use usdtrec_kernel::bpf::sys;
@@ -42,44 +40,40 @@ use crate::engine::outcome::SlowSpanCounts;
 
 /// Offset of the word that is not 0 while hits are recorded.
 pub(super) const ENABLED: u32 = 0;
-/// Offset of the word that is not 0 while processes may be stopped.
-pub(super) const STOPPING: u32 = 8;
 /// Offset of the time of the recorder's last pass over the ring.
-pub(super) const LOOKED: u32 = 16;
-/// Offset of the count of suspensions.
-const SUSPENDED: u32 = 24;
+pub(super) const LOOKED: u32 = 8;
 /// Offset of the word that is not 0 while no process is held.
-pub(super) const RELEASED: u32 = 32;
+pub(super) const RELEASED: u32 = 16;
 /// Offset of the count of processes that began and have no links of their own.
-pub(super) const CALLS: u32 = 40;
+pub(super) const CALLS: u32 = 24;
 /// Offset of the count of those that may have run before they had probes.
-pub(super) const MISSED: u32 = 48;
+pub(super) const MISSED: u32 = 32;
 /// Offset of the count of hits that a filter could not judge.
-pub(super) const UNJUDGED: u32 = 56;
+pub(super) const UNJUDGED: u32 = 40;
 /// Offset of the word that is not 0 while processes are held that map files which are not known.
-pub(super) const HOLDING: u32 = 64;
+pub(super) const HOLDING: u32 = 48;
 /// Offset of the count of such mappings.
-pub(super) const MAPPINGS: u32 = 72;
+pub(super) const MAPPINGS: u32 = 56;
 /// Offset of the token up to which the probes of the files are attached.
-pub(super) const ANSWERED: u32 = 80;
+pub(super) const ANSWERED: u32 = 64;
 /// Offset of the count of those mappings whose processes were not held, or not until then.
-pub(super) const UNHELD: u32 = 88;
+pub(super) const UNHELD: u32 = 72;
 /// Offset of the number of groups of hits.
-pub(super) const GROUPS: u32 = 96;
+pub(super) const GROUPS: u32 = 80;
 /// Offset of the count of extremes that could not be raised.
-pub(super) const UNRAISED: u32 = 104;
+pub(super) const UNRAISED: u32 = 88;
 /// Offset of the count of spans that were too short.
-pub(super) const SHORT_SPANS: u32 = 112;
+pub(super) const SHORT_SPANS: u32 = 96;
 /// Offset of the count of begins for which the map of open spans had no room.
-pub(super) const FULL_SPANS: u32 = 120;
+pub(super) const FULL_SPANS: u32 = 104;
 /// Offset of the count of begins in too many open spans of the thread.
-pub(super) const DEEP_SPANS: u32 = 128;
+pub(super) const DEEP_SPANS: u32 = 112;
 /// Offset of the count of ends without a begin.
-pub(super) const UNMATCHED_ENDS: u32 = 136;
+pub(super) const UNMATCHED_ENDS: u32 = 120;
 /// Offset of the count of ends that are equal to an older begin than the one that they take.
-pub(super) const OLDER_ENDS: u32 = 144;
+pub(super) const OLDER_ENDS: u32 = 128;
 /// Offset of the first count of losses, one word for each sample id.
-pub(super) const LOSSES: u32 = 152;
+pub(super) const LOSSES: u32 = 136;
 
 /// Number of words before the losses.
 pub(super) const HEAD: usize = LOSSES as usize / 8;
@@ -145,25 +139,14 @@ impl Control {
         self.store(ENABLED, enabled.into());
     }
 
-    /// Sets whether processes may be stopped from now on.
-    pub(super) fn set_stopping(&self, stopping: bool) {
-        self.store(STOPPING, stopping.into());
-    }
-
     /// Stores the current time as that of the recorder's last pass.
     pub(super) fn set_looked(&self) {
         self.store(LOOKED, now_ms());
     }
 
-    /// Time since the recorder's last pass over the ring; `None` before the first one.
-    pub(super) fn not_looked(&self) -> Option<Duration> {
-        let looked = self.load(LOOKED);
-        (looked > 0).then(|| Duration::from_millis(now_ms().saturating_sub(looked)))
-    }
-
-    /// Counts that stopping was suspended.
-    pub(super) fn count_suspension(&self) {
-        self.increment(SUSPENDED);
+    /// Whether that time was stored before.
+    pub(super) fn has_looked(&self) -> bool {
+        self.load(LOOKED) > 0
     }
 
     /// What programs have counted of spans that they match.
@@ -175,11 +158,6 @@ impl Control {
             unmatched: self.load(UNMATCHED_ENDS),
             older: self.load(OLDER_ENDS),
         }
-    }
-
-    /// How often stopping was suspended.
-    pub(super) fn suspensions(&self) -> u64 {
-        self.load(SUSPENDED)
     }
 
     /// Sets that no process is held: new processes run at once, and held ones continue.
@@ -212,11 +190,6 @@ impl Control {
     /// Continues the processes of the mappings up to this token.
     pub(super) fn set_answered(&self, token: u64) {
         self.store(ANSWERED, token);
-    }
-
-    /// Counts a mapping of a file that was not known whose process was not held until its probes were attached.
-    pub(super) fn count_unheld(&self) {
-        self.increment(UNHELD);
     }
 
     /// Number of mappings of files that were not known whose processes were not held until their probes were attached.
@@ -267,13 +240,6 @@ impl Control {
             deep: count(HitWord::Deep),
             full: count(HitWord::Full),
             older: count(HitWord::Older),
-        }
-    }
-
-    /// Adds 1 to the word at an offset.
-    fn increment(&self, offset: u32) {
-        if let Some(word) = self.word(offset) {
-            word.fetch_add(1, Ordering::Relaxed);
         }
     }
 

@@ -17,8 +17,6 @@ use super::samples::stack_size::StackUse;
 const BATCH: usize = 256 << 10;
 /// Fill level of a ring, in 256ths, from which on the next pass begins without a pause.
 const NO_PAUSE_FILL: u64 = 32;
-/// Maximum fill level of each ring, in 256ths, at which stopped processes are continued.
-const CONTINUE_FILL: u64 = 64;
 /// How long to wait at the end for running programs and their records. Programs that take longer wait for memory that another process must
 /// provide.
 const LAST_RECORDS_LIMIT: Duration = Duration::from_secs(1);
@@ -70,8 +68,6 @@ impl BpfEngine {
                     true
                 }
             };
-            // A program that was running when the programs were disabled may have stopped its process since.
-            self.objects.let_go();
             match self.pass(&mut sink) {
                 Left::More => {}
                 Left::Nothing if none_runs || begin.elapsed() >= LAST_RECORDS_LIMIT => return 0,
@@ -115,10 +111,6 @@ impl BpfEngine {
             pass_on(parts, batch);
         }
         parts.choose_stack_sizes(objects.rings.fullest() >= NO_PAUSE_FILL);
-        // After a record that is still being written a ring may be full as before.
-        if objects.rings.fullest() < CONTINUE_FILL {
-            objects.let_go();
-        }
         left
     }
 }

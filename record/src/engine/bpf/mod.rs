@@ -13,7 +13,6 @@ mod drain;
 mod file_links;
 mod fitting;
 mod known_length;
-mod lossless;
 mod mapped_words;
 mod nonresident;
 mod objects;
@@ -48,7 +47,6 @@ use self::processes::children::Children;
 use self::program::Common;
 use super::events::event::IdCount;
 use super::events::span_site::SpanSite;
-use super::guard_process::GuardDeath;
 use super::in_kernel::InKernel;
 use super::outcome::{EngineOutcome, SlowSpanCounts};
 use super::release::{Descriptors, Release};
@@ -59,9 +57,6 @@ pub use self::attach::scope::Scope;
 pub use self::attach::skipped_method::{NotFaultedIn, SkippedMethod};
 pub(crate) use self::counting::{Counted, Counting};
 pub(crate) use self::file_links::FileLinks;
-pub use self::lossless::pinned_map::StoppedProcess;
-pub(crate) use self::lossless::pinned_map::{Repair, stopped_processes};
-pub use self::lossless::stopped::{STOPPED_VERB, guard_stopped};
 pub use self::nonresident::NonResident;
 pub(crate) use self::part_planter::{LatePart, LateSettings, PartPlanter};
 pub use self::processes::children::EverywhereReason;
@@ -148,9 +143,9 @@ impl BpfEngine {
     }
 
     /// Enables the programs. Processes are held from the first time on; parts that are added later do not begin that again, since it may have
-    /// ended, without a guard or with the recording.
+    /// ended with the recording.
     pub(crate) fn enable(&self) {
-        let is_first = self.objects.control.not_looked().is_none();
+        let is_first = !self.objects.control.has_looked();
         self.objects.control.set_looked();
         self.parts.set_enabled(true);
         if is_first {
@@ -169,23 +164,10 @@ impl BpfEngine {
         hold.map(MappingHold::take).unwrap_or_default()
     }
 
-    /// Whether the thread of a mapping that is not answered has been held since.
-    pub(crate) fn is_held(&self, mapping: &NewMapping) -> bool {
-        let hold = self.objects.mapping_hold.as_ref();
-        hold.is_some_and(|hold| hold.is_held(mapping))
-    }
-
     /// The probes of the files up to this mapping are attached. The files are known from now on.
     pub(crate) fn answer(&mut self, mapping: &NewMapping) {
-        if let Some(hold) = &mut self.objects.mapping_hold {
+        if let Some(hold) = &self.objects.mapping_hold {
             hold.answer(mapping, &self.objects.control);
-        }
-    }
-
-    /// Continues the processes whose mappings are answered.
-    pub(crate) fn go_on(&mut self) {
-        if let Some(hold) = &mut self.objects.mapping_hold {
-            hold.go_on();
         }
     }
 
@@ -194,11 +176,9 @@ impl BpfEngine {
         self.objects.end_holding();
     }
 
-    /// Disables the programs, and continues stopped processes.
+    /// Disables the programs.
     pub(crate) fn disable(&mut self) {
         self.parts.set_enabled(false);
-        self.objects.let_go();
-        // A program that was running when that ended may have stopped its process since.
         self.objects.end_holding();
     }
 
@@ -246,7 +226,6 @@ impl BpfEngine {
             without_stack: samples().map(|samples| samples.without_stack).sum(),
             unraised: objects.control.unraised(),
             unjudged: unjudged.sum(),
-            suspensions: objects.control.suspensions(),
             unheld_mappings: objects.control.unheld()
                 + objects.mapping_hold.as_ref().map_or(0, MappingHold::missed),
             missed_processes: objects.tracked.missed()
@@ -300,22 +279,6 @@ impl BpfEngine {
     /// The descriptor that becomes readable when a ring has records.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.objects.rings.as_fd()
-    }
-
-    /// Starts another guard of stopped processes if it was killed. Returns that it was.
-    pub(crate) fn replace_guard(&mut self) -> Option<GuardDeath> {
-        let Objects {
-            stopped,
-            mapping_hold,
-            control,
-            ..
-        } = &mut self.objects;
-        // Processes are stopped for one of both at most.
-        match (stopped, mapping_hold) {
-            (Some(stopped), _) => stopped.replace_guard(control),
-            (None, Some(hold)) => hold.replace_guard(control),
-            (None, None) => None,
-        }
     }
 
     /// Takes what the stacks of sample ids have needed since the last time, for the size of the next ones.

@@ -11,6 +11,7 @@ use usdtrec_kernel::bpf::features::version::tells_processes;
 use usdtrec_kernel::bpf::rings::cpu_rings::{CpuRings, Sizes};
 use usdtrec_kernel::{BpfObject, BpfRefusal};
 
+use super::super::gap_hold::GapHold;
 use super::super::options::AttachRequest;
 use super::super::task_filter::TaskFilter;
 use super::aggregate::{
@@ -19,11 +20,10 @@ use super::aggregate::{
 use super::attach;
 use super::attach::site_programs::Maps;
 use super::control::Control;
-use super::lossless::stopped::Stopped;
 use super::processes::executables::Executables;
 use super::processes::follow::Tracked;
 use super::processes::groups::Groups;
-use super::processes::mapping_hold::{HoldRequest, MappingHold};
+use super::processes::mapping_hold::MappingHold;
 use super::processes::watched_files::WatchedFiles;
 use super::samples::Samples;
 use super::samples::stack_rates;
@@ -31,7 +31,7 @@ use super::setup::setup;
 use super::spans::{MAX_BYTES, SharedSpans, SpanDescriptors, SpanMaps, memory_for};
 use super::thread_contexts::ThreadContexts;
 use crate::error::RecordError;
-use crate::stop_reason::StopReason;
+use crate::recording::attach_callbacks::Caution;
 
 /// The maps and rings of a recording.
 #[derive(Debug)]
@@ -45,8 +45,6 @@ pub(super) struct Objects {
     pub(super) mapping_hold: Option<MappingHold>,
     /// What watches who maps files with probes; or why there is nothing. `None` if probes are in chosen processes only, and when it is taken.
     pub(super) watched_files: Option<io::Result<WatchedFiles>>,
-    /// `None` if processes are not stopped.
-    pub(super) stopped: Option<Stopped>,
     /// That of the first part, which has what is about the whole recording.
     pub(super) control: Arc<Control>,
     pub(super) rings: CpuRings,
@@ -96,21 +94,19 @@ impl Objects {
         let groups = (!choice.groups.is_empty()).then(|| Groups::follow(choice, btf));
         let executables =
             (!choice.executables.is_empty()).then(|| Executables::open(&choice.executables, btf));
-        let stopped = options
-            .lossless
-            .then(|| Stopped::new(StopReason::FullRing, &control, *say))
-            .transpose();
-        let mapping_hold = options
-            .no_gap
-            .map(|how| {
-                let request = HoldRequest {
-                    how,
-                    may_stop: !options.lossless,
-                    say: *say,
-                };
-                mapping_hold(request, &control, &tracked, kernel)
-            })
-            .transpose()?;
+        let mapping_hold = match options.no_gap {
+            None => None,
+            Some(how) => match mapping_hold(&control, &tracked, kernel)? {
+                Ok(hold) => Some(hold),
+                Err(error) if how == GapHold::Required => {
+                    return Err(setup(BpfObject::MappingHold)(error));
+                }
+                Err(error) => {
+                    say(&Caution::NotHeld(error));
+                    None
+                }
+            },
+        };
         let stack_rates = options.graph.and_then(|graph| graph.rate);
         let stack_rates = stack_rates.map(|_| stack_rates::create()).transpose();
         let thread_contexts = options
@@ -153,7 +149,6 @@ impl Objects {
             executables: executables.transpose()?,
             mapping_hold,
             watched_files,
-            stopped: stopped.map_err(setup(BpfObject::StoppedProcesses))?,
             control: Arc::new(control),
             rings,
         })
@@ -169,12 +164,10 @@ impl Objects {
             groups: self.groups.as_ref().map(AsFd::as_fd),
             executables: self.executables.as_ref().map(AsFd::as_fd),
             can_hold: self.tracked.hold.is_some(),
-            stopped: self.stopped.as_ref().map(AsFd::as_fd),
             stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
             thread_contexts: self.thread_contexts.as_ref().map(AsFd::as_fd),
             hit_groups: self.hit_groups.as_ref().map(GroupMaps::descriptors),
             spans: self.spans.as_ref().map(SpanMaps::descriptors),
-            exempt: self.stopped.as_ref().map(Stopped::exempt),
         }
     }
 
@@ -188,8 +181,6 @@ impl Objects {
             tracked: own(maps.tracked)?,
             groups: maps.groups.map(own).transpose()?,
             executables: maps.executables.map(own).transpose()?,
-            stopped: maps.stopped.map(own).transpose()?,
-            exempt: maps.exempt.map(own).transpose()?,
             stack_rates: maps.stack_rates.map(own).transpose()?,
             thread_contexts: maps.thread_contexts.map(own).transpose()?,
             hit_groups: maps.hit_groups.map(GroupDescriptors::share).transpose()?,
@@ -206,30 +197,21 @@ impl Objects {
     pub(super) fn end_holding(&mut self) {
         self.control.set_holding(false);
         if let Some(hold) = &mut self.mapping_hold {
-            hold.let_go(&self.control);
-        }
-    }
-
-    /// Continues all stopped processes.
-    pub(super) fn let_go(&self) {
-        if let Some(stopped) = &self.stopped {
-            stopped.let_go();
+            hold.forget_new();
         }
     }
 }
 
-/// What holds processes that map files which are not known.
+/// What holds processes that map files which are not known, or why the kernel cannot.
 fn mapping_hold(
-    request: HoldRequest<'_>,
     control: &Control,
     tracked: &Tracked,
     kernel: RunningKernel<'_>,
-) -> Result<MappingHold, RecordError> {
+) -> Result<io::Result<MappingHold>, RecordError> {
     if kernel.namespace.is_some() {
         return Err(KernelError::NoBpf(BpfRefusal::MappingHoldNamespace).into());
     }
-    let hold = MappingHold::new(request, control, tracked.as_fd(), kernel);
-    hold.map_err(setup(BpfObject::MappingHold))
+    Ok(MappingHold::new(control, tracked.as_fd(), kernel))
 }
 
 /// What all parts of a recording share, for a thread that attaches further ones.
@@ -240,8 +222,6 @@ pub(super) struct SharedMaps {
     tracked: OwnedFd,
     groups: Option<OwnedFd>,
     executables: Option<OwnedFd>,
-    stopped: Option<OwnedFd>,
-    exempt: Option<OwnedFd>,
     stack_rates: Option<OwnedFd>,
     thread_contexts: Option<OwnedFd>,
     hit_groups: Option<SharedGroups>,
@@ -259,8 +239,6 @@ impl SharedMaps {
             groups: self.groups.as_ref().map(AsFd::as_fd),
             executables: self.executables.as_ref().map(AsFd::as_fd),
             can_hold: false,
-            stopped: self.stopped.as_ref().map(AsFd::as_fd),
-            exempt: self.exempt.as_ref().map(AsFd::as_fd),
             stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
             thread_contexts: self.thread_contexts.as_ref().map(AsFd::as_fd),
             hit_groups: self.hit_groups.as_ref().map(SharedGroups::descriptors),

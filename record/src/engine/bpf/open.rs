@@ -27,7 +27,7 @@ use super::plan::{Group, Ids, PlanRequest};
 use super::processes::children::Children;
 use super::processes::executables::Executables;
 use super::processes::follow;
-use super::program::{Common, CpuRange, Spec, Stop, ThreadBase};
+use super::program::{Common, CpuRange, Spec, ThreadBase};
 use super::samples::Samples;
 use super::setup::setup;
 use super::{BpfEngine, NonResident, NotFaultedIn};
@@ -186,9 +186,6 @@ fn common(request: &AttachRequest<'_>, objects: &Objects) -> Common {
             .map(|maps| maps.grouping.clone()),
         spans: objects.spans.as_ref().map(|maps| maps.memory),
         ring_bytes: objects.rings.bytes() as u32,
-        stop: objects.stopped.as_ref().map(|_| Stop {
-            at: (objects.rings.bytes() / 2) as u32,
-        }),
         ..Common::default()
     }
 }

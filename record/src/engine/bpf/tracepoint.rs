@@ -1,4 +1,4 @@
-//! Programs on tracepoints and functions of the kernel.
+//! Programs on tracepoints of the kernel.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,7 +10,7 @@ use usdtrec_kernel::bpf::sys::{self, ProgramKind};
 /// disabled there. `sched_process_fork` can be preempted from Linux 7.0 on, and then programs on it are not run for other threads of the CPU.
 pub(super) const NEW_TASK: &str = "sched_wakeup_new";
 
-/// A program that is attached to a tracepoint, or to the return of a function.
+/// A program that is attached to a tracepoint.
 #[derive(Debug)]
 pub(super) struct TracepointProgram {
     pub(super) program: OwnedFd,
@@ -29,20 +29,11 @@ impl TracepointProgram {
         code: Option<Code>,
         descriptor: impl Fn(Map) -> BorrowedFd<'m>,
     ) -> io::Result<Self> {
-        Self::attach_as(ProgramKind::Tracepoint(tracepoint), code, descriptor)
-    }
-
-    /// As [`attach`](Self::attach), to what `kind` says.
-    ///
-    /// # Errors
-    /// Those of bpf(2).
-    pub(super) fn attach_as<'m>(
-        kind: ProgramKind,
-        code: Option<Code>,
-        descriptor: impl Fn(Map) -> BorrowedFd<'m>,
-    ) -> io::Result<Self> {
         let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
-        let program = sys::load(kind, &code.with_maps(descriptor))?;
+        let program = sys::load(
+            ProgramKind::Tracepoint(tracepoint),
+            &code.with_maps(descriptor),
+        )?;
         let link = sys::link_tracepoint(program.as_fd())?;
         Ok(Self { program, link })
     }

@@ -25,9 +25,6 @@ pub(crate) fn check(options: &EngineOptions) -> Result<(), RecordError> {
     if let Some(graph) = options.graph {
         check_callers(graph)?;
     }
-    if options.lossless {
-        return Err(UsageError::NeedsBpf(ProgramFeature::Lossless).into());
-    }
     if !options.processes.is_all() {
         return Err(UsageError::NeedsBpf(ProgramFeature::ProcessChoice).into());
     }

@@ -28,7 +28,7 @@ use usdtrec_kernel::KernelError;
 use usdtrec_kernel::KernelOperation;
 use usdtrec_kernel::host::null_device;
 
-use super::super::guard_process::{GuardDeath, GuardProcess, GuardTask};
+use super::super::guard_process::{GuardDeath, GuardProcess};
 use super::owner::Owner;
 use super::tracefs::Tracefs;
 use crate::error::RecordError;
@@ -69,7 +69,7 @@ impl Group {
             tracefs,
             name,
             count: 0,
-            guard: GuardProcess::new(GuardTask::TracefsEvents, guard),
+            guard: GuardProcess::new(guard),
             left: false,
         })
     }

@@ -104,7 +104,7 @@ impl Follower {
             unread: 0,
             unread_at_start: UnreadCounts::default(),
             is_on: session.attached.engine.follows() && !session.options.following.is_off,
-            no_gap: session.options.engine.no_gap.is_some(),
+            no_gap: session.attached.engine.holds_mappings(),
             queued: 0,
             held: HeldMappings::default(),
             unreported: Vec::new(),

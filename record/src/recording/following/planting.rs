@@ -64,7 +64,6 @@ impl Recording {
         while let Some(mapping) = self.follower.held.take(done) {
             self.session.attached.engine.answer(&mapping);
         }
-        self.session.attached.engine.go_on();
         Ok(())
     }
 
@@ -189,8 +188,6 @@ impl Recording {
         if self.follower.unreported.is_empty() {
             return;
         }
-        let engine = &self.session.attached.engine;
-        self.follower.held.look(|mapping| engine.is_held(mapping));
         let now = trace_clock::now();
         for file in std::mem::take(&mut self.follower.unreported) {
             let is_late = Duration::from_nanos(now.saturating_sub(file.planted_at)) > MAX_HOLD;

@@ -137,7 +137,7 @@ impl Search {
             builds: following.events.iter().filter_map(build).collect(),
             paths: following.events.iter().map(absolute).collect(),
             following,
-            no_gap: session.options.engine.no_gap.is_some(),
+            no_gap: session.attached.engine.holds_mappings(),
             recorded,
             room: TraceRoom::beside(session.probes()),
             planter: session.late_planter(),

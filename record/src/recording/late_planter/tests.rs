@@ -179,7 +179,6 @@ impl How {
             graph: None,
             nonresident: NonResident::Auto,
             no_gap: None,
-            lossless: false,
             processes: ProcessChoice::default(),
             thread_context: false,
             aggregation: None,

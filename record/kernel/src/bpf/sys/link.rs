@@ -115,8 +115,7 @@ pub fn link_perf_event(
     unsafe { open(LINK_CREATE, &mut attr) }
 }
 
-/// Attaches a [`ProgramKind::Tracepoint`](super::ProgramKind::Tracepoint) or [`ProgramKind::Return`](super::ProgramKind::Return) to what it was
-/// loaded for.
+/// Attaches a [`ProgramKind::Tracepoint`](super::ProgramKind::Tracepoint) to what it was loaded for.
 pub fn link_tracepoint(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let mut attr = RawTracepoint {
         name: 0,

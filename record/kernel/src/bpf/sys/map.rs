@@ -307,28 +307,6 @@ pub fn next_key(map: BorrowedFd<'_>, after: u32) -> io::Result<u32> {
     Ok(next)
 }
 
-/// The keys that a hash map with 4-byte keys has now, at most `most`. 0 is no key.
-pub fn keys(map: BorrowedFd<'_>, most: u32) -> Vec<u32> {
-    let after = |last: &u32| next_key(map, *last).ok();
-    // The key after a missing one is the first.
-    let first = after(&0);
-    std::iter::successors(first, after)
-        .take(most as usize)
-        .collect()
-}
-
-/// The value of a key in a hash map with 4-byte keys and 8-byte values.
-pub fn time_of(map: BorrowedFd<'_>, key: u32) -> io::Result<u64> {
-    let mut value = 0_u64;
-    element(MAP_LOOKUP_ELEM, map, &key, Some(&mut value), 0)?;
-    Ok(value)
-}
-
-/// Adds a key to a hash map with 4-byte keys and 8-byte values, or changes its value.
-pub fn insert_time(map: BorrowedFd<'_>, key: u32, mut value: u64) -> io::Result<()> {
-    element(MAP_UPDATE_ELEM, map, &key, Some(&mut value), 0)
-}
-
 /// Reads the value of a key in a hash map with 8-byte keys and values as long as `value`.
 ///
 /// # Errors

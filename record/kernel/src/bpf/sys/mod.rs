@@ -9,7 +9,6 @@ mod kernel_btf;
 mod link;
 mod link_info;
 mod map;
-mod pin;
 mod program;
 
 pub use event::{UprobeEvent, open_uprobe};
@@ -21,8 +20,7 @@ pub use link_info::uprobes_of_links;
 pub use map::{
     MapKind, MapShape, NamePrefix, add, change, create_array_of_maps, create_ids, create_map,
     create_names, create_ring, create_set, create_works, insert, insert_bytes, insert_id,
-    insert_name, insert_time, insert_words, keys, next_key, put_element, put_maps, read_element,
-    read_map, remove, remove_bytes, time_of, token_of, value_of,
+    insert_name, insert_words, next_key, put_element, put_maps, read_element, read_map, remove,
+    remove_bytes, token_of, value_of,
 };
-pub use pin::{pin, pinned};
 pub use program::{LoadError, ProgramKind, load, run};

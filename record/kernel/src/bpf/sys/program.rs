@@ -33,8 +33,6 @@ pub enum ProgramKind {
     Run,
     /// A tracepoint of the kernel, by the id of its type in the kernel's BTF.
     Tracepoint(u32),
-    /// The return of a function of the kernel, by the id of the function in the kernel's BTF.
-    Return(u32),
 }
 
 impl ProgramKind {
@@ -43,17 +41,16 @@ impl ProgramKind {
         match self {
             Self::Uprobe | Self::UprobeMulti => 2,
             Self::Run => 17,
-            Self::Tracepoint(_) | Self::Return(_) => 26,
+            Self::Tracepoint(_) => 26,
         }
     }
 
-    /// `BPF_TRACE_UPROBE_MULTI`, `BPF_TRACE_RAW_TP`, `BPF_TRACE_FEXIT`; 0 for others.
+    /// `BPF_TRACE_UPROBE_MULTI`, `BPF_TRACE_RAW_TP`; 0 for others.
     const fn expected_attach(self) -> u32 {
         match self {
             Self::Uprobe | Self::Run => 0,
             Self::UprobeMulti => UPROBE_MULTI,
             Self::Tracepoint(_) => 23,
-            Self::Return(_) => 25,
         }
     }
 }
@@ -82,7 +79,7 @@ struct ProgramLoad {
     _line_size: u32,
     _lines: u64,
     _line_count: u32,
-    /// Of [`ProgramKind::Tracepoint`] and [`ProgramKind::Return`]; else 0.
+    /// Of [`ProgramKind::Tracepoint`]; else 0.
     attach_kind: u32,
     _attach_program: u32,
     _pad: u32,
@@ -188,7 +185,7 @@ pub fn load(kind: ProgramKind, code: &Code) -> Result<OwnedFd, LoadError> {
         _lines: 0,
         _line_count: 0,
         attach_kind: match kind {
-            ProgramKind::Tracepoint(kind) | ProgramKind::Return(kind) => kind,
+            ProgramKind::Tracepoint(kind) => kind,
             _ => 0,
         },
         _attach_program: 0,

@@ -46,8 +46,6 @@ pub(in crate::engine::bpf) struct Maps<'a> {
     pub(in crate::engine::bpf) executables: Option<BorrowedFd<'a>>,
     /// Whether processes that recorded ones start can be held until probes are attached to them.
     pub(in crate::engine::bpf) can_hold: bool,
-    pub(in crate::engine::bpf) stopped: Option<BorrowedFd<'a>>,
-    pub(in crate::engine::bpf) exempt: Option<BorrowedFd<'a>>,
     pub(in crate::engine::bpf) stack_rates: Option<BorrowedFd<'a>>,
     pub(in crate::engine::bpf) thread_contexts: Option<BorrowedFd<'a>>,
     pub(in crate::engine::bpf) hit_groups: Option<GroupDescriptors<'a>>,
@@ -444,8 +442,6 @@ fn load(code: &Code, maps: &Maps<'_>, attach_method: AttachMethod) -> Result<Own
         Map::FirstControl => maps.first_control,
         Map::Groups => maps.groups.unwrap_or(maps.tracked),
         Map::Executables => maps.executables.unwrap_or(maps.tracked),
-        Map::Stopped => maps.stopped.unwrap_or(maps.tracked),
-        Map::Exempt => maps.exempt.unwrap_or(maps.tracked),
         Map::StackRates => maps.stack_rates.unwrap_or(maps.tracked),
         Map::ThreadContexts => maps.thread_contexts.unwrap_or(maps.tracked),
         Map::HitGroups => maps.hit_groups.map_or(maps.tracked, |maps| maps.groups),

@@ -5,7 +5,7 @@
 //!
 //! * [`children`] attaches the probes to the recorded processes alone, child by child.
 //! * [`hold`] holds such a child meanwhile, in the kernel.
-//! * [`mapping_hold`] holds a thread that maps a file with code that is not known yet (`--no-gap`), in the kernel or by a stop.
+//! * [`mapping_hold`] holds a thread that maps a file with code that is not known yet (`--no-gap`), in the kernel.
 //! * [`watched_files`] holds a thread that executes a file whose probes were detached because nobody executed it, in the kernel.
 //!
 //! A change of them keeps the invariants below. How each is kept, and which other ways were tried, is at the heads of the folders. The guests
@@ -27,30 +27,25 @@
 //! # How long a program waits
 //!
 //! 6. Each hold ends without the recorder: after [`MAX_HOLD`](hold::work::MAX_HOLD), and when the recorder is killed. The kernel runs no work
-//!    of a map that is not open in any process; a guard process continues processes that are stopped, and if it is killed, too, the next
-//!    recorder that stops processes or `doctor --heal` does.
+//!    of a map that is not open in any process.
 //! 7. The first hold of a child that times out is the last: no further child is held, and the probes are attached to all processes.
 //! 8. Children are held for a limited part of the time (`Budget` in [`children`]).
 //! 9. While the recorder does not run (it is stopped, or waits for a disk), no further thread is held at a mapping.
-//! 10. The recorder does not wait for itself. At a mapping its own threads are not held, and its ancestors and the readers of its output are never
-//!     stopped.
+//! 10. The recorder does not wait for itself. At a mapping its own threads are not held.
 //! 11. A held real-time task could keep the recorder from its CPU. So a real-time thread is not held in the kernel at a mapping, and a real-time
 //!     child only until the probes are attached to all processes, which is done at once.
 //!
 //! # What other processes notice
 //!
-//! 12. A hold in the kernel sends no signal and changes no state that other processes see; a parent waits for the child in `vfork` only. A
-//!     stop is visible to the parent. It is used at mappings only, where the kernel cannot hold, and is announced at the start.
-//! 13. A stop of the user is not ended, and a process that is traced is not stopped.
-//! 14. A process is released or continued only if it is the one that was held: ids can be reused. A child has a token, a thread its start
-//!     time, and `SIGCONT` is sent by a handle of the process.
+//! 12. A hold sends no signal and changes no state that other processes see; a parent waits for the child in `vfork` only. No process is stopped.
+//! 13. A process is released only if it is the one that was held: ids can be reused. A child has a token, a thread its start time.
 //!
 //! # What is reported
 //!
-//! 15. A hold that was not possible, began too late or ended too early is counted and reported, and so is a call that found no room in the ring.
-//! 16. When holding begins, the recorder first stops releasing, and then reads the map: a process that started before is seen in the map, a later
+//! 14. A hold that was not possible, began too late or ended too early is counted and reported, and so is a call that found no room in the ring.
+//! 15. When holding begins, the recorder first stops releasing, and then reads the map: a process that started before is seen in the map, a later
 //!     one is held.
-//! 17. A file whose probes were detached has none in any process, until a thread that executes it calls the recorder ([`watched_files`]). One that
+//! 16. A file whose probes were detached has none in any process, until a thread that executes it calls the recorder ([`watched_files`]). One that
 //!     was not held is reported with its gap.
 
 pub(super) mod children;

@@ -162,17 +162,6 @@ impl Program<'_> {
         asm.copy(Reg::R1, Reg::R7);
         asm.set(Reg::R2, 0);
         asm.call(Helper::RingSubmit);
-        if let Some(stop) = self.common.stop {
-            const AVAILABLE: i64 = 0;
-            let enough = self.asm.label();
-            self.asm.load(Width::Double, Reg::R1, Reg::R10, RING);
-            self.asm.set(Reg::R2, AVAILABLE);
-            self.asm.call(Helper::RingQuery);
-            self.asm
-                .jump_if(If::Below, Reg::R0, stop.at.cast_signed(), enough);
-            self.stop_process();
-            self.asm.place(enough);
-        }
     }
 
     /// Loads the cookie of the site: `R0`.
@@ -252,9 +241,6 @@ impl Program<'_> {
     /// Counts a hit for which the ring had no room.
     pub(in crate::engine::bpf) fn count_loss(&mut self, out: Label) {
         self.count_at_site(out);
-        if self.common.stop.is_some() {
-            self.stop_process();
-        }
         self.asm.jump(out);
     }
 

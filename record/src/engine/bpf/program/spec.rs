@@ -68,8 +68,6 @@ pub(in crate::engine::bpf) struct Common {
     pub(in crate::engine::bpf) strings: u32,
     /// Size of each ring, bytes.
     pub(in crate::engine::bpf) ring_bytes: u32,
-    /// When to stop a process instead of losing its hits; `None` for never.
-    pub(in crate::engine::bpf) stop: Option<Stop>,
     /// Location of the base of thread-local storage in `task_struct`; `None` if unknown.
     pub(in crate::engine::bpf) thread_base: Option<ThreadBase>,
     /// How preemption is disabled, if it must be.
@@ -111,11 +109,4 @@ pub(in crate::engine::bpf) struct ThreadBase {
     /// `thread.tls_array` of x86-64: the three descriptors of a 32-bit program, of which C libraries use the first
     /// (`struct desc_struct`, `arch/x86/include/asm/desc_defs.h`).
     pub(in crate::engine::bpf) descriptors: Option<u32>,
-}
-
-/// When to stop the process of a hit.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::engine::bpf) struct Stop {
-    /// When at least this many bytes of a ring are in use.
-    pub(in crate::engine::bpf) at: u32,
 }

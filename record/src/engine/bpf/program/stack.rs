@@ -11,7 +11,6 @@ use usdtrec_format::Arch;
 use usdtrec_kernel::bpf::insn::{Helper, If, Label, Map, Op, Reg, Width};
 
 use super::super::control;
-use super::super::samples::stack_size::HALF;
 use super::builder::Program;
 use super::frame_function::CHAIN;
 use super::slots::{RATE, RATE_KEY, RING, STACK_END, STACK_SIZE, WORD};
@@ -120,10 +119,6 @@ impl Program<'_> {
         asm.op_value(Op::ShiftRight, Reg::R0, to_share.cast_signed());
         asm.copy(Reg::R1, Reg::R9);
         asm.op_value(Op::ShiftRight, Reg::R1, 8);
-        if self.common.stop.is_some() {
-            // Processes are stopped instead.
-            asm.set(Reg::R1, HALF.cast_signed());
-        }
         asm.jump_if_reg(If::Below, Reg::R0, Reg::R1, chosen);
         asm.op_value(Op::And, Reg::R9, INDEX);
         asm.store(Width::Double, Reg::R10, STACK_SIZE, Reg::R9);

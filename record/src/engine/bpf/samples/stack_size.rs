@@ -11,7 +11,7 @@
 //! A hit whose stack takes 16 KiB costs about five times what one with 2 KiB does, so a size that is larger than was
 //! needed costs hits if they come fast. Therefore the word has a second, smaller size for a crowded ring, which is at
 //! most 2 KiB once hits were lost. A ring is crowded from half of its size on; from an eighth on for a site that lost
-//! hits, and for one that has the largest size because none was chosen yet: a burst of its first hits would fill the ring. With `--lossless` it is from half on, where processes are stopped.
+//! hits, and for one that has the largest size because none was chosen yet: a burst of its first hits would fill the ring.
 //!
 //! A copy that would end beyond the memory of the stack has the smallest size that holds the rest. `dwarf,SIZE` is
 //! exact. So are copies that are written to the trace, of which nobody knows how much is needed, and perf events, whose
@@ -29,7 +29,7 @@ const CROWDED_WINDOW: u64 = 8;
 const MAX_DOUBLINGS: u32 = 10;
 
 /// Fill level, in 256ths, from which on a ring is crowded for a site that lost no hit.
-pub(in crate::engine::bpf) const HALF: u64 = 128;
+const HALF: u64 = 128;
 /// The same for a site that lost hits, or begins.
 const EIGHTH: u64 = 32;
 

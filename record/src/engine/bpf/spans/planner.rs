@@ -332,9 +332,6 @@ impl RolePlanner<'_> {
         if self.options.graph.is_some() {
             return Err(SpanFault::Callers);
         }
-        if self.options.lossless {
-            return Err(SpanFault::Lossless);
-        }
         let mut sides = pair.starts.iter().chain(&pair.dones);
         let has_filter = |at: &usize| {
             let mut plans = self

@@ -412,8 +412,6 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
             Map::Control | Map::FirstControl => control + (words[at + 1] >> 32),
             Map::Rings => RINGS,
             Map::Tracked => TRACKED,
-            Map::Stopped => 3,
-            Map::Exempt => 4,
             Map::StackRates => RATES,
             Map::HitGroups => COUNTS,
             Map::KeySlots => SLOTS,

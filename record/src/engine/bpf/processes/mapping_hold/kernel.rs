@@ -8,7 +8,7 @@ use usdtrec_kernel::bpf::preemption::Preemption;
 use crate::engine::bpf::processes::follow::missing;
 use crate::engine::bpf::processes::hold::work;
 
-/// What both ways to hold a thread need: offsets of members of the running kernel's structures, bytes.
+/// Offsets of members of the running kernel's structures, bytes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine::bpf::processes) struct Kernel {
     /// `sched_process_exec(task, old_pid, binprm)`.
@@ -38,21 +38,6 @@ pub(super) struct WorkKernel {
     /// `task_struct.prio`, `task_struct.start_boottime`.
     pub(super) priority: u32,
     pub(super) started: u32,
-}
-
-/// What stopping a process needs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct StopKernel {
-    pub(super) common: Kernel,
-    /// `ksys_mmap_pgoff(addr, len, prot, flags, fd, pgoff)`, which `mmap` and `mmap2` call; `None` if the kernel does not describe it.
-    pub(super) mmap: Option<u32>,
-    /// Where that cannot have programs. `None` on kernels that find the path of the control group at each page fault for it.
-    pub(super) unlocked: Option<Unlocked>,
-    /// `signal_generate(sig, info, task, group, result)`.
-    pub(super) signalled: u32,
-    /// `task_struct.tgid`, `task_struct.ptrace`.
-    pub(super) process: u32,
-    pub(super) traced: u32,
 }
 
 /// `mmap_lock_released(mm, write)`, with which `mmap` ends.
@@ -117,27 +102,6 @@ impl WorkKernel {
             })
         };
         find().ok_or_else(work::no_work)
-    }
-}
-
-impl StopKernel {
-    /// Number of arguments of `ksys_mmap_pgoff`.
-    const MMAP_ARGUMENTS: usize = 6;
-
-    /// # Errors
-    /// The kernel does not describe its structures, or not as expected.
-    pub(super) fn find(btf: &Btf, common: Kernel) -> io::Result<Self> {
-        let of_task = |member| btf.member("task_struct", &[member]).ok_or_else(missing);
-        let mmap = btf.function("ksys_mmap_pgoff");
-        let mmap = mmap.filter(|function| function.arguments == Self::MMAP_ARGUMENTS);
-        Ok(Self {
-            common,
-            mmap: mmap.map(|function| function.kind),
-            unlocked: Unlocked::find(btf),
-            signalled: btf.tracepoint("signal_generate").ok_or_else(missing)?,
-            process: of_task("tgid")?,
-            traced: of_task("ptrace")?,
-        })
     }
 }
 

@@ -6,7 +6,7 @@ use usdtrec_kernel::bpf::insn::Map;
 
 use crate::engine::bpf::control::Control;
 
-/// The maps that programs on new mappings use, however they hold a thread.
+/// The maps that programs on new mappings use.
 #[derive(Clone, Copy)]
 pub(super) struct MappingMaps<'a> {
     pub(super) control: &'a Control,

@@ -1,4 +1,4 @@
-//! What programs on new mappings have in common, however they hold a thread: they find the file, and write a record if it is not known.
+//! What programs on new mappings have in common: they find the file, and write a record if it is not known.
 //!
 //! Registers: `R8` is the file's inode, then unused, `R9` the record.
 
@@ -116,7 +116,7 @@ fn find_descriptor(asm: &mut Assembler, calls: [MmapCall; 2], out: Label) {
 }
 
 /// `R8`: the inode of the descriptor in `R9` of the task in `R8`.
-pub(super) fn find_opened(asm: &mut Assembler, kernel: Kernel, out: Label) {
+fn find_opened(asm: &mut Assembler, kernel: Kernel, out: Label) {
     for offset in kernel.descriptors {
         follow(asm, offset, out);
     }
@@ -127,7 +127,7 @@ pub(super) fn find_opened(asm: &mut Assembler, kernel: Kernel, out: Label) {
 }
 
 /// Goes on if `R9` is a descriptor, and the protection in `R2` that of code.
-pub(super) fn is_file_of_code(asm: &mut Assembler, out: Label) {
+fn is_file_of_code(asm: &mut Assembler, out: Label) {
     asm.op_value(Op::And, Reg::R2, EXECUTABLE);
     asm.jump_if(If::Equal, Reg::R2, 0, out);
     // -1 is memory of no file.
@@ -143,7 +143,7 @@ fn follow(asm: &mut Assembler, offset: u32, out: Label) {
 }
 
 /// Reads kernel memory at `R8 + offset` to a slot.
-pub(super) fn read(asm: &mut Assembler, offset: u32, slot: i16, bytes: i64, out: Label) {
+fn read(asm: &mut Assembler, offset: u32, slot: i16, bytes: i64, out: Label) {
     asm.address(Reg::R3, Reg::R8, offset.cast_signed());
     asm.address(Reg::R1, Reg::R10, slot.into());
     asm.set(Reg::R2, bytes);
