@@ -3,8 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::engine::{AbandonedGroup, abandoned_groups};
-use crate::error::RecordError;
+use usdtrec_attach::engine::{AbandonedGroup, abandoned_groups};
+use usdtrec_attach::error::RecordError;
+
 use crate::left_breakpoints::{LeftBehind, left_breakpoints};
 use crate::semaphores::{RaisedProcess, Repair, raised_processes};
 use crate::triggers::dead_sockets;

@@ -27,7 +27,12 @@ const CALLS: [&str; 15] = [
 ];
 
 /// The crates that look at processes of others.
-const FOLDERS: [&str; 3] = ["buildid-cache/src", "record/kernel/src", "record/src"];
+const FOLDERS: [&str; 4] = [
+    "buildid-cache/src",
+    "record/attach/src",
+    "record/kernel/src",
+    "record/src",
+];
 
 /// Sources with such calls, and whose files they open.
 const ALLOWED: &[(&str, &str)] = &[
@@ -72,6 +77,26 @@ const ALLOWED: &[(&str, &str)] = &[
     ),
     ("buildid-cache/src/store.rs", "the cache"),
     ("buildid-cache/src/walk.rs", "a folder that the user names"),
+    (
+        "record/attach/src/chosen/hierarchy.rs",
+        "/proc and control groups",
+    ),
+    ("record/attach/src/chosen/mod.rs", "/proc"),
+    ("record/attach/src/chosen/owner.rs", "control groups"),
+    ("record/attach/src/debug_info/files.rs", "/usr/lib/debug"),
+    (
+        "record/attach/src/engine/bpf/nonresident.rs",
+        "/proc/sys and a device",
+    ),
+    ("record/attach/src/engine/events/pmu.rs", "/sys"),
+    ("record/attach/src/engine/events/refusal.rs", "/sys"),
+    ("record/attach/src/engine/perf/check.rs", "/proc/sys"),
+    ("record/attach/src/engine/perf/owner.rs", "/proc"),
+    ("record/attach/src/engine/perf/tracefs.rs", "tracefs"),
+    ("record/attach/src/engine/release/in_program.rs", "/proc"),
+    ("record/attach/src/places/account.rs", "/proc"),
+    ("record/attach/src/select/hugify.rs", "/sys"),
+    ("record/attach/src/target.rs", "/proc"),
     ("record/kernel/src/bpf/features/btf.rs", "/sys"),
     ("record/kernel/src/clocks/trace_clock.rs", "/proc"),
     ("record/kernel/src/host/boot.rs", "/proc/sys"),
@@ -91,24 +116,10 @@ const ALLOWED: &[(&str, &str)] = &[
     ("record/kernel/src/host/shared_inode.rs", "/proc"),
     ("record/kernel/src/nop5/trial.rs", "/sys"),
     ("record/src/cgroups/of_process.rs", "/proc"),
-    ("record/src/chosen/hierarchy.rs", "/proc and control groups"),
-    ("record/src/chosen/mod.rs", "/proc"),
-    ("record/src/chosen/owner.rs", "control groups"),
     (
         "record/src/command/runnable.rs",
         "the command that the user names",
     ),
-    ("record/src/debug_info/files.rs", "/usr/lib/debug"),
-    (
-        "record/src/engine/bpf/nonresident.rs",
-        "/proc/sys and a device",
-    ),
-    ("record/src/engine/events/pmu.rs", "/sys"),
-    ("record/src/engine/events/refusal.rs", "/sys"),
-    ("record/src/engine/perf/check.rs", "/proc/sys"),
-    ("record/src/engine/perf/owner.rs", "/proc"),
-    ("record/src/engine/perf/tracefs.rs", "tracefs"),
-    ("record/src/engine/release/in_program.rs", "/proc"),
     ("record/src/left_breakpoints/kernel_log.rs", "/dev/kmsg"),
     ("record/src/left_breakpoints/notes.rs", "/run/usdtrec"),
     ("record/src/left_breakpoints/others.rs", "/proc"),
@@ -116,14 +127,11 @@ const ALLOWED: &[(&str, &str)] = &[
     ("record/src/left_breakpoints/scan.rs", "/proc"),
     ("record/src/output/outlet.rs", "the trace"),
     ("record/src/output/watched_file.rs", "the trace"),
-    ("record/src/places/account.rs", "/proc"),
     ("record/src/recording/budgeting.rs", "/proc"),
     ("record/src/recording/build_ids.rs", "/proc"),
     ("record/src/recording/following/unmapped.rs", "/proc"),
     ("record/src/recording/metadata.rs", "/proc"),
-    ("record/src/recording/target.rs", "/proc"),
     ("record/src/recording/watched_files/search.rs", "/proc"),
-    ("record/src/select/hugify.rs", "/sys"),
     ("record/src/semaphores/stored_increments.rs", "/run/usdtrec"),
     (
         "record/src/triggers/command.rs",

@@ -13,6 +13,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use usdtrec_attach::engine::Owner;
 use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_format::Arch;
 use usdtrec_kernel::host::run_directory::RepairLock;
@@ -20,7 +21,6 @@ use usdtrec_kernel::host::{privilege, run_directory};
 
 use super::file_site::FileSite;
 use super::scan::{FoundBreakpoint, scan};
-use crate::engine::Owner;
 use crate::verify::ExpectedFiles;
 
 /// Ending of the names of these files.

@@ -6,6 +6,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use usdtrec_attach::engine::Tracefs;
 use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_buildid_cache::file_id;
 use usdtrec_buildid_cache::served::{Patience, Reader};
@@ -13,7 +14,6 @@ use usdtrec_kernel::bpf::sys::uprobes_of_links;
 
 use super::file_site::FileSite;
 use super::notes::FoundNotes;
-use crate::engine::Tracefs;
 
 /// A tracer that has a breakpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 
 use std::io;
 
+use usdtrec_attach::engine::attach_and_remove;
 use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::process::mapped_handle;
 use usdtrec_buildid_cache::served::{Contents, Memory, Patience};
@@ -14,7 +15,6 @@ use usdtrec_kernel::host::process::live_directory;
 
 use super::notes::NotedSite;
 use super::scan::FoundBreakpoint;
-use crate::engine::attach_and_remove;
 use crate::verify::address_of;
 
 /// A breakpoint, in the memory of the process that has it.

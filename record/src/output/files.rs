@@ -6,17 +6,18 @@ use std::io::{self, PipeReader};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use usdtrec_attach::FileChange;
+use usdtrec_attach::error::RecordError;
 use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo, TraceWriter, WriteError};
 use usdtrec_kernel::clocks::Clocks;
 use usdtrec_kernel::clocks::trace_clock;
 use usdtrec_kernel::signals::Signals;
 
-use crate::error::RecordError;
 use crate::output::added_events::AddedEvents;
 use crate::output::outlet::Outlet;
 use crate::output::sync::DiskSync;
 use crate::output::threads::Threads;
-use crate::output::watched_file::{FileChange, WatchedFile};
+use crate::output::watched_file::WatchedFile;
 use crate::output::writer::{Pace, Writer};
 use crate::window::{WindowContent, WindowFiles, WindowLimits};
 

@@ -4,13 +4,14 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use usdtrec_attach::FileChange;
 use usdtrec_format::trace::{
     ClockReading, Compression, Loss, PipeWriter, Totals, TraceInfo, TraceWriter, WriteError,
 };
 
 use crate::output::outlet::Outlet;
 use crate::output::threads::Threads;
-use crate::output::watched_file::{FileChange, WatchedFile};
+use crate::output::watched_file::WatchedFile;
 use crate::window::{WindowContent, WindowLimits, WindowWriter};
 
 /// A trace being written.

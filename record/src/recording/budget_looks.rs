@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use usdtrec_attach::error::RecordError;
 use usdtrec_kernel::KernelError;
 
 use super::Recording;
 use super::budgeting::Switched;
-use crate::error::RecordError;
 
 impl Recording {
     /// Has probes detached and attached again so that no thread exceeds its budget.

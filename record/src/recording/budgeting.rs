@@ -7,6 +7,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use usdtrec_attach::engine::{Attached, SwitchResult, UnitSwitcher};
+use usdtrec_attach::error::RecordError;
 use usdtrec_format::perf::{SampleId, SampleType};
 use usdtrec_format::trace::{MAX_PAUSED_IDS, Pause};
 use usdtrec_kernel::KernelError;
@@ -16,8 +18,6 @@ use super::outcome::{BudgetEvent, PausePlanned, PausedProbes, ThreadShare};
 use crate::budget::{
     Budget, Controller, CountedHits, PausePlan, PauseStage, SwitchKind, SwitchOrder, Units,
 };
-use crate::engine::{Attached, SwitchResult, UnitSwitcher};
-use crate::error::RecordError;
 use crate::recording::session::Session;
 
 /// Interval at which shares are measured, ns.

@@ -5,13 +5,13 @@
 //! `perf_event_mmap_output`). For the same reason the recorder ignores that flag in its own records: stock perf crashes on records that have the
 //! flag and no build-id.
 
+use usdtrec_attach::engine::{EngineOutcome, Release, StackUse};
 use usdtrec_format::perf::{
     Comm, Lost, Mmap, MmapFile, RawRecord, RecordType, Records, SampleType,
 };
 
 use super::build_ids::BuildIds;
 use super::session::Session;
-use crate::engine::{EngineOutcome, Release, StackUse};
 
 impl Session {
     /// One pass over all rings: samples first, so that earlier process records are in the same pass. Returns whether it left many records
@@ -47,7 +47,7 @@ impl Session {
     }
 
     /// The last pass over all rings, when nothing is written to them any more; `release` is what
-    /// [`Engine::release_first`](crate::engine::Engine::release_first) has started.
+    /// [`Engine::release_first`](usdtrec_attach::engine::Engine::release_first) has started.
     pub(super) fn drain_last(
         &mut self,
         release: Option<&mut Release>,

@@ -8,12 +8,12 @@ use std::sync::mpsc::TryRecvError;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use usdtrec_attach::error::RecordError;
 use usdtrec_buildid_cache::served;
 use usdtrec_kernel::KernelError;
 use usdtrec_kernel::host::capabilities;
 
 use super::Recording;
-use crate::error::RecordError;
 use crate::left_breakpoints::KernelLog;
 use crate::recording::metadata::Synthesised;
 use crate::window::KeptProcesses;

@@ -9,11 +9,11 @@ use std::fmt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+use usdtrec_attach::engine::{Attached, InProgram, Release, in_programs};
+use usdtrec_attach::error::RecordError;
 use usdtrec_kernel::signals::Signals;
 
 use crate::command::RunningCommand;
-use crate::engine::{Attached, InProgram, Release, in_programs};
-use crate::error::RecordError;
 use crate::left_breakpoints::{LeftBehind, OwnSites};
 use crate::output::sync::DiskSync;
 

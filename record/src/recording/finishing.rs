@@ -5,11 +5,11 @@ use std::thread;
 
 use super::waiting::MIN_GATHER_TIME;
 use super::{End, EndedProcess, Finished, Outcome, Progress, Recording, hit_totals, misses_hits};
+use usdtrec_attach::error::RecordError;
 use usdtrec_buildid_cache::served::Haste;
 use usdtrec_kernel::clocks::trace_clock;
 use usdtrec_kernel::signals::Signals;
 
-use crate::error::RecordError;
 use crate::left_breakpoints::{KernelLog, OwnSites};
 use crate::makers::CodeMakers;
 use crate::recording::budgeting::Budgeting;

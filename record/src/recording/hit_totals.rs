@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use usdtrec_attach::aggregation::{SpanHitCounts, SpanHits};
+use usdtrec_attach::engine::Engine;
+use usdtrec_attach::error::RecordError;
 use usdtrec_kernel::KernelError;
 use usdtrec_kernel::clocks::trace_clock;
 
 use super::losses::ProbeHits;
 use super::outcome::HitTotals;
-use crate::aggregation::{SpanHitCounts, SpanHits};
-use crate::engine::Engine;
-use crate::error::RecordError;
 
 /// What was aggregated until now. `hits` has those of all probes.
 ///

@@ -1,13 +1,14 @@
-//! Attaching probes of files that appear while recording, in a thread of its own ([`engine`](crate::engine)).
+//! Attaching probes of files that appear while recording, in a thread of its own ([`engine`](usdtrec_attach::engine)).
 
 use std::sync::mpsc::Sender;
 
-use crate::engine::{self, LatePart, TaskFilter, UprobePmu};
-use crate::error::RecordError;
+use usdtrec_attach::engine::{self, LatePart, TaskFilter, UprobePmu};
+use usdtrec_attach::error::RecordError;
+use usdtrec_attach::select::argument_list::leave_out_unfit;
+use usdtrec_attach::select::probe::PlannedProbe;
+
 use crate::left_breakpoints::{AddedNotes, SiteNotes};
 use crate::recording::shortfalls::Shortfalls;
-use crate::select::argument_list::leave_out_unfit;
-use crate::select::probe::PlannedProbe;
 use crate::semaphores::{self, Semaphores};
 use crate::verify::ExpectedFiles;
 

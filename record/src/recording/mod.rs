@@ -1,13 +1,11 @@
 //! A running session: the loop that waits for records, drains the rings and writes.
 
-pub(super) mod attach_callbacks;
 mod budget_looks;
 mod budgeting;
 pub(super) mod build_ids;
 mod draining;
 mod end_following;
 pub(super) mod ending;
-pub(super) mod filter;
 mod finishing;
 pub(super) mod following;
 mod hit_totals;
@@ -26,12 +24,10 @@ mod rereading;
 pub(super) mod session;
 pub(super) mod short_spans;
 pub(super) mod shortfalls;
-pub(super) mod site_decoder;
 pub(super) mod slow_files;
 mod snapshot;
 pub(super) mod sought_files;
 pub(super) mod start;
-pub(super) mod target;
 mod triggered_files;
 pub(super) mod triggering;
 pub(super) mod unread_files;
@@ -42,6 +38,9 @@ mod watched_files;
 
 use std::time::{Duration, Instant};
 
+use usdtrec_attach::aggregation::Aggregation;
+use usdtrec_attach::engine::{GuardDeath, StringFinding};
+use usdtrec_attach::error::RecordError;
 use usdtrec_format::perf::SampleId;
 use usdtrec_format::trace::put_time_mark;
 use usdtrec_kernel::KernelError;
@@ -51,10 +50,7 @@ use usdtrec_kernel::host::high_priority::HighPriority;
 use usdtrec_kernel::host::orphans::Orphans;
 use usdtrec_kernel::signals::Signals;
 
-use crate::aggregation::Aggregation;
 use crate::command::RunningCommand;
-use crate::engine::{GuardDeath, StringFinding};
-use crate::error::RecordError;
 use crate::left_breakpoints::KernelLog;
 use crate::output::files::Files;
 use crate::recording::budgeting::Budgeting;

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
+use usdtrec_attach::error::RecordError;
+
 use crate::batch::{Batch, Heads};
 use crate::budget::{HotThreads, PauseStage};
 use crate::cgroups::Cgroups;
-use crate::error::RecordError;
 use crate::makers::CodeMakers;
 use crate::output::files::Files;
 use crate::recording::session::Session;

@@ -5,6 +5,18 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use usdtrec_attach::callbacks::{Caution, Planting};
+use usdtrec_attach::engine::{
+    AddedProbes, AttachRequest, Attached, EngineOptions, InKernel, InexactCounts, LatePart,
+    LateSettings, NotBetter, ProbeAttr, SkippedMethod, UprobePmu, UsedEngine, missing_keeper,
+};
+use usdtrec_attach::error::RecordError;
+use usdtrec_attach::plan::call_graph::CallGraph;
+use usdtrec_attach::select::argument_list::leave_out_unfit;
+use usdtrec_attach::select::probe::{PlannedProbe, RefusedProbe};
+use usdtrec_attach::select::refusal::{Refusal, Refusals};
+use usdtrec_attach::target::Target;
+use usdtrec_attach::usage_error::UsageError;
 use usdtrec_format::perf::{EventAttr, Pmu};
 use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
@@ -17,18 +29,11 @@ use usdtrec_kernel::host::{self, boot};
 use usdtrec_kernel::signals::EndSignal;
 
 use crate::budget::HitCosts;
-use crate::engine::{
-    AddedProbes, AttachRequest, Attached, EngineOptions, InKernel, InexactCounts, LatePart,
-    LateSettings, NotBetter, ProbeAttr, SkippedMethod, UprobePmu, UsedEngine, missing_keeper,
-};
-use crate::error::RecordError;
 use crate::left_breakpoints::SiteNotes;
 use crate::output::added_events::AddedEvents;
 use crate::output::event_names;
 use crate::output::files::{Packing, Switch};
 use crate::output::threads::Threads;
-use crate::plan::call_graph::CallGraph;
-use crate::recording::attach_callbacks::{Caution, Planting};
 use crate::recording::build_ids::BuildIds;
 use crate::recording::following::settings::Following;
 use crate::recording::late_planter::{LatePlanter, SemaphoreStart};
@@ -37,14 +42,9 @@ use crate::recording::refused_at_start;
 use crate::recording::short_spans;
 use crate::recording::shortfalls::Shortfalls;
 use crate::recording::sought_files::SoughtFiles;
-use crate::recording::target::Target;
-use crate::select::argument_list::leave_out_unfit;
-use crate::select::probe::{PlannedProbe, RefusedProbe};
-use crate::select::refusal::{Refusal, Refusals};
 use crate::semaphores::{self, Semaphores};
 use crate::stacks::StackUnwinder;
 use crate::triggers::TriggerOptions;
-use crate::usage_error::UsageError;
 use crate::verify::ExpectedFiles;
 
 /// Options of a recording.

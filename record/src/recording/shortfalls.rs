@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use usdtrec_attach::select::refusal::{NAME_BYTES, shortened};
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{SampleId, SampleType};
 use usdtrec_format::trace::{Shortfall, ShortfallKind};
 use usdtrec_kernel::clocks::trace_clock;
-
-use crate::select::refusal::{NAME_BYTES, shortened};
 
 /// Maximum number of shortfalls of a recording. Further ones are counted with the last one of their kind.
 const MAX_SHORTFALLS: usize = 64;

@@ -2,19 +2,19 @@
 
 use std::time::Instant;
 
+use usdtrec_attach::error::RecordError;
+use usdtrec_attach::target::Target;
 use usdtrec_format::trace::ShortfallKind;
 use usdtrec_kernel::KernelError;
 use usdtrec_kernel::KernelOperation;
 use usdtrec_kernel::host::process::Process;
 
 use crate::command::Workload;
-use crate::error::RecordError;
 use crate::output::files::{Destination, Files};
 use crate::recording::budgeting::Budgeting;
 use crate::recording::metadata::{self, Synthesised};
 use crate::recording::session::Session;
 use crate::recording::shortfalls::FoundShortfall;
-use crate::recording::target::Target;
 use crate::recording::triggering::Triggering;
 use crate::recording::{Pipeline, Recording};
 

@@ -7,13 +7,13 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use usdtrec_attach::error::RecordError;
 use usdtrec_format::trace::{FiredTrigger, TriggerKind};
 use usdtrec_kernel::KernelError;
 use usdtrec_kernel::clocks::trace_clock;
 use usdtrec_kernel::signals::Signals;
 
 use super::outcome::TriggerEvent;
-use crate::error::RecordError;
 use crate::output::sync::DiskSync;
 use crate::triggers::{
     CommandFault, DueTrigger, DumpRequest, DumpRequests, Dumped, RunningCommands, TriggerCommand,

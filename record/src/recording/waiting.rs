@@ -4,11 +4,11 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use usdtrec_attach::error::RecordError;
 use usdtrec_kernel::KernelError;
 use usdtrec_kernel::signals::Signals;
 
 use super::{End, Recording};
-use crate::error::RecordError;
 use crate::recording::budgeting::Budgeting;
 
 /// Minimum time in which records accumulate in the rings of programs after the first one.

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use usdtrec_attach::engine::Counted;
+use usdtrec_attach::select::probe::PlannedProbe;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::Arch;
 use usdtrec_kernel::host::identity::MapIdentity;
 
-use crate::engine::Counted;
 use crate::left_breakpoints::NotedSite;
-use crate::select::probe::PlannedProbe;
 
 /// A file, with those of its recorded semaphores that the kernel counts wrong.
 #[derive(Debug)]

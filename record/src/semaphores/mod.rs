@@ -49,14 +49,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
+use usdtrec_attach::engine::{Counting, ProcessEvents, TaskFilter, UprobePmu};
+use usdtrec_attach::error::RecordError;
+use usdtrec_attach::select::probe::PlannedProbe;
 use usdtrec_kernel::KernelError;
 use usdtrec_kernel::host::cpus;
 
-use crate::engine::{Counting, ProcessEvents, TaskFilter, UprobePmu};
-use crate::error::RecordError;
 use crate::left_breakpoints::NotedSite;
 use crate::recording::shortfalls::Shortfalls;
-use crate::select::probe::PlannedProbe;
 
 use self::file::CountedFile;
 use self::hand_over::{HandOver, Job};

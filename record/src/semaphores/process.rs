@@ -5,12 +5,12 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::time::{ClockId, clock_gettime};
+use usdtrec_attach::engine::Counting;
 
 use super::counted_files::CountedFiles;
 use super::file::{CountedFile, Semaphore};
 use super::file_memory::{Change, FileMemory, PartlyChanged};
 use super::stored_increments::{Note, StoredIncrements};
-use crate::engine::Counting;
 
 /// What the semaphores of a process need besides its state.
 #[derive(Clone, Copy)]

@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use usdtrec_attach::engine::Owner;
 use usdtrec_buildid_cache::DeviceNumber;
 use usdtrec_kernel::host::identity::MapIdentity;
 use usdtrec_kernel::host::run_directory;
 
 use super::file_memory::FileMemory;
 use super::start_time::start_of;
-use crate::engine::Owner;
 
 /// Ending of the names of these files.
 const ENDING: &str = ".semaphores";

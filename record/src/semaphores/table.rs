@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
+use usdtrec_attach::engine::{Counting, TaskFilter};
 use usdtrec_format::trace::ShortfallKind;
 use usdtrec_kernel::host::identity::MapIdentity;
 use usdtrec_kernel::host::process;
@@ -19,7 +20,6 @@ use super::process::{Context, HandedOver, Process, Raise, Value, now};
 use super::same_memory::is_shared;
 use super::start_time::start_of;
 use super::stored_increments::StoredIncrements;
-use crate::engine::{Counting, TaskFilter};
 use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
 
 /// How long the end waits until the kernel has decremented what it counts.

@@ -7,13 +7,13 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use usdtrec_attach::engine::{ProcessEvent, ProcessEvents, TimedEvent};
 
 use super::hand_over::Job;
 use super::priority;
 use super::process::now;
 use super::same_memory::is_shared;
 use super::table::{Attempt, Mapped, Table};
-use crate::engine::{ProcessEvent, ProcessEvents, TimedEvent};
 
 /// Shortest and longest interval of trying a process again: it may be stopped in its loader, or map the code alone.
 const MIN_RETRY_INTERVAL: Duration = Duration::from_micros(50);

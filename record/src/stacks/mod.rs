@@ -26,6 +26,9 @@ use std::ops::Range;
 use std::sync::Arc as Shared;
 
 use foldhash::HashMap;
+use usdtrec_attach::engine::{Attached, StackUse};
+use usdtrec_attach::plan::call_graph::{CallGraph, CallGraphMethod};
+use usdtrec_attach::select::probe::PlannedProbe;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::perf::{Attr, ChainCut, RecordType, Sample, SampleLayout, SampleType};
 use usdtrec_format::{Arch, CapturePlan};
@@ -43,9 +46,6 @@ use self::known::{KnownStack, StackKey};
 use self::maps::{FoundMapping, ProcessMaps};
 use self::rewrite::{Callers, rewrite};
 use crate::batch::{Batch, Record, RecordBuffer};
-use crate::engine::{Attached, StackUse};
-use crate::plan::call_graph::{CallGraph, CallGraphMethod};
-use crate::select::probe::PlannedProbe;
 use crate::stage::Stage;
 
 /// Replaces copies of stacks by the callers.

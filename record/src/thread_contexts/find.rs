@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use usdtrec_attach::engine::{ModuleBlock, VariableLocation};
 use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::elf::{
     Loader, LoaderSlot, LoaderSlotKind, ObjectFile, ThreadLocal, ThreadLocals,
@@ -10,7 +11,6 @@ use usdtrec_buildid_cache::process::{mapped_handle, open_mapped};
 use usdtrec_buildid_cache::served::{FileStat, Patience};
 use usdtrec_format::{Arch, ThreadContext};
 
-use crate::engine::{ModuleBlock, VariableLocation};
 use crate::verify::ProcessMemory;
 
 /// Maximum number of files that are remembered; then the memory is started anew.

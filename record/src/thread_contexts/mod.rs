@@ -12,11 +12,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread;
 use std::time::{Duration, Instant};
 
+use usdtrec_attach::engine::VariableLocations;
 use usdtrec_format::perf::{Comm, Mmap, RecordType, SampleType, Task};
 
 use self::find::{Finder, VariableSearch};
 use crate::batch::{Batch, Record};
-use crate::engine::VariableLocations;
 use crate::stage::Stage;
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.

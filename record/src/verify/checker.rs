@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use usdtrec_attach::engine::HeldProcesses;
 use usdtrec_format::trace::ShortfallKind;
 use usdtrec_kernel::host::named_process::NamedProcess;
 use usdtrec_kernel::host::process::is_gone;
@@ -21,7 +22,6 @@ use super::expected::{ExpectedFiles, MappedExpected};
 use super::fault_words::{FaultWords, words};
 use super::look::{FaultKey, Look, Looking, SiteFault};
 use super::trapped::TrappedProcesses;
-use crate::engine::HeldProcesses;
 use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
 
 /// Maximum number of processes that are watched, and of those that ended and may still have hits in the rings.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc as Shared, OnceLock};
 
+use usdtrec_attach::select::probe::{PlannedProbe, ref_ctr};
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_buildid_cache::served::{Patience, Reader};
 use usdtrec_buildid_cache::{FileMapping, file_id};
@@ -15,7 +16,6 @@ use usdtrec_kernel::host::identity::MapIdentity;
 use usdtrec_kernel::host::process::live_directory;
 
 use super::process::ProcessMemory;
-use crate::select::probe::{PlannedProbe, ref_ctr};
 
 /// Number of bytes that are compared at a site: the longest form of a planted probe.
 pub(super) const SITE_BYTES: usize = 6;

@@ -30,6 +30,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use usdtrec_attach::engine::InexactCounts;
+use usdtrec_attach::target::Target;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::perf::{Comm, Mmap, RecordType, SampleType, Task};
 
@@ -41,9 +43,7 @@ pub(crate) use self::process::ProcessMemory;
 pub use self::running::{SiteNote, notes_of_sites};
 pub use self::trapped::TRAPPED;
 use crate::batch::{Batch, Record};
-use crate::engine::InexactCounts;
 use crate::recording::session::Session;
-use crate::recording::target::Target;
 use crate::semaphores::copies::Copies;
 use crate::stage::Stage;
 

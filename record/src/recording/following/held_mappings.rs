@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use usdtrec_attach::engine::{MAX_HOLD, NewMapping};
+
 use super::origin::Origin;
-use crate::engine::{MAX_HOLD, NewMapping};
 
 /// The mappings that are not answered yet.
 #[derive(Debug, Default)]

@@ -5,20 +5,20 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use usdtrec_attach::engine::MAX_HOLD;
+use usdtrec_attach::error::{RecordError, with_source};
+use usdtrec_attach::select::probe::{PlannedProbe, RefusedProbe};
+use usdtrec_attach::select::program::Program;
+use usdtrec_attach::select::refusal::Refusals;
 use usdtrec_format::trace::WriteError;
 use usdtrec_kernel::clocks::trace_clock;
 
 use super::added_file::AddedFile;
 use super::reports::PlantedFile;
 use super::search::{AttachedFile, RefusedFile, SearchedFile, SelectedFile};
-use crate::engine::MAX_HOLD;
-use crate::error::{RecordError, with_source};
 use crate::recording::Recording;
 use crate::recording::late_planter::PlantedPart;
 use crate::recording::pipeline::AddedFiles;
-use crate::select::probe::{PlannedProbe, RefusedProbe};
-use crate::select::program::Program;
-use crate::select::refusal::Refusals;
 use crate::verify::ExpectedFiles;
 
 /// Probes of a file that were added, and are not part of the trace yet.

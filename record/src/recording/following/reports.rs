@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use usdtrec_attach::target::Target;
 use usdtrec_buildid_cache::served::ANSWER_TIME;
 use usdtrec_format::counted;
 use usdtrec_format::scaled::duration;
@@ -12,7 +13,6 @@ use super::origin::Origin;
 use super::search::{RefusedFile, SelectedFile};
 use crate::recording::build_ids::UnansweredFile;
 use crate::recording::shortfalls::FoundShortfall;
-use crate::recording::target::Target;
 use crate::recording::unread_files::UnreadCounts;
 
 /// Maximum number of events that are named.

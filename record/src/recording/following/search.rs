@@ -6,6 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use usdtrec_attach::error::{RecordError, with_source};
+use usdtrec_attach::places::Account;
+use usdtrec_attach::select::probe::PlannedProbe;
+use usdtrec_attach::select::program::Program;
+use usdtrec_attach::select::refusal::{Refusal, RefusalReason};
+use usdtrec_attach::select::trace_room::TraceRoom;
+use usdtrec_attach::select::{EventSelector, FileRequest, Selection, select_in_file};
 use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_buildid_cache::served::{Patience, Reader};
 use usdtrec_buildid_cache::{file_id, locate};
@@ -20,17 +27,10 @@ use super::origin::{Origin, account_of, owner, user_of};
 use super::queue::{Next, Queue, Taken};
 use super::settings::Following;
 use super::unmapped::{Outcome, UnmappedFiles};
-use crate::error::{RecordError, with_source};
-use crate::places::Account;
 use crate::recording::build_ids::NewFile;
 use crate::recording::late_planter::{LatePlanter, PlantedPart};
 use crate::recording::mapped_file_id::MappedFileId;
 use crate::recording::session::Session;
-use crate::select::probe::PlannedProbe;
-use crate::select::program::Program;
-use crate::select::refusal::{Refusal, RefusalReason};
-use crate::select::trace_room::TraceRoom;
-use crate::select::{EventSelector, FileRequest, Selection, select_in_file};
 use crate::semaphores;
 
 /// Why a file is not planted that was found too late.

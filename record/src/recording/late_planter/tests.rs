@@ -11,6 +11,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
+use usdtrec_attach::chosen::ProcessChoice;
+use usdtrec_attach::engine::{
+    AttachRequest, Attached, EngineChoice, EngineOptions, LateSettings, NonResident, PartPlanter,
+    TaskFilter, UprobePmu,
+};
+use usdtrec_attach::error::RecordError;
+use usdtrec_attach::places::Places;
+use usdtrec_attach::plan::Strings;
+use usdtrec_attach::select::probe::PlannedProbe;
+use usdtrec_attach::select::{EventSelector, Request, select};
+use usdtrec_attach::target::Target;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::Pattern;
 use usdtrec_format::perf::{RecordType, Records};
@@ -18,18 +29,7 @@ use usdtrec_format::schema::Schemas;
 use usdtrec_kernel::host::cpus;
 use usdtrec_kernel::signals::Signals;
 
-use crate::chosen::ProcessChoice;
-use crate::engine::{
-    AttachRequest, Attached, EngineChoice, EngineOptions, LateSettings, NonResident, PartPlanter,
-    TaskFilter, UprobePmu,
-};
-use crate::error::RecordError;
-use crate::places::Places;
-use crate::plan::layout::Strings;
 use crate::recording::losses::EventCounts;
-use crate::recording::target::Target;
-use crate::select::probe::PlannedProbe;
-use crate::select::{EventSelector, Request, select};
 use crate::verify::ExpectedFiles;
 
 /// Compiles `asked.c` for a provider.

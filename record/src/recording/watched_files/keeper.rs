@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use usdtrec_attach::engine::{FileCall, MAX_HOLD, WatchedFiles};
 use usdtrec_format::counted;
 use usdtrec_format::scaled::duration;
 use usdtrec_format::trace::ShortfallKind;
@@ -21,7 +22,6 @@ use usdtrec_kernel::host::cpu_time::WorkTime;
 use super::file::ProbedFile;
 use super::readers::{LOADER_TIME, Readers};
 use super::search::{Found, mapped_by, search};
-use crate::engine::{FileCall, MAX_HOLD, WatchedFiles};
 use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
 
 /// After what time without anybody who executes a file its probes are detached.
