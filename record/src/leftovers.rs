@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use usdtrec_attach::engine::{AbandonedGroup, abandoned_groups};
 use usdtrec_attach::error::RecordError;
+use usdtrec_watch::left_breakpoints::{LeftBehind, left_breakpoints};
+use usdtrec_watch::semaphores::{RaisedProcess, Repair, raised_processes};
 
-use crate::left_breakpoints::{LeftBehind, left_breakpoints};
-use crate::semaphores::{RaisedProcess, Repair, raised_processes};
 use crate::triggers::dead_sockets;
 
 /// Tracefs events, semaphores, sockets and breakpoints that an ended recorder left.

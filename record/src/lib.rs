@@ -4,29 +4,18 @@
 //! No probe outlives the recorder for long. Perf events and BPF links end with their descriptors, even if the recorder is killed; at a
 //! normal end a helper process closes them ([`release`]). A guard process removes tracefs events.
 
-mod batch;
 mod budget;
-mod cgroups;
 mod command;
 mod known_thread;
-mod left_breakpoints;
 mod leftovers;
-mod makers;
 mod output;
 mod recording;
-mod semaphores;
-mod stacks;
-mod stage;
-mod thread_contexts;
 mod triggers;
-mod verify;
 mod window;
 
 pub use budget::{Budget, HitCosts};
 pub use command::{HeldCommand, RunningCommand, Workload};
-pub use left_breakpoints::{BreakpointOwner, LeftBehind, LeftBreakpoint};
 pub use leftovers::{Leftovers, LeftoversError, leftovers};
-pub use makers::MakerFiles;
 pub use output::files::{Destination, LiveDestination, Switch, TraceFiles};
 pub use output::sync::{SYNC_VERB, sync_file};
 pub use output::threads::Threads;
@@ -41,8 +30,6 @@ pub use recording::{
 };
 /// Size of a memory page on this machine, bytes.
 pub use rustix::param::page_size;
-pub use semaphores::RaisedProcess;
-pub use stacks::{CutCause, CutStacks, FileElsewhere};
 pub use triggers::{
     CommandFault, DumpError, Dumped, RunningRecorder, RunningRecorders, Trigger, TriggerCommand,
     TriggerOptions, TriggerSubject,
@@ -91,7 +78,11 @@ pub use usdtrec_kernel::signals::Signals;
 pub use usdtrec_kernel::{
     BpfObject, BpfRefusal, CpuListError, ErrorMeaning, KernelError, KernelOperation,
 };
-pub use verify::{SiteNote, TRAPPED, notes_of_sites};
+pub use usdtrec_watch::left_breakpoints::{BreakpointOwner, LeftBehind, LeftBreakpoint};
+pub use usdtrec_watch::makers::MakerFiles;
+pub use usdtrec_watch::semaphores::RaisedProcess;
+pub use usdtrec_watch::stacks::{CutCause, CutStacks, FileElsewhere};
+pub use usdtrec_watch::verify::{SiteNote, TRAPPED, notes_of_sites};
 pub use window::{
     NewWindowFile, ShortenedWindow, WindowFileTime, WindowFiles, WindowLimits, WrittenWindow,
 };

@@ -27,11 +27,12 @@ const CALLS: [&str; 15] = [
 ];
 
 /// The crates that look at processes of others.
-const FOLDERS: [&str; 4] = [
+const FOLDERS: [&str; 5] = [
     "buildid-cache/src",
     "record/attach/src",
     "record/kernel/src",
     "record/src",
+    "record/watch/src",
 ];
 
 /// Sources with such calls, and whose files they open.
@@ -115,16 +116,10 @@ const ALLOWED: &[(&str, &str)] = &[
     ("record/kernel/src/host/run_directory.rs", "/run/usdtrec"),
     ("record/kernel/src/host/shared_inode.rs", "/proc"),
     ("record/kernel/src/nop5/trial.rs", "/sys"),
-    ("record/src/cgroups/of_process.rs", "/proc"),
     (
         "record/src/command/runnable.rs",
         "the command that the user names",
     ),
-    ("record/src/left_breakpoints/kernel_log.rs", "/dev/kmsg"),
-    ("record/src/left_breakpoints/notes.rs", "/run/usdtrec"),
-    ("record/src/left_breakpoints/others.rs", "/proc"),
-    ("record/src/left_breakpoints/restore.rs", "/proc"),
-    ("record/src/left_breakpoints/scan.rs", "/proc"),
     ("record/src/output/outlet.rs", "the trace"),
     ("record/src/output/watched_file.rs", "the trace"),
     ("record/src/recording/budgeting.rs", "/proc"),
@@ -132,13 +127,19 @@ const ALLOWED: &[(&str, &str)] = &[
     ("record/src/recording/following/unmapped.rs", "/proc"),
     ("record/src/recording/metadata.rs", "/proc"),
     ("record/src/recording/watched_files/search.rs", "/proc"),
-    ("record/src/semaphores/stored_increments.rs", "/run/usdtrec"),
     (
         "record/src/triggers/command.rs",
         "the command that the user names, in a thread of its own",
     ),
-    ("record/src/verify/expected.rs", "its tests"),
-    ("record/src/verify/process.rs", "/proc"),
+    ("record/watch/src/cgroups/of_process.rs", "/proc"),
+    ("record/watch/src/left_breakpoints/kernel_log.rs", "/dev/kmsg"),
+    ("record/watch/src/left_breakpoints/notes.rs", "/run/usdtrec"),
+    ("record/watch/src/left_breakpoints/others.rs", "/proc"),
+    ("record/watch/src/left_breakpoints/restore.rs", "/proc"),
+    ("record/watch/src/left_breakpoints/scan.rs", "/proc"),
+    ("record/watch/src/semaphores/stored_increments.rs", "/run/usdtrec"),
+    ("record/watch/src/verify/expected.rs", "its tests"),
+    ("record/watch/src/verify/process.rs", "/proc"),
 ];
 
 /// The calls in a source, but for comments and its tests, which are at its end.

@@ -12,9 +12,9 @@ use usdtrec_attach::error::RecordError;
 use usdtrec_buildid_cache::served;
 use usdtrec_kernel::KernelError;
 use usdtrec_kernel::host::capabilities;
+use usdtrec_watch::left_breakpoints::KernelLog;
 
 use super::Recording;
-use crate::left_breakpoints::KernelLog;
 use crate::recording::metadata::Synthesised;
 use crate::window::KeptProcesses;
 

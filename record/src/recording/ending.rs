@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use usdtrec_attach::engine::{Attached, InProgram, Release, in_programs};
 use usdtrec_attach::error::RecordError;
 use usdtrec_kernel::signals::Signals;
+use usdtrec_watch::left_breakpoints::{LeftBehind, OwnSites};
 
 use crate::command::RunningCommand;
-use crate::left_breakpoints::{LeftBehind, OwnSites};
 use crate::output::sync::DiskSync;
 
 /// Interval of polling.

@@ -9,15 +9,15 @@ use usdtrec_attach::error::RecordError;
 use usdtrec_buildid_cache::served::Haste;
 use usdtrec_kernel::clocks::trace_clock;
 use usdtrec_kernel::signals::Signals;
+use usdtrec_watch::left_breakpoints::{KernelLog, OwnSites};
+use usdtrec_watch::makers::CodeMakers;
+use usdtrec_watch::stacks::StackUnwinder;
 
-use crate::left_breakpoints::{KernelLog, OwnSites};
-use crate::makers::CodeMakers;
 use crate::recording::budgeting::Budgeting;
 use crate::recording::ending::Ending;
 use crate::recording::session::Session;
 use crate::recording::short_spans;
 use crate::recording::unselected;
-use crate::stacks::StackUnwinder;
 
 /// How the named processes of a session ended.
 fn ended(session: &Session) -> Vec<EndedProcess> {

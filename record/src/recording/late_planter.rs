@@ -6,11 +6,10 @@ use usdtrec_attach::engine::{self, LatePart, TaskFilter, UprobePmu};
 use usdtrec_attach::error::RecordError;
 use usdtrec_attach::select::argument_list::leave_out_unfit;
 use usdtrec_attach::select::probe::PlannedProbe;
-
-use crate::left_breakpoints::{AddedNotes, SiteNotes};
-use crate::recording::shortfalls::Shortfalls;
-use crate::semaphores::{self, Semaphores};
-use crate::verify::ExpectedFiles;
+use usdtrec_watch::left_breakpoints::{AddedNotes, SiteNotes};
+use usdtrec_watch::semaphores::{self, Semaphores};
+use usdtrec_watch::shortfalls::Shortfalls;
+use usdtrec_watch::verify::ExpectedFiles;
 
 /// Attached probes, for [`Session::add`](super::session::Session::add).
 #[derive(Debug)]

@@ -23,7 +23,6 @@ mod reread_looks;
 mod rereading;
 pub(super) mod session;
 pub(super) mod short_spans;
-pub(super) mod shortfalls;
 pub(super) mod slow_files;
 mod snapshot;
 pub(super) mod sought_files;
@@ -49,9 +48,9 @@ use usdtrec_kernel::host::cpus::Changes;
 use usdtrec_kernel::host::high_priority::HighPriority;
 use usdtrec_kernel::host::orphans::Orphans;
 use usdtrec_kernel::signals::Signals;
+use usdtrec_watch::left_breakpoints::KernelLog;
 
 use crate::command::RunningCommand;
-use crate::left_breakpoints::KernelLog;
 use crate::output::files::Files;
 use crate::recording::budgeting::Budgeting;
 use crate::recording::following::Follower;

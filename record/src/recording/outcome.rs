@@ -10,14 +10,14 @@ use usdtrec_attach::engine::{EngineOutcome, GuardDeath};
 use usdtrec_attach::error::RecordError;
 use usdtrec_format::trace::{FiredTrigger, Shortfall, Totals};
 
-use crate::makers::MakerFiles;
 use crate::recording::ending::Ending;
 use crate::recording::following::FollowedFiles;
 use crate::recording::losses::ProbeHits;
-use crate::stacks::{CutStacks, FileElsewhere};
 use crate::triggers::CommandFault;
 use crate::window::WrittenWindow;
 use usdtrec_attach::FileChange;
+use usdtrec_watch::makers::MakerFiles;
+use usdtrec_watch::stacks::{CutStacks, FileElsewhere};
 
 /// A recording that has ended. The trace is complete; what is open in the kernel and the command may not have ended.
 #[derive(Debug)]

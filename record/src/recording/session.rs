@@ -27,9 +27,13 @@ use usdtrec_kernel::host::named_process::NamedProcess;
 use usdtrec_kernel::host::profiler_panic::profiler_panic;
 use usdtrec_kernel::host::{self, boot};
 use usdtrec_kernel::signals::EndSignal;
+use usdtrec_watch::left_breakpoints::SiteNotes;
+use usdtrec_watch::semaphores::{self, Semaphores};
+use usdtrec_watch::shortfalls::Shortfalls;
+use usdtrec_watch::stacks::StackUnwinder;
+use usdtrec_watch::verify::ExpectedFiles;
 
 use crate::budget::HitCosts;
-use crate::left_breakpoints::SiteNotes;
 use crate::output::added_events::AddedEvents;
 use crate::output::event_names;
 use crate::output::files::{Packing, Switch};
@@ -40,12 +44,8 @@ use crate::recording::late_planter::{LatePlanter, SemaphoreStart};
 use crate::recording::metadata::{KnownFiles, Wanted};
 use crate::recording::refused_at_start;
 use crate::recording::short_spans;
-use crate::recording::shortfalls::Shortfalls;
 use crate::recording::sought_files::SoughtFiles;
-use crate::semaphores::{self, Semaphores};
-use crate::stacks::StackUnwinder;
 use crate::triggers::TriggerOptions;
-use crate::verify::ExpectedFiles;
 
 /// Options of a recording.
 #[derive(Clone, Debug)]

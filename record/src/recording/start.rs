@@ -8,13 +8,13 @@ use usdtrec_format::trace::ShortfallKind;
 use usdtrec_kernel::KernelError;
 use usdtrec_kernel::KernelOperation;
 use usdtrec_kernel::host::process::Process;
+use usdtrec_watch::shortfalls::FoundShortfall;
 
 use crate::command::Workload;
 use crate::output::files::{Destination, Files};
 use crate::recording::budgeting::Budgeting;
 use crate::recording::metadata::{self, Synthesised};
 use crate::recording::session::Session;
-use crate::recording::shortfalls::FoundShortfall;
 use crate::recording::triggering::Triggering;
 use crate::recording::{Pipeline, Recording};
 

@@ -3,9 +3,9 @@
 use usdtrec_attach::select::probe::{PlannedProbe, RefusedProbe};
 use usdtrec_format::trace::ShortfallKind;
 use usdtrec_format::{Pattern, escape};
+use usdtrec_watch::shortfalls::FoundShortfall;
 
 use crate::recording::session::Session;
-use crate::recording::shortfalls::FoundShortfall;
 
 /// Notes the patterns that selected no probe. One with a path selects some, or the recording does not begin.
 pub(super) fn note(session: &Session) {

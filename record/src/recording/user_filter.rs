@@ -12,9 +12,8 @@ use usdtrec_attach::filter;
 use usdtrec_attach::select::probe::PlannedProbe;
 use usdtrec_attach::site_decoder::SiteDecoder;
 use usdtrec_decode::Filter;
-
-use crate::batch::{Batch, Record};
-use crate::stage::Stage;
+use usdtrec_watch::batch::{Batch, Record};
+use usdtrec_watch::stage::Stage;
 
 /// Drops samples for which their filter is not true.
 #[derive(Debug)]

@@ -13,11 +13,11 @@ use usdtrec_decode::{Filter, SampleField};
 use usdtrec_format::expr::Expr;
 use usdtrec_format::spans::{NamedPair, asked_pairs};
 use usdtrec_format::trace::{FiredTrigger, TriggerKind};
+use usdtrec_watch::batch::{Batch, Record};
+use usdtrec_watch::stage::Stage;
 
 use super::options::{Trigger, TriggerSubject};
 use super::span_matcher::SpanMatcher;
-use crate::batch::{Batch, Record};
-use crate::stage::Stage;
 
 /// Looks for hits that fire triggers. All records pass on.
 #[derive(Debug)]

@@ -110,7 +110,7 @@ impl SiteOffsets {
 }
 
 /// File offset of the semaphore that the kernel counts at a site; 0 if there is none, or the kernel would count it wrong
-/// (`record/src/semaphores/`).
+/// (`record/watch/src/semaphores/`).
 pub fn ref_ctr(file: &ObjectFile, site: &Site) -> u64 {
     let page = rustix::param::page_size() as u64;
     match file.semaphore_fault(site, page) {

@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
 use usdtrec_attach::engine::NewMapping;
+use usdtrec_watch::shortfalls::Shortfalls;
 
 use self::added_file::AddedFile;
 use self::held_mappings::HeldMappings;
@@ -34,7 +35,6 @@ use self::search::{ENDED, RefusedFile, Search, SearchedFile};
 use crate::recording::build_ids::NewFiles;
 use crate::recording::mapped_file_id::MappedFileId;
 use crate::recording::session::Session;
-use crate::recording::shortfalls::Shortfalls;
 use crate::recording::unread_files::UnreadCounts;
 
 pub(super) use self::reports::unanswered;

@@ -12,6 +12,7 @@ use usdtrec_attach::select::program::Program;
 use usdtrec_attach::select::refusal::Refusals;
 use usdtrec_format::trace::WriteError;
 use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_watch::verify::ExpectedFiles;
 
 use super::added_file::AddedFile;
 use super::reports::PlantedFile;
@@ -19,7 +20,6 @@ use super::search::{AttachedFile, RefusedFile, SearchedFile, SelectedFile};
 use crate::recording::Recording;
 use crate::recording::late_planter::PlantedPart;
 use crate::recording::pipeline::AddedFiles;
-use crate::verify::ExpectedFiles;
 
 /// Probes of a file that were added, and are not part of the trace yet.
 struct NewPart {

@@ -8,11 +8,11 @@ use usdtrec_format::counted;
 use usdtrec_format::scaled::duration;
 use usdtrec_format::trace::ShortfallKind;
 use usdtrec_kernel::host::process::Process;
+use usdtrec_watch::shortfalls::FoundShortfall;
 
 use super::origin::Origin;
 use super::search::{RefusedFile, SelectedFile};
 use crate::recording::build_ids::UnansweredFile;
-use crate::recording::shortfalls::FoundShortfall;
 use crate::recording::unread_files::UnreadCounts;
 
 /// Maximum number of events that are named.

@@ -22,6 +22,7 @@ use usdtrec_kernel::host::high_priority::HighPriority;
 use usdtrec_kernel::host::identity::MapIdentity;
 use usdtrec_kernel::host::process::live_directory;
 use usdtrec_kernel::host::shared_inode::is_same_inode;
+use usdtrec_watch::semaphores;
 
 use super::origin::{Origin, account_of, owner, user_of};
 use super::queue::{Next, Queue, Taken};
@@ -31,7 +32,6 @@ use crate::recording::build_ids::NewFile;
 use crate::recording::late_planter::{LatePlanter, PlantedPart};
 use crate::recording::mapped_file_id::MappedFileId;
 use crate::recording::session::Session;
-use crate::semaphores;
 
 /// Why a file is not planted that was found too late.
 pub(super) const ENDED: &str = "the recording ended first";

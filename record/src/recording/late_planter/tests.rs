@@ -28,9 +28,9 @@ use usdtrec_format::perf::{RecordType, Records};
 use usdtrec_format::schema::Schemas;
 use usdtrec_kernel::host::cpus;
 use usdtrec_kernel::signals::Signals;
+use usdtrec_watch::verify::ExpectedFiles;
 
 use crate::recording::losses::EventCounts;
-use crate::verify::ExpectedFiles;
 
 /// Compiles `asked.c` for a provider.
 fn compile(directory: &Path, provider: &str) -> PathBuf {
