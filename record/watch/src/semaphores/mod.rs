@@ -5,10 +5,10 @@
 //! A semaphore is incremented twice over: first *by hand*, through `/proc/PID/mem`, as soon as its memory is mapped; a little later by the
 //! kernel (*counted*), by a uprobe of this process alone at a place of the file that nobody executes ([`Counting`]), and then decremented by
 //! hand. The kernel decrements what it counts when the recorder ends in any way. Which processes have semaphores that were incremented by
-//! hand is noted below `/run/usdtrec`, for the next recording and for `doctor` ([`kept`]).
+//! hand is noted below `/run/usdtrec`, for the next recording and for `doctor` (`stored_increments`).
 //!
 //! Invariants:
-//! 1. The state of a process ([`Process`]) is read and changed under its lock only, together with the process's memory. Whoever has the
+//! 1. The state of a process (`Process`) is read and changed under its lock only, together with the process's memory. Whoever has the
 //!    lock may change a semaphore. The urgent thread never waits for the lock: it tries again.
 //! 2. A semaphore that is incremented by hand is in a note before, and until it is decremented or its memory is gone. So a killed recorder
 //!    leaves nothing that is not noted, and at worst a note of what is not incremented: who repairs does not decrement a semaphore that is 0.
@@ -16,7 +16,7 @@
 //!    exactly one writable mapping has the page: when the loader has made the other one read-only.
 //! 4. The uprobe of a process applies to what it executes or loads later, too. The kernel then increments the wrong mapping, or increments
 //!    once for several breakpoints; but at the end it decrements the semaphore once for each breakpoint in a mapping of the place. That many
-//!    are added by hand, at once ([`Process::raise`]).
+//!    are added by hand, at once (`Process::raise`).
 //! 5. A child has its parent's memory, semaphores and breakpoints, without the parent's uprobe. It gets a uprobe of its own soon, because
 //!    the end of any other one at that place would end its breakpoints.
 //! 6. At the end: no more events; the uprobes; then by hand; the sites last. In the other order programs would prepare arguments of hits

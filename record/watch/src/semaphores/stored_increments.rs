@@ -209,7 +209,7 @@ pub enum Repair {
     ReportOnly,
     /// It decrements what recorders left that have ended.
     Now,
-    /// It waits for recorders that are just ending, too, up to [`MAX_ENDING_TIME`].
+    /// It waits for recorders that are just ending, too, up to `MAX_ENDING_TIME`.
     UntilEnded,
 }
 

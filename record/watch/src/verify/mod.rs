@@ -2,11 +2,11 @@
 //!
 //! A link or an event that the kernel accepted may do nothing: it plants nothing in writable mappings, refuses some instructions without a
 //! word, raises the semaphore in the wrong place, and a program can drop its copy of the page. So this is the one place that sees which
-//! processes map the files with probes, by the process records that the recorder drains anyway, looks into each of them ([`look`]), and
-//! compares what is there with what must be there ([`expected`]): the bytes of each site, its semaphore, the file, and its code. It compares states
+//! processes map the files with probes, by the process records that the recorder drains anyway, looks into each of them (`look`), and
+//! compares what is there with what must be there (`expected`): the bytes of each site, its semaphore, the file, and its code. It compares states
 //! and knows no causes. What is found twice is a shortfall ([`Shortfalls`]).
 //!
-//! All reading is done by a thread ([`checker`], where its cost is bounded); the loop of the recording only filters records.
+//! All reading is done by a thread (`checker`, where its cost is bounded); the loop of the recording only filters records.
 //!
 //! Comparing states finds causes that nobody has thought of. A finding counts when a second look agrees, because a
 //! process may be between two programs, and when its mappings did not change during the look. All findings of the
