@@ -42,7 +42,6 @@ pub use aggregation::{
 };
 pub use budget::{Budget, HitCosts};
 pub use chosen::{ChoiceError, GroupName, GroupOwner, GroupRemark, ProcessChoice};
-pub use clocks::moment::{Moment, Waited};
 pub use command::{HeldCommand, RunningCommand, Workload};
 pub use engine::{
     AbandonedGroup, AttachMethod, EngineChoice, EngineOptions, EngineOutcome, EverywhereReason,

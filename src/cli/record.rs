@@ -11,7 +11,7 @@ use super::delay::DelayArgs;
 use super::ring::RingArgs;
 
 /// `usdtrec record`.
-#[derive(Clone, Debug, Args)]
+#[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
     /// What to capture
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub(crate) struct RecordArgs {
     /// a size (10M), or after a time (30s, 5m, 1h) [without a value: signal]
     #[arg(long, value_name = "signal|SIZE|TIME", num_args = 0..=1, require_equals = true, default_missing_value = "signal")]
     pub(crate) switch_output: Option<String>,
-    /// With --switch-output or --every, keep only the newest N files
+    /// With --switch-output, keep only the newest N files
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) switch_max_files: Option<u64>,
     /// Triggers
@@ -52,18 +52,6 @@ pub(crate) struct RecordArgs {
     /// there are none, which is said.
     #[arg(long, value_name = "PART%[,optional]")]
     pub(crate) budget: Option<String>,
-    /// Begin recording, and start the command, at a time of day (12:00:00, the next one in the local time zone), at a date
-    /// (2026-11-23T12:00:00Z; local without a zone), or after a time (+30s)
-    ///
-    /// The probes are attached when the moment has come; a line says how much later recording began. A moment that has passed is now.
-    #[arg(long, value_name = "TIME", conflicts_with = "every")]
-    pub(crate) at: Option<String>,
-    /// Make a recording of this length in each period (10m/10s): FILE.20261123T120000Z, …, each of them a complete trace
-    ///
-    /// They begin at multiples of the period since midnight UTC, so that those of several hosts begin at the same second. Between recordings no
-    /// probe is attached. Ends with Ctrl-C, or when all processes of -p and -t have ended.
-    #[arg(long, value_name = "PERIOD/TIME")]
-    pub(crate) every: Option<String>,
     /// Callers
     #[command(flatten)]
     pub(crate) callers: CallersArgs,

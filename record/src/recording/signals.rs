@@ -124,7 +124,8 @@ impl Signals {
     }
 
     /// Waits for a signal to end, or for so long. Whether there is one.
-    pub(crate) fn wait(&self, time: Duration) -> bool {
+    #[must_use]
+    pub fn wait(&self, time: Duration) -> bool {
         is_readable(self.descriptor(), time)
     }
 

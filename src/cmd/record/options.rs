@@ -64,11 +64,9 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
         check_pipe(args)?;
     }
     ring::refuse_others(args)?;
-    no_follow::refuse_every(args)?;
-    let has_files = args.switch_output.is_some() || args.every.is_some();
     Usage::ensure(
-        args.switch_max_files.is_none() || has_files,
-        "--switch-max-files needs --switch-output or --every: other recordings have one file",
+        args.switch_max_files.is_none() || args.switch_output.is_some(),
+        "--switch-max-files needs --switch-output: other recordings have one file",
     )?;
     Usage::ensure(
         args.threads.is_none() || args.compression_level != Some(0),
