@@ -65,7 +65,6 @@ pub use makers::MakerFiles;
 pub use nop5::{Nop5Danger, TRIAL_VERB, TrialError, TrialFaults, trial};
 pub use output::files::{Destination, LiveDestination, Switch, TraceFiles};
 pub use output::sync::{SYNC_VERB, sync_file};
-pub use output::threads::Threads;
 pub use output::watched_file::{FileChange, WatchedFile};
 pub use places::{Account, Places};
 pub use plan::call_graph::{CallGraph, CallGraphMethod};

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, PipeReader};
+use std::num::NonZeroUsize;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,6 @@ use crate::error::RecordError;
 use crate::output::added_events::AddedEvents;
 use crate::output::outlet::Outlet;
 use crate::output::sync::DiskSync;
-use crate::output::threads::Threads;
 use crate::output::watched_file::{FileChange, WatchedFile};
 use crate::output::writer::{Pace, Writer};
 use crate::recording::signals::Signals;
@@ -157,7 +157,7 @@ pub enum Switch {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packing {
     pub(crate) compression: Compression,
-    pub(crate) threads: Threads,
+    pub(crate) threads: NonZeroUsize,
 }
 
 /// The file being written, and those before it.
@@ -480,7 +480,7 @@ mod tests {
     fn packing(compression: Compression, threads: usize) -> Packing {
         Packing {
             compression,
-            threads: Threads::exactly(threads.try_into().unwrap()),
+            threads: threads.try_into().unwrap(),
         }
     }
 
