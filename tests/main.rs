@@ -103,7 +103,6 @@ mod running;
 mod runtime_probes;
 mod same_answers;
 mod same_meaning;
-mod schedule;
 mod schema;
 mod schema_directory;
 mod script_and_report;

@@ -257,10 +257,6 @@ fn what_needs_capabilities_to_the_end_is_refused() {
             &["-a", "--thread-context"],
             "--thread-context does not go with --no-follow",
         ),
-        (
-            &["-a", "--every", "10s/1s"],
-            "--every does not go with --no-follow",
-        ),
     ] {
         let command = ["record", "--no-follow", "-e", "ticker:tick"];
         lab.usdtrec(command.iter().chain(options))

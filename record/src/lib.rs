@@ -18,7 +18,6 @@ pub use command::{HeldCommand, RunningCommand, Workload};
 pub use leftovers::{Leftovers, LeftoversError, leftovers};
 pub use output::files::{Destination, LiveDestination, Switch, TraceFiles};
 pub use output::sync::{SYNC_VERB, sync_file};
-pub use output::threads::Threads;
 pub use output::watched_file::WatchedFile;
 pub use recording::ending::{Ending, Notice};
 pub use recording::following::{Completion, FollowedFiles, Following};
@@ -62,7 +61,6 @@ pub use usdtrec_attach::usage_error::{
     HelperInput, NoNumber, ProgramFeature, SpanFault, UsageError,
 };
 pub use usdtrec_attach::{FileChange, debug_info, plan};
-pub use usdtrec_kernel::clocks::moment::{Moment, Waited};
 pub use usdtrec_kernel::host::capabilities::without as without_capabilities;
 pub use usdtrec_kernel::host::descendants::descendants;
 pub use usdtrec_kernel::host::inherited::{

@@ -95,9 +95,6 @@ pub(crate) struct CaptureArgs {
     /// Duration of the shortest spans that filters ask for, ns; 0 if they do not ask for any
     #[arg(skip)]
     pub(crate) span_least: u64,
-    /// Whether callers are left out, by the event's index; empty if they never are
-    #[arg(skip)]
-    pub(crate) without_callers: Vec<bool>,
     /// Time after which the probes are attached
     #[arg(skip)]
     pub(crate) delay: Option<Duration>,
@@ -180,9 +177,6 @@ pub(crate) struct CaptureArgs {
     /// Programs with an SDK that shares it export the variable otel_thread_ctx_v1. Events then have the fields trace_id and span_id, or the reason why there are none. It takes 28 bytes of each event. --filter compares them, too (trace_id == "…"), in the recorder.
     #[arg(long)]
     pub(crate) thread_context: bool,
-    /// Maximum number of bytes of user stack to copy for operands whose distance from the stack pointer is unknown (perf engine)
-    #[arg(long, value_name = "SIZE", default_value = CaptureArgs::STACK_SIZE)]
-    pub(crate) stack_size: String,
     /// Take the names and types of arguments from this file (.toml, .d) first; may be repeated, the last file wins
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Vec<PathBuf>,
@@ -217,8 +211,6 @@ pub(crate) struct CaptureArgs {
 impl CaptureArgs {
     /// Default of `--strlen`.
     pub(crate) const STRLEN: &str = "256";
-    /// Default of `--stack-size`.
-    pub(crate) const STACK_SIZE: &str = "8K";
 
     /// Assigns each `--filter` to the `-e` before it.
     ///
@@ -241,23 +233,6 @@ impl CaptureArgs {
                 None => filter,
             });
         }
-        Ok(())
-    }
-
-    /// Assigns each `--no-call-graph` to the `-e` before it.
-    ///
-    /// # Errors
-    /// The message of a usage error, if one comes before the first `-e`.
-    pub(super) fn pair_no_call_graph(&mut self, matches: &clap::ArgMatches) -> Result<(), String> {
-        let mut without = vec![false; self.event.len()];
-        for event in events_before(matches, "no_call_graph") {
-            let Some(slot) = event.and_then(|event| without.get_mut(event)) else {
-                let message = "--no-call-graph applies to the -e before it: give -e first";
-                return Err(message.to_owned());
-            };
-            *slot = true;
-        }
-        self.without_callers = without;
         Ok(())
     }
 }

@@ -132,12 +132,18 @@ const ALLOWED: &[(&str, &str)] = &[
         "the command that the user names, in a thread of its own",
     ),
     ("record/watch/src/cgroups/of_process.rs", "/proc"),
-    ("record/watch/src/left_breakpoints/kernel_log.rs", "/dev/kmsg"),
+    (
+        "record/watch/src/left_breakpoints/kernel_log.rs",
+        "/dev/kmsg",
+    ),
     ("record/watch/src/left_breakpoints/notes.rs", "/run/usdtrec"),
     ("record/watch/src/left_breakpoints/others.rs", "/proc"),
     ("record/watch/src/left_breakpoints/restore.rs", "/proc"),
     ("record/watch/src/left_breakpoints/scan.rs", "/proc"),
-    ("record/watch/src/semaphores/stored_increments.rs", "/run/usdtrec"),
+    (
+        "record/watch/src/semaphores/stored_increments.rs",
+        "/run/usdtrec",
+    ),
     ("record/watch/src/verify/expected.rs", "its tests"),
     ("record/watch/src/verify/process.rs", "/proc"),
 ];

@@ -26,24 +26,9 @@ pub(super) const REFUSED: &[(&str, &str, &str)] = &[
         "--nonresident needs the bpf engine",
     ),
     (
-        "--keep-stacks",
-        "--max-stack 1",
-        "--max-stack has no effect with --keep-stacks",
-    ),
-    (
         "--engine perf-tracefs",
         "--stack-rate 1",
         "--stack-rate needs the bpf engine",
-    ),
-    (
-        "--call-graph fp",
-        "--keep-stacks",
-        "--keep-stacks has no effect with --call-graph fp",
-    ),
-    (
-        "--engine bpf-perf",
-        "--stack-size 32K",
-        "--stack-size needs a perf engine",
     ),
     (
         "--strings off",
@@ -56,7 +41,6 @@ pub(super) const REFUSED: &[(&str, &str, &str)] = &[
         "top --by needs the bpf engine",
     ),
     ("-m 5M", "--by comm", "-m has no effect on top --by"),
-    ("-z0", "--threads 3", "--threads has no effect with -z0"),
     ("--format json", "-x,", "cannot be used with"),
     ("--format csv", "-x,", "cannot be used with"),
     (

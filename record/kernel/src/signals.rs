@@ -121,6 +121,7 @@ impl Signals {
     }
 
     /// Waits for a signal to end, or for so long. Whether there is one.
+    #[must_use]
     pub fn wait(&self, time: Duration) -> bool {
         is_readable(self.descriptor(), time)
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, PipeReader};
+use std::num::NonZeroUsize;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,6 @@ use usdtrec_kernel::signals::Signals;
 use crate::output::added_events::AddedEvents;
 use crate::output::outlet::Outlet;
 use crate::output::sync::DiskSync;
-use crate::output::threads::Threads;
 use crate::output::watched_file::WatchedFile;
 use crate::output::writer::{Pace, Writer};
 use crate::window::{WindowContent, WindowFiles, WindowLimits};
@@ -158,7 +158,7 @@ pub enum Switch {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packing {
     pub(crate) compression: Compression,
-    pub(crate) threads: Threads,
+    pub(crate) threads: NonZeroUsize,
 }
 
 /// The file being written, and those before it.
@@ -481,7 +481,7 @@ mod tests {
     fn packing(compression: Compression, threads: usize) -> Packing {
         Packing {
             compression,
-            threads: Threads::exactly(threads.try_into().unwrap()),
+            threads: threads.try_into().unwrap(),
         }
     }
 

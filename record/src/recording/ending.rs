@@ -150,7 +150,7 @@ impl Ending {
                 say(Notice::CommandRuns { pid });
                 said = true;
             }
-            signals.wait(STEP);
+            let _ = signals.wait(STEP);
         }
     }
 

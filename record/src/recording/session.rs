@@ -37,7 +37,7 @@ use crate::budget::HitCosts;
 use crate::output::added_events::AddedEvents;
 use crate::output::event_names;
 use crate::output::files::{Packing, Switch};
-use crate::output::threads::Threads;
+use crate::output::threads::most_threads;
 use crate::recording::build_ids::BuildIds;
 use crate::recording::following::settings::Following;
 use crate::recording::late_planter::{LatePlanter, SemaphoreStart};
@@ -60,8 +60,6 @@ pub struct Options {
     pub inherit: bool,
     /// Compression of the trace.
     pub compression: Compression,
-    /// The threads that compress it.
-    pub threads: Threads,
     /// Time after which the recording ends; `None` for no limit.
     pub duration: Option<Duration>,
     /// Size of all files at which the recording ends, bytes; `None` for no limit.
@@ -85,10 +83,10 @@ pub struct Options {
 }
 
 impl Options {
-    pub(crate) const fn packing(&self) -> Packing {
+    pub(crate) fn packing(&self) -> Packing {
         Packing {
             compression: self.compression,
-            threads: self.threads,
+            threads: most_threads(),
         }
     }
 }
@@ -394,7 +392,7 @@ impl Session {
     fn written(&self, probe: &PlannedProbe, event: &EventAttr) -> EventAttr {
         let mut event = event.clone();
         let unwinds = |graph: CallGraph| graph.unwinds() && !graph.keeps_copy(&probe.plan);
-        if probe.graph(self.options.engine.graph).is_some_and(unwinds) {
+        if self.options.engine.graph.is_some_and(unwinds) {
             event.attr = StackUnwinder::written(event.attr, &probe.plan);
         }
         event

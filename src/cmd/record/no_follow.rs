@@ -33,14 +33,6 @@ pub(super) fn refuse_others(args: &CaptureArgs, is_named: bool) -> Result<(), Us
     Err(Usage(reason.to_owned()))
 }
 
-/// Refuses `--every`.
-pub(super) fn refuse_every(args: &RecordArgs) -> Result<(), Usage> {
-    Usage::ensure(
-        args.every.is_none() || !args.capture.no_follow,
-        "--every does not go with --no-follow: after the first recording no probe could be attached",
-    )
-}
-
 /// Fails if without capabilities files cannot be made in the folder of the output, or those there not be opened.
 pub(super) fn check_folder(args: &RecordArgs) -> anyhow::Result<()> {
     if !args.capture.no_follow || args.output.as_os_str() == "-" {

@@ -17,7 +17,7 @@ use usdtrec_format::trace::Compression;
 use usdtrec_record::plan::Strings;
 use usdtrec_record::{
     CallGraph, Destination, EngineChoice, EngineOptions, EventSelector, Following, GapHold,
-    GroupName, NonResident, Options, ProcessChoice, Signals, SlowSpans, Switch, Target, Threads,
+    GroupName, NonResident, Options, ProcessChoice, Signals, SlowSpans, Switch, Target,
     TriggerOptions, parse_cpus, was_closed,
 };
 
@@ -37,8 +37,7 @@ const LEVEL: u8 = 3;
 /// The events of all `-e` options, each with the filter that follows it.
 pub(super) fn events(args: &CaptureArgs) -> anyhow::Result<Vec<EventSelector>> {
     let mut all = Vec::new();
-    for (index, (list, filter)) in args.event.iter().zip(&args.filters).enumerate() {
-        let without_callers = args.without_callers.get(index);
+    for (list, filter) in args.event.iter().zip(&args.filters) {
         let filter = filter.as_deref().map(filter_of).transpose()?;
         for part in split_patterns(list) {
             let EventSpec { pattern, captures } =
@@ -47,7 +46,6 @@ pub(super) fn events(args: &CaptureArgs) -> anyhow::Result<Vec<EventSelector>> {
                 pattern,
                 filter: filter.clone(),
                 list: captures,
-                with_callers: without_callers != Some(&true),
             });
         }
     }
@@ -64,15 +62,9 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
         check_pipe(args)?;
     }
     ring::refuse_others(args)?;
-    no_follow::refuse_every(args)?;
-    let has_files = args.switch_output.is_some() || args.every.is_some();
     Usage::ensure(
-        args.switch_max_files.is_none() || has_files,
-        "--switch-max-files needs --switch-output or --every: other recordings have one file",
-    )?;
-    Usage::ensure(
-        args.threads.is_none() || args.compression_level != Some(0),
-        "--threads has no effect with -z0: nothing is compressed",
+        args.switch_max_files.is_none() || args.switch_output.is_some(),
+        "--switch-max-files needs --switch-output: other recordings have one file",
     )?;
     Ok(Options {
         max_size: args
@@ -89,7 +81,6 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
             Some(0) => Compression::None,
             level => Compression::Zstd(level.unwrap_or(LEVEL).into()),
         },
-        threads: args.threads.map_or_else(Threads::default, Threads::exactly),
         ..of_spans(args)?
     })
 }
@@ -151,7 +142,6 @@ pub(in crate::cmd) fn capture(
         engine: engine_options(args, graph)?,
         hit_costs: None,
         compression: Compression::None,
-        threads: Threads::default(),
         duration: args
             .duration
             .as_deref()
@@ -172,9 +162,6 @@ fn engine_options(args: &CaptureArgs, graph: Option<CallGraph>) -> anyhow::Resul
         cpus: args.cpu.as_deref().map(parse_cpus).transpose()?,
         ring_bytes: args.mmap_pages.as_deref().map(ring_bytes).transpose()?,
         strings: strings(args)?,
-        stack: parse_size("--stack-size", &args.stack_size, 1)?
-            .try_into()
-            .unwrap_or(u32::MAX),
         graph,
         nonresident: nonresident(args.nonresident),
         no_gap: args.no_gap.map(gap_hold),
@@ -224,7 +211,6 @@ pub(super) fn check_executables(args: &CaptureArgs) -> Result<(), Usage> {
 
 /// Refuses options that would have no effect with the engine that is asked for, or with each other.
 fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
-    use cli::Engine::{Bpf, BpfMulti, BpfPerf};
     let given = Given::from_args(args);
     let chooses = !process_choice(args).is_all();
     let is_perf = args.engine.is_perf();
@@ -247,9 +233,6 @@ fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
         }
         _ if is_perf && given.strlen => {
             "--strlen needs the bpf engine: perf events read no strings"
-        }
-        Bpf | BpfMulti | BpfPerf if given.stack_size => {
-            "--stack-size needs a perf engine: programs read arguments wherever they are"
         }
         _ if given.strlen && args.strings == cli::Strings::Off => {
             "--strlen has no effect with --strings off: no string is read"
@@ -285,7 +268,6 @@ pub(in crate::cmd) fn refuse_options_of_arguments(
         ("--strings", given.all_strings),
         ("--strlen", given.strlen),
         ("--nonresident", given.nonresident),
-        ("--stack-size", given.stack_size),
         ("--schema", !args.schema.is_empty()),
     ];
     match about_arguments.iter().find(|(_, is_given)| *is_given) {
@@ -310,7 +292,6 @@ pub(super) fn waits(args: &CaptureArgs, events: &[EventSelector]) -> Result<bool
 struct Given {
     all_strings: bool,
     strlen: bool,
-    stack_size: bool,
     nonresident: bool,
 }
 
@@ -319,7 +300,6 @@ impl Given {
         Self {
             all_strings: args.strings == cli::Strings::All,
             strlen: args.strlen != CaptureArgs::STRLEN,
-            stack_size: args.stack_size != CaptureArgs::STACK_SIZE,
             nonresident: args.nonresident != cli::NonResident::default(),
         }
     }

@@ -28,7 +28,7 @@ impl HitCosts {
     pub fn of_probe(self, probe: &PlannedProbe, graph: Option<CallGraph>) -> u64 {
         let layout = probe.plan.raw.as_ref();
         let has_strings = layout.is_some_and(|layout| layout.strings().next().is_some());
-        self.cost(has_strings, probe.graph(graph).is_some())
+        self.cost(has_strings, graph.is_some())
     }
 
     /// What a hit takes, ns.

@@ -79,14 +79,10 @@ impl Attached {
     }
 
     fn open_bpf(probes: &[PlannedProbe], request: &AttachRequest<'_>) -> Result<Self, RecordError> {
-        let keeps = request
-            .options
-            .graph
-            .is_some_and(|graph| graph.keeps_copies);
         // Probes of files that appear are planted as soon as possible.
         let mode = Mode {
             is_prompt: true,
-            ..mode(request, keeps)?
+            ..mode(request, false)?
         };
         let processes = Processes::open(mode, &request.perf_target)?;
         let opened = BpfEngine::open(probes, request, &processes.attr)?;
@@ -99,7 +95,7 @@ impl Attached {
         request: &AttachRequest<'_>,
     ) -> Result<Self, RecordError> {
         let method = PerfMethod::choose(request)?;
-        let probes = perf::split(probes, request.options.stack);
+        let probes = perf::split(probes);
         let keeps = perf::keeps_copies(&probes, request.options.graph)?;
         let mode = mode(request, keeps)?;
         let processes = Processes::open(mode, &request.perf_target)?;

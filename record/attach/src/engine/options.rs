@@ -25,8 +25,6 @@ pub struct EngineOptions {
     pub cpus: Option<Vec<u32>>,
     /// Size of the ring of each CPU, bytes, a power of two; `None` for the default.
     pub ring_bytes: Option<usize>,
-    /// Number of bytes of stack that perf events copy for operands whose distance from the stack pointer is unknown.
-    pub stack: u32,
     /// Which arguments are read as strings.
     pub strings: Strings,
     /// How the callers of hits are recorded; `None` if they are not.

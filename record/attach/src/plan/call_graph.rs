@@ -13,8 +13,6 @@ pub struct CallGraph {
     pub method: CallGraphMethod,
     /// Maximum number of frames of a hit, its own one included, 1 to [`MAX_FRAMES`](Self::MAX_FRAMES).
     pub frames: u16,
-    /// Whether registers and copies of stacks are written, to be unwound when the trace is read, instead of the callers.
-    pub keeps_copies: bool,
     /// Maximum number of stacks that a thread takes in a second at a site; `None` for all. Hits beyond it are recorded without a stack, and
     /// say so.
     pub rate: Option<NonZeroU32>,
@@ -30,8 +28,7 @@ pub enum CallGraphMethod {
         /// Bytes of stack from the stack pointer upwards: a multiple of 8, at most [`CallGraph::MAX_BYTES`].
         bytes: u32,
     },
-    /// The same, with as many bytes as the stacks of the site need: 512 to 16384, and 16384 at first. Perf events, and recordings that keep
-    /// copies, have 2048 always.
+    /// The same, with as many bytes as the stacks of the site need: 512 to 16384, and 16384 at first. Perf events have 2048 always.
     CopyNeeded,
 }
 
@@ -85,21 +82,20 @@ impl CallGraph {
         }
     }
 
-    /// Whether the copies of stacks are written for sites with this plan: on demand, and where perf events copied arguments, too.
+    /// Whether the copies of stacks are written for sites with this plan, instead of the callers: perf events copied arguments, too.
     pub const fn keeps_copy(self, plan: &CapturePlan) -> bool {
-        let has_arguments = plan.raw.is_none() && plan.stack != 0;
-        self.method.copied().is_some() && (self.keeps_copies || has_arguments)
+        self.unwinds() && plan.raw.is_none() && plan.stack != 0
     }
 
     /// Whether the recorder unwinds copies of stacks, and writes the callers.
     pub const fn unwinds(self) -> bool {
-        self.method.copied().is_some() && !self.keeps_copies
+        self.method.copied().is_some()
     }
 
-    /// The sizes among which programs choose. Nobody knows how much of a copy is needed if it is kept.
+    /// The sizes among which programs choose.
     pub fn sizes(self) -> StackSizes {
         match self.method {
-            CallGraphMethod::CopyNeeded if !self.keeps_copies => StackSizes {
+            CallGraphMethod::CopyNeeded => StackSizes {
                 all: COPIES.to_vec(),
                 usual: COPIES.iter().filter(|bytes| **bytes < USUAL_COPY).count(),
             },
@@ -113,8 +109,8 @@ impl CallGraph {
                 let usual = all.len() - 1;
                 StackSizes { all, usual }
             }
-            CallGraphMethod::Copy { .. } | CallGraphMethod::CopyNeeded => StackSizes {
-                all: self.method.copied().into_iter().collect(),
+            CallGraphMethod::Copy { bytes } => StackSizes {
+                all: vec![bytes],
                 usual: 0,
             },
         }

@@ -54,8 +54,6 @@ pub struct EventSelector {
     pub filter: Option<Expr>,
     /// The argument list; `None` without one.
     pub list: Option<Vec<Capture>>,
-    /// Whether callers are recorded, if the recording has them at all.
-    pub with_callers: bool,
 }
 
 /// What to select, and where to look for it.
@@ -639,7 +637,6 @@ impl Selector<'_> {
             filter_in_recorder: false,
             list: self.event.and_then(|event| event.list.clone()),
             shown: None,
-            with_callers: self.event.is_none_or(|event| event.with_callers),
             is_found: self.is_late || self.found.has(opened.program.file().id()),
             sites,
             arguments: description.arguments,

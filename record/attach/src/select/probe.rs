@@ -13,7 +13,6 @@ use usdtrec_format::{
 use usdtrec_kernel::host::cached_pages;
 
 use crate::error::{RecordError, with_source};
-use crate::plan::call_graph::CallGraph;
 use crate::select::planned_site::PlannedSite;
 use crate::select::program::Program;
 use crate::select::refusal::{Refusal, RefusalReason};
@@ -53,8 +52,6 @@ pub struct PlannedProbe {
     pub list: Option<Vec<Capture>>,
     /// The arguments that the list shows, if it computes none; `None` for all.
     pub shown: Option<Vec<ShownArgument>>,
-    /// Whether the callers of hits are recorded, if the recording has them at all.
-    pub with_callers: bool,
     /// Whether the file was found in a process that nobody named, or appeared while recording, so that what is wrong with the probe is no error of the user.
     pub is_found: bool,
     /// The sites; at least one.
@@ -135,11 +132,6 @@ impl PlannedProbe {
             offset,
             ref_ctr: ref_ctr(self.file(), site),
         })
-    }
-
-    /// How the callers of its hits are recorded, in a recording with this; `None` if they are not.
-    pub fn graph(&self, graph: Option<CallGraph>) -> Option<CallGraph> {
-        graph.filter(|_| self.with_callers)
     }
 
     /// The refusal of a probe that was found, for an error that is about it alone; the error itself of others.

@@ -6,7 +6,6 @@
 //! compares the clocks in each pass, and a timer wakes it at a step (`TFD_TIMER_CANCEL_ON_SET`). At a step it also
 //! writes the reading of the pass before: only events between the two can be put on the wrong side.
 
-pub mod moment;
 pub mod trace_clock;
 pub mod wall_quality;
 

@@ -105,7 +105,6 @@ impl Program {
             pattern: Pattern::parse("asked_*:step").unwrap(),
             filter: None,
             list: None,
-            with_callers: true,
         }];
         let request = Request {
             starts_programs: true,
@@ -171,7 +170,6 @@ impl How {
             choice: self.choice,
             cpus: None,
             ring_bytes: self.ring_bytes,
-            stack: 0,
             strings: Strings {
                 limit: 0,
                 known: false,

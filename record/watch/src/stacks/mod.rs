@@ -12,8 +12,8 @@
 //! * Addresses are those of the last byte of the call, as perf shows callers that it unwinds.
 //! * perf discards a chain with an unknown marker, so the reason of a cut is a number of `PERF_CONTEXT_USER` at the end
 //!   (`format/src/perf/callchain.rs`).
-//! * With `--keep-stacks` copies are written as `perf record --call-graph dwarf` writes them. Mappings without code are
-//!   recorded, too, because perf reads unwind tables through them.
+//! * Where perf events copied arguments, too, copies are written as `perf record --call-graph dwarf` writes them. Mappings
+//!   without code are recorded then, because perf reads unwind tables through them.
 
 mod copied;
 mod cut_stacks;
@@ -189,8 +189,7 @@ impl StackUnwinder {
         let attrs = attached.attrs.get(probes.clone()).unwrap_or_default();
         self.maps.add_open(files(planned));
         let graph = self.graph;
-        let is_unwound =
-            |probe: &PlannedProbe| probe.with_callers && !graph.keeps_copy(&probe.plan);
+        let is_unwound = |probe: &PlannedProbe| !graph.keeps_copy(&probe.plan);
         let of_probes = planned.iter().zip(attrs);
         for (probe, of_trace) in of_probes.filter(|(probe, _)| is_unwound(probe)) {
             let attr = &of_trace.attr.attr;

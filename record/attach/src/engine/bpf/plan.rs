@@ -149,7 +149,6 @@ fn same(one: &PlannedProbe, other: &PlannedProbe) -> bool {
     one.program == other.program
         && one.provider == other.provider
         && one.name == other.name
-        && one.with_callers == other.with_callers
         && one.shown == other.shown
 }
 
@@ -202,8 +201,7 @@ impl Planner<'_> {
             return Ok(());
         }
         let id = self.next_id()?;
-        let graph = probe.graph(self.graph);
-        let mut group = planned.group(probe, site, id, graph);
+        let mut group = planned.group(probe, site, id, self.graph);
         if let Some(aggregation) = self.aggregation {
             group.measured = measured(aggregation, &group.probe, &group.layout)?;
         }
@@ -309,8 +307,8 @@ impl Planner<'_> {
                 false => Capture::Nothing(NotCaptured::LeftOut),
             })
             .collect();
-        let graph = probe.graph(self.graph);
-        let return_address = graph
+        let return_address = self
+            .graph
             .filter(|graph| graph.method == CallGraphMethod::FramePointers)
             .and_then(|_| probe.program.frames().return_address(site.site.pc));
         let has_context = self.has_context && arch.pointer_size() == 8;

@@ -11,7 +11,6 @@ use usdtrec_format::perf::{Attr, SampleType};
 use usdtrec_format::{Arch, CapturePlan};
 
 use crate::plan::call_graph::{CallGraph, mask};
-use crate::select::probe::PlannedProbe;
 
 /// `sample_type` of all events of a trace: the fixed head of each sample, and the sample id of each other record.
 const COMMON_SAMPLE_TYPE: u64 = SampleType::IDENTIFIER.0
@@ -39,16 +38,6 @@ pub struct Mode {
     pub graph: Option<CallGraph>,
     /// Whether the kernel counts losses per event (`PERF_FORMAT_LOST`, Linux 6.0).
     pub counts_losses: bool,
-}
-
-impl Mode {
-    /// The settings of the events of a probe.
-    pub(in crate::engine) fn for_probe(self, probe: &PlannedProbe) -> Self {
-        Self {
-            graph: probe.graph(self.graph),
-            ..self
-        }
-    }
 }
 
 /// The counts of an event.

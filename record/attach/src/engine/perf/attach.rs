@@ -55,7 +55,7 @@ impl PerfEngine {
                         .map_err(|reason| probe.refused(reason))?,
                 },
             };
-            let attr = KernelAttr::for_site(&place, &path, self.mode.for_probe(probe), &probe.plan);
+            let attr = KernelAttr::for_site(&place, &path, self.mode, &probe.plan);
             for_trace.get_or_insert_with(|| attr.for_trace(self.pmu.known().unwrap_or(0)));
             // The call must not allocate.
             let mut events =

@@ -61,12 +61,8 @@ pub(crate) fn keeps_copies(
     probes: &[PlannedProbe],
     graph: Option<CallGraph>,
 ) -> Result<bool, UsageError> {
-    let keeps = |probe: &&PlannedProbe| {
-        let graph = probe.graph(graph);
-        graph.is_some_and(|graph| graph.keeps_copy(&probe.plan))
-    };
-    let is_limited =
-        |graph: CallGraph| !graph.keeps_copies && graph.frames != CallGraph::USUAL_FRAMES;
+    let keeps = |probe: &&PlannedProbe| graph.is_some_and(|graph| graph.keeps_copy(&probe.plan));
+    let is_limited = |graph: CallGraph| graph.frames != CallGraph::USUAL_FRAMES;
     match probes.iter().find(keeps) {
         Some(probe) if graph.is_some_and(is_limited) => Err(UsageError::LimitOfCopies {
             probe: probe.event(),

@@ -21,8 +21,7 @@ impl PerfEngine {
             for (site, planned) in opened.sites.iter().zip(&probe.sites) {
                 let pages = probe.offsets(&planned.site)?.pages();
                 probe.program.check_pages(pages).map_err(refusal)?;
-                let mode = self.mode.for_probe(probe);
-                let attr = KernelAttr::for_site(&site.place, &path, mode, &probe.plan);
+                let attr = KernelAttr::for_site(&site.place, &path, self.mode, &probe.plan);
                 let mut event = planting(|| Event::open(&attr, -1, cpu)).map_err(refusal)?;
                 let known = site.first_id.unwrap_or(event.id);
                 self.rings.redirect_as(&mut event, known).map_err(refusal)?;

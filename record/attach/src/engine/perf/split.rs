@@ -6,16 +6,18 @@
 use crate::plan::plan;
 use crate::select::probe::PlannedProbe;
 
-/// Splits probes so that the sites of each have the same plan. `unknown_depth` is the number of stack bytes for operands whose distance
-/// from the stack pointer is unknown.
-pub(crate) fn split(probes: Vec<PlannedProbe>, unknown_depth: u32) -> Vec<PlannedProbe> {
+/// Number of bytes of stack that are copied for operands whose distance from the stack pointer is unknown.
+const UNKNOWN_DEPTH: u32 = 8 << 10;
+
+/// Splits probes so that the sites of each have the same plan.
+pub(crate) fn split(probes: Vec<PlannedProbe>) -> Vec<PlannedProbe> {
     let mut split: Vec<PlannedProbe> = Vec::new();
     for mut probe in probes {
         let first = split.len();
         let frames = probe.program.frames();
         let needed = probe.needed(true, &probe.arguments);
         for site in std::mem::take(&mut probe.sites) {
-            let plan = plan(&site, probe.arch, needed.as_deref(), &frames, unknown_depth);
+            let plan = plan(&site, probe.arch, needed.as_deref(), &frames, UNKNOWN_DEPTH);
             let mut of_probe = split.iter_mut().skip(first);
             match of_probe.find(|known| known.plan == plan) {
                 Some(known) => known.sites.push(site),

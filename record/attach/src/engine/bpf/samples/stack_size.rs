@@ -14,8 +14,7 @@
 //! hits, and for one that has the largest size because none was chosen yet: a burst of its first hits would fill the ring.
 //!
 //! A copy that would end beyond the memory of the stack has the smallest size that holds the rest. `dwarf,SIZE` is
-//! exact. So are copies that are written to the trace, of which nobody knows how much is needed, and perf events, whose
-//! size is fixed when they are opened.
+//! exact. So are perf events, whose size is fixed when they are opened.
 
 use crate::plan::call_graph::StackSizes;
 

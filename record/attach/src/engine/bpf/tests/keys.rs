@@ -199,7 +199,6 @@ fn stacks_of_one_hash_are_not_mixed() {
         method: CallGraphMethod::FramePointers,
         // That of the hit.
         frames: 1,
-        keeps_copies: false,
         rate: None,
     };
     let mut grouping = grouping(false);

@@ -71,7 +71,6 @@ fn sample(method: CallGraphMethod, hit: &Hit) -> (Vec<u8>, Attr) {
     let graph = CallGraph {
         method,
         frames: 10,
-        keeps_copies: false,
         rate: None,
     };
     sample_of(graph, hit)
@@ -189,7 +188,6 @@ fn chain_of(
     let graph = CallGraph {
         method: CallGraphMethod::FramePointers,
         frames,
-        keeps_copies: false,
         rate: None,
     };
     let planned = Planned::new("", arch, STRINGS);
@@ -322,7 +320,6 @@ fn frames_of_pieces_are_those_of_memory() {
     let graph = CallGraph {
         method: CallGraphMethod::FramePointers,
         frames: 127,
-        keeps_copies: false,
         rate: None,
     };
     let mut state = 1_u64;
@@ -359,7 +356,6 @@ fn a_copy_has_the_size_of_the_site_or_ends_with_the_memory() {
     let graph = CallGraph {
         method: CallGraphMethod::CopyNeeded,
         frames: 10,
-        keeps_copies: false,
         rate: None,
     };
     let planned = Planned::new("8@%rax 8@%rdi -4@%edx", ARCH, STRINGS);
@@ -394,7 +390,6 @@ fn a_chain_has_the_room_of_the_site() {
     let graph = |frames| CallGraph {
         method: CallGraphMethod::FramePointers,
         frames,
-        keeps_copies: false,
         rate: None,
     };
     assert_eq!(graph(10).sizes().all, [10]);
@@ -430,7 +425,6 @@ fn no_more_stacks_are_taken_in_a_second() {
         let graph = CallGraph {
             method,
             frames: 10,
-            keeps_copies: false,
             rate: NonZeroU32::new(3),
         };
         for (rate, is_taken) in [
@@ -466,7 +460,6 @@ fn a_crowded_ring_gets_smaller_stacks() {
     let graph = CallGraph {
         method: CallGraphMethod::CopyNeeded,
         frames: 10,
-        keeps_copies: false,
         rate: None,
     };
     let planned = Planned::new("8@%rax", ARCH, STRINGS);
