@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use usdtrec_kernel::bpf::features::RunningKernel;
 use usdtrec_kernel::bpf::features::members::Members;
+use usdtrec_kernel::bpf::features::tracepoint::Tracepoint;
 use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Map, Reg, Width};
 use usdtrec_kernel::bpf::preemption;
 use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
 
 use super::processes::follow::{ended, leave, members, missing};
-use super::tracepoint::{NEW_TASK, TracepointProgram};
+use super::tracepoint::TracepointProgram;
 
 /// Maximum number of processes with a variable at a time.
 const MAX_PROCESSES: u32 = 16_384;
@@ -114,11 +115,11 @@ impl ThreadContexts {
         let map = sys::create_map(MapKind::Hash, shape)?;
         let mut links = Vec::new();
         for (tracepoint, code) in [
-            (NEW_TASK, started(members)),
-            ("sched_process_exec", executed(members)),
-            ("sched_process_exit", ended(members)),
+            (Tracepoint::NewTask, started(members)),
+            (Tracepoint::Exec, executed(members)),
+            (Tracepoint::Exit, ended(members)),
         ] {
-            let tracepoint = btf.tracepoint(tracepoint).ok_or_else(missing)?;
+            let tracepoint = tracepoint.id(btf).ok_or_else(missing)?;
             links.push(TracepointProgram::attach(tracepoint, code, |_| map.as_fd())?.link);
         }
         Ok(Self {
@@ -134,7 +135,7 @@ impl AsFd for ThreadContexts {
     }
 }
 
-/// [`NEW_TASK`]: a child has the variable where its parent has it, or nothing is known of it.
+/// [`Tracepoint::NewTask`]: a child has the variable where its parent has it, or nothing is known of it.
 fn started(members: Members) -> Option<Code> {
     let mut asm = Assembler::default();
     let (out, unknown) = (asm.label(), asm.label());

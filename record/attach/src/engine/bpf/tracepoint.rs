@@ -6,10 +6,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use usdtrec_kernel::bpf::insn::{Code, Map};
 use usdtrec_kernel::bpf::sys::{self, ProgramKind};
 
-/// The tracepoint of new processes and threads, `sched_wakeup_new(task)`: the current task has started `task`, which has not run yet. Interrupts are
-/// disabled there. `sched_process_fork` can be preempted from Linux 7.0 on, and then programs on it are not run for other threads of the CPU.
-pub(super) const NEW_TASK: &str = "sched_wakeup_new";
-
 /// A program that is attached to a tracepoint.
 #[derive(Debug)]
 pub(super) struct TracepointProgram {

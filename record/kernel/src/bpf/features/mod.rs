@@ -3,6 +3,7 @@
 pub mod btf;
 pub mod members;
 pub mod pid_namespace;
+pub mod tracepoint;
 pub mod trials;
 pub mod version;
 

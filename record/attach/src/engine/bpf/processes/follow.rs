@@ -10,13 +10,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use usdtrec_format::Btf;
 use usdtrec_kernel::bpf::features::RunningKernel;
 use usdtrec_kernel::bpf::features::members::{Members, load_member};
+use usdtrec_kernel::bpf::features::tracepoint::Tracepoint;
 use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Map, Reg, Width};
 use usdtrec_kernel::bpf::sys;
 use usdtrec_kernel::host::descendants::descendants;
 
 use super::super::control::Control;
 use super::super::program::{FOLLOWED, RecordedProcesses};
-use super::super::tracepoint::{NEW_TASK, TracepointProgram};
+use super::super::tracepoint::TracepointProgram;
 use super::hold::Hold;
 use crate::engine::task_filter::TaskFilter;
 
@@ -35,7 +36,7 @@ pub(in crate::engine::bpf) struct Tracked {
     pub(in crate::engine::bpf) hold: Option<Hold>,
     /// Why processes cannot be held although this was requested.
     pub(in crate::engine::bpf) not_held: Option<io::Error>,
-    /// The program on [`NEW_TASK`].
+    /// The program on [`Tracepoint::NewTask`].
     new_task: Option<OwnedFd>,
     _links: Vec<OwnedFd>,
 }
@@ -99,20 +100,20 @@ impl Tracked {
             }
         }
         let children = children && self.hold.is_none();
-        let starts = children.then(|| (NEW_TASK, started(members)));
-        let ends = ("sched_process_exit", ended(members));
+        let starts = children.then(|| (Tracepoint::NewTask, started(members)));
+        let ends = (Tracepoint::Exit, ended(members));
         for (tracepoint, code) in starts.into_iter().chain([ends]) {
-            let id = btf.tracepoint(tracepoint).ok_or_else(missing)?;
+            let id = tracepoint.id(btf).ok_or_else(missing)?;
             let attached = TracepointProgram::attach(id, code, |_| self.map.as_fd())?;
             self._links.push(attached.link);
-            if tracepoint == NEW_TASK {
+            if tracepoint == Tracepoint::NewTask {
                 self.new_task = Some(attached.program);
             }
         }
         Ok(())
     }
 
-    /// Adds the processes that these have started since they were named, and before the program on [`NEW_TASK`] knew them.
+    /// Adds the processes that these have started since they were named, and before the program on [`Tracepoint::NewTask`] knew them.
     fn add_late(&self, named: &[u32]) {
         for id in descendants(named) {
             // There is one entry for each process at most; of a process that has ended meanwhile it stays, as it does of a named one.
@@ -120,7 +121,7 @@ impl Tracked {
         }
     }
 
-    /// Number of processes that the program on [`NEW_TASK`] was not run for, as the kernel counts them.
+    /// Number of processes that the program on [`Tracepoint::NewTask`] was not run for, as the kernel counts them.
     pub(in crate::engine::bpf) fn missed(&self) -> u64 {
         let program = self.new_task.as_ref();
         program
@@ -163,7 +164,7 @@ pub(in crate::engine::bpf) const fn recorded_processes(filter: &TaskFilter) -> R
     }
 }
 
-/// [`NEW_TASK`]: adds the child of a process in the map. The process id of another child is removed: that its previous process ended may have
+/// [`Tracepoint::NewTask`]: adds the child of a process in the map. The process id of another child is removed: that its previous process ended may have
 /// been missed.
 ///
 /// Members are loaded by pointers of known types: lockdown forbids `bpf_probe_read_kernel`.

@@ -13,6 +13,7 @@ use crate::chosen::{GroupName, LaterName, ProcessChoice};
 use crate::error::RecordError;
 use usdtrec_format::Btf;
 use usdtrec_kernel::KernelError;
+use usdtrec_kernel::bpf::features::tracepoint::Tracepoint;
 use usdtrec_kernel::bpf::features::trials::has_ancestors;
 use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use usdtrec_kernel::bpf::sys::{self, NamePrefix};
@@ -117,11 +118,11 @@ fn link(btf: Option<&Btf>, ids: BorrowedFd<'_>, names: BorrowedFd<'_>) -> io::Re
     let btf = btf.ok_or_else(missing)?;
     let members = Members::find(btf).ok_or_else(missing)?;
     let programs = [
-        ("cgroup_mkdir", made(members)),
-        ("cgroup_rmdir", removed(members)),
+        (Tracepoint::CgroupMade, made(members)),
+        (Tracepoint::CgroupRemoved, removed(members)),
     ];
-    let link = |(tracepoint, code): (&str, Option<Code>)| {
-        let tracepoint = btf.tracepoint(tracepoint).ok_or_else(missing)?;
+    let link = |(tracepoint, code): (Tracepoint, Option<Code>)| {
+        let tracepoint = tracepoint.id(btf).ok_or_else(missing)?;
         let descriptor = |map| match map {
             Map::GroupNames => names,
             _ => ids,

@@ -2,9 +2,9 @@
 
 use usdtrec_format::Btf;
 use usdtrec_kernel::bpf::features::members::Members;
+use usdtrec_kernel::bpf::features::tracepoint::Tracepoint;
 
 use super::work::schedule_function;
-use crate::engine::bpf::tracepoint::NEW_TASK;
 
 /// Offsets and functions of the running kernel that the programs need.
 #[derive(Clone, Copy, Debug)]
@@ -27,10 +27,10 @@ impl Kernel {
             members,
             exec_task: btf.member("signal_struct", &["group_exec_task"])?,
             schedule: schedule_function(btf)?,
-            fork: btf.tracepoint("sched_process_fork")?,
-            new_task: btf.tracepoint(NEW_TASK)?,
-            exec: btf.tracepoint("sched_process_exec")?,
-            exit: btf.tracepoint("sched_process_exit")?,
+            fork: Tracepoint::Fork.id(btf)?,
+            new_task: Tracepoint::NewTask.id(btf)?,
+            exec: Tracepoint::Exec.id(btf)?,
+            exit: Tracepoint::Exit.id(btf)?,
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 
 use usdtrec_format::{Arch, Btf};
+use usdtrec_kernel::bpf::features::tracepoint::Tracepoint;
 use usdtrec_kernel::bpf::preemption::Preemption;
 
 use crate::engine::bpf::processes::follow::missing;
@@ -71,7 +72,7 @@ impl Kernel {
     ) -> io::Result<Self> {
         let one = |structure, member| btf.member(structure, &[member]).ok_or_else(missing);
         Ok(Self {
-            executed: btf.tracepoint("sched_process_exec").ok_or_else(missing)?,
+            executed: Tracepoint::Exec.id(btf).ok_or_else(missing)?,
             preemption,
             descriptors: [
                 one("task_struct", "files")?,
@@ -106,14 +107,9 @@ impl WorkKernel {
 }
 
 impl Unlocked {
-    /// Number of arguments of the function that calls the programs. It is one more with the path of the control group.
-    const ARGUMENTS: usize = 3;
-
     pub(in crate::engine::bpf::processes) fn find(btf: &Btf) -> Option<Self> {
-        let calling = btf.function("__traceiter_mmap_lock_released")?;
-        (calling.arguments == Self::ARGUMENTS).then_some(())?;
         Some(Self {
-            tracepoint: btf.tracepoint("mmap_lock_released")?,
+            tracepoint: Tracepoint::MmapLockReleased.id(btf)?,
             calls: mmap_calls()?,
         })
     }
