@@ -87,6 +87,8 @@ fn of_build(error: &BuildError) -> Option<String> {
 /// What a recording lacks, with the advice.
 #[cfg(feature = "record")]
 pub(crate) fn shortfall(shortfall: &usdtrec_format::trace::Shortfall) -> String {
+    use usdtrec_format::trace::ShortfallKind;
+
     if shortfall.found.starts_with(usdtrec_record::TRAPPED) {
         return format!(
             "{shortfall}\n  with --delay MSECS, or with -p once it runs, the probes are attached later"
@@ -96,6 +98,7 @@ pub(crate) fn shortfall(shortfall: &usdtrec_format::trace::Shortfall) -> String 
     let options = match &*shortfall.remedy {
         usdtrec_record::SPARED => " (-p PID, or -- CMD)",
         usdtrec_record::SPARED_ALONE => " (-p PID --no-inherit)",
+        _ if shortfall.kind == ShortfallKind::Unjudged => " (see --nonresident)",
         _ => "",
     };
     format!("{shortfall}{options}")

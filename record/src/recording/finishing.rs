@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::thread;
 
-use super::waiting::MIN_GATHER_TIME;
-use super::{End, EndedProcess, Finished, Outcome, Progress, Recording, hit_totals, misses_hits};
+use usdtrec_attach::engine::{COUNTERS, EngineOutcome};
 use usdtrec_attach::error::RecordError;
 use usdtrec_buildid_cache::served::Haste;
 use usdtrec_kernel::clocks::trace_clock;
 use usdtrec_kernel::signals::Signals;
 use usdtrec_watch::left_breakpoints::{KernelLog, OwnSites};
 use usdtrec_watch::makers::CodeMakers;
+use usdtrec_watch::shortfalls::{FoundShortfall, Shortfalls};
 use usdtrec_watch::stacks::StackUnwinder;
 
+use super::waiting::MIN_GATHER_TIME;
+use super::{End, EndedProcess, Finished, Outcome, Progress, Recording, hit_totals, misses_hits};
 use crate::recording::budgeting::Budgeting;
 use crate::recording::ending::Ending;
 use crate::recording::session::Session;
@@ -84,6 +86,7 @@ impl Recording {
         self.report_planted(true);
         self.follower.finish(unread, &self.session.shortfalls);
         unselected::note(&self.session);
+        note_counters(&engine, &self.session.shortfalls);
         if let (Some(spans), Some(counts)) = (&self.session.options.engine.slow_spans, engine.spans)
         {
             let is_filtered = self.session.options.following.has_filter();
@@ -210,5 +213,20 @@ impl Recording {
         let session = &mut self.session;
         session.drain_processes(|records| pipeline.take(files, records), None);
         pipeline.look_last();
+    }
+}
+
+/// Notes what the engine has counted.
+fn note_counters(outcome: &EngineOutcome, shortfalls: &Shortfalls) {
+    for counter in COUNTERS {
+        let value = (counter.value)(outcome);
+        if value > 0 {
+            shortfalls.replace(FoundShortfall {
+                kind: counter.kind,
+                found: (counter.found)(value),
+                effect: counter.effect.to_owned(),
+                ..FoundShortfall::default()
+            });
+        }
     }
 }

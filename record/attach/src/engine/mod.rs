@@ -14,6 +14,7 @@
 mod attached;
 mod bpf;
 mod choice;
+mod counters;
 mod dispatch;
 mod events;
 mod gap_hold;
@@ -38,6 +39,7 @@ pub use bpf::{
     VariableLocation, VariableLocations, WatchedFiles,
 };
 pub use choice::EngineChoice;
+pub use counters::{COUNTERS, Counter};
 pub use dispatch::Engine;
 pub use events::event::IdCount;
 pub use events::pmu::UprobePmu;
