@@ -12,8 +12,10 @@ use super::variables::Variable;
 use crate::plan::RegisterOffset;
 use crate::plan::held_addresses::{HeldAddress, Holder, held_address};
 
-/// Deepest nesting of structures and arrays that is followed.
+/// Deepest nesting of arrays that is followed.
 const MAX_DEPTH: usize = 16;
+/// Maximum number of types that are looked at for an argument.
+const MAX_TYPES: usize = 256;
 
 /// Where a variable, or an address, is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,11 +71,12 @@ impl DebugInfo<'_> {
             return None;
         }
         let spot = self.spot(operand, pc)?;
+        let mut left = MAX_TYPES;
         let variables = scopes.iter().flatten();
         let is_string = |variable: &Variable<'_, '_>| {
             let of_variable = self.spot_of(variable.place, pc)?;
             let offset = spot.above(of_variable)?;
-            is_string_at(&variable.kind, offset, 0).then_some(())
+            is_string_at(&variable.kind, offset, &mut left).then_some(())
         };
         variables.into_iter().find_map(is_string)?;
         Some(Argument {
@@ -133,32 +136,43 @@ fn has_string(die: &Die<'_, '_>, depth: usize) -> bool {
     }
 }
 
-/// Whether there is an array of `char` at an offset of a variable of this type.
-fn is_string_at(die: &Die<'_, '_>, offset: u64, depth: usize) -> bool {
-    let Some((die, entry)) = kind::plain(die).filter(|_| depth < MAX_DEPTH) else {
+/// Whether what is at an offset of a variable of this type can only be an array of `char`. The address of a structure or a union is that of its first
+/// member, too: one of a `pthread_mutex_t`, which has an array of `char` among its members, is no string. `left`: how many types may be looked at.
+fn is_string_at(die: &Die<'_, '_>, offset: u64, left: &mut usize) -> bool {
+    let Some(fewer) = left.checked_sub(1) else {
+        return false;
+    };
+    *left = fewer;
+    let Some((die, entry)) = kind::plain(die) else {
         return false;
     };
     match entry.tag() {
         gimli::DW_TAG_array_type => {
-            let Some(each) = kind::target(&die, &entry) else {
+            let is_beyond = kind::size(&die).is_some_and(|size| offset >= size);
+            let Some(each) = kind::target(&die, &entry).filter(|_| !is_beyond) else {
                 return false;
             };
-            let size = kind::size(&die);
-            let is_within = size.is_none_or(|size| offset < size);
-            if kind::is_char(&each) {
-                return is_within;
-            }
-            let of_each = kind::size(&each).filter(|size| *size > 0);
-            is_within && of_each.is_some_and(|size| is_string_at(&each, offset % size, depth + 1))
+            let of_each = || kind::size(&each).filter(|size| *size > 0);
+            kind::is_char(&each)
+                || of_each().is_some_and(|size| is_string_at(&each, offset % size, left))
         }
         gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => {
             let members = kind::members(&die);
-            members.iter().any(|(at, member)| {
-                let within = offset.checked_sub(*at);
+            let within = |at: u64, member: &Die<'_, '_>| {
+                let within = offset.checked_sub(at)?;
                 let size = kind::size(member);
-                let within = within.filter(|within| size.is_none_or(|size| *within < size));
-                within.is_some_and(|within| is_string_at(member, within, depth + 1))
-            })
+                size.is_none_or(|size| within < size).then_some(within)
+            };
+            let mut at_offset = members
+                .iter()
+                .filter_map(|(at, member)| Some((within(*at, member)?, member)))
+                .peekable();
+            at_offset.peek().is_some()
+                && at_offset.all(|(within, member)| is_string_at(member, within, left))
+                && (offset > 0
+                    || members
+                        .iter()
+                        .all(|(_, member)| is_string_at(member, 0, left)))
         }
         _ => false,
     }
