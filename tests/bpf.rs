@@ -415,7 +415,7 @@ fn the_largest_rings_lose_nothing() {
     let program = Build::USUAL.make(&lab, "hot.c", "hot");
     let event = format!("sdt_hot:req@{}", program.display());
     let mut command = Command::new(&program);
-    command.args(["300000", "2"]);
+    command.args(["100000", "2"]);
     let mut hot = Process::spawn(command);
     let options = ["-m", "1G", "-a", "-o", "trace", "-e", &event];
     let recorder = Recorder::start(&lab, options);
@@ -423,7 +423,7 @@ fn the_largest_rings_lose_nothing() {
     hot.say("go");
     hot.finish().success();
     recorder.signal("CONT");
-    recorder.stop().complains("600000 events, 0 lost");
+    recorder.stop().complains("200000 events, 0 lost");
 }
 
 /// Kernels that make calls of breakpoints on 5-byte nops overwrite what leaf functions keep below the stack pointer, too: such
