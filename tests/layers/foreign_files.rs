@@ -71,6 +71,7 @@ const ALLOWED: &[(&str, &str)] = &[
         "what the kernel knows of a path; local files",
     ),
     ("buildid-cache/src/served/helper.rs", "in a helper"),
+    ("buildid-cache/src/served/helpers.rs", "/proc"),
     ("buildid-cache/src/served/local_mounts.rs", "/proc"),
     (
         "buildid-cache/src/served/memory.rs",
