@@ -87,6 +87,8 @@ fn of_build(error: &BuildError) -> Option<String> {
 /// What a recording lacks, with the advice.
 #[cfg(feature = "record")]
 pub(crate) fn shortfall(shortfall: &usdtrec_format::trace::Shortfall) -> String {
+    use usdtrec_format::trace::ShortfallKind;
+
     if shortfall.found.starts_with(usdtrec_record::TRAPPED) {
         return format!(
             "{shortfall}\n  with --delay MSECS, or with -p once it runs, the probes are attached later"
@@ -96,6 +98,7 @@ pub(crate) fn shortfall(shortfall: &usdtrec_format::trace::Shortfall) -> String 
     let options = match &*shortfall.remedy {
         usdtrec_record::SPARED => " (-p PID, or -- CMD)",
         usdtrec_record::SPARED_ALONE => " (-p PID --no-inherit)",
+        _ if shortfall.kind == ShortfallKind::Unjudged => " (see --nonresident)",
         _ => "",
     };
     format!("{shortfall}{options}")
@@ -121,8 +124,8 @@ mod recording {
     use usdtrec_buildid_cache::elf::CheckError;
     use usdtrec_record::plan::ConditionError;
     use usdtrec_record::{
-        Caution, ChoiceError, GuardDeath, KernelOperation, NoProbe, Notice, RecordError, Refusal,
-        RefusalReason, Searched, StopReason, TargetError, UsageError,
+        Caution, ChoiceError, GuardDeath, KernelError, KernelOperation, NoProbe, Notice,
+        RecordError, Refusal, RefusalReason, Searched, TargetError, UsageError,
     };
 
     use crate::shell;
@@ -154,7 +157,7 @@ mod recording {
             RecordError::FileOfProcess {
                 is_outside: true, ..
             } => Some("record that file without -p".to_owned()),
-            RecordError::Privilege { .. } => Some(of_privilege()),
+            RecordError::Kernel(error) => of_kernel(error),
             RecordError::NoTracefs(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Some(AS_ROOT.to_owned())
             }
@@ -164,23 +167,29 @@ mod recording {
             RecordError::KeepsCapabilities(_) | RecordError::Capabilities(_) => {
                 Some("record without --no-follow".to_owned())
             }
-            RecordError::Ring { .. } => Some(
+            RecordError::Attach { source, .. } => of_system_call(source).map(str::to_owned),
+            _ => None,
+        };
+        advice.into_iter().collect()
+    }
+
+    fn of_kernel(error: &KernelError) -> Option<String> {
+        match error {
+            KernelError::Privilege { .. } => Some(of_privilege()),
+            KernelError::Ring { .. } => Some(
                 "a smaller -m needs less locked memory (kernel.perf_event_mlock_kb, ulimit -l, or CAP_IPC_LOCK)"
                     .to_owned(),
             ),
-            RecordError::Kernel {
+            KernelError::Operation {
                 operation: KernelOperation::BpfObject(_),
                 source,
             } if source.kind() == io::ErrorKind::PermissionDenied && usdtrec_record::has_admin() => Some(
                 "before Linux 5.11 BPF maps are locked memory: raise its limit (ulimit -l unlimited), or record with CAP_SYS_RESOURCE"
                     .to_owned(),
             ),
-            RecordError::Kernel { source, .. } | RecordError::Attach { source, .. } => {
-                of_system_call(source).map(str::to_owned)
-            }
+            KernelError::Operation { source, .. } => of_system_call(source).map(str::to_owned),
             _ => None,
-        };
-        advice.into_iter().collect()
+        }
     }
 
     pub(super) fn of_refusal(refusal: &Refusal) -> Option<String> {
@@ -309,23 +318,13 @@ mod recording {
             Caution::SlowEnd { .. } => format!(
                 "{caution}; to end at once, use fewer probes, or --engine bpf if it is available"
             ),
-            Caution::NeverStopped { reason, .. } | Caution::NotKept { reason, .. } => {
-                let option = match reason {
-                    StopReason::FullRing => "--lossless",
-                    StopReason::NewFile => "--no-gap",
-                };
-                format!("{option}: {caution}")
-            }
-            Caution::HeldInKernel | Caution::StoppedAtMappings { .. } => {
-                format!("--no-gap: {caution}")
-            }
+            Caution::NotHeld(_) => format!("--no-gap: {caution}"),
             Caution::ProfilerPanic(_) => format!("{caution}; {NO_PROFILER}"),
             Caution::NotNoted(_) => {
                 format!(
                     "/run/usdtrec: {caution}; then doctor --heal does not remove breakpoints that stay"
                 )
             }
-            Caution::Continued { .. } => caution.to_string(),
         }
     }
 }

@@ -203,8 +203,6 @@ impl Cli {
     /// Assigns each option about one event to the `-e` before it. Exits if there is none, and at `-R` with a perf engine.
     #[cfg(feature = "record")]
     fn paired(mut self, matches: &clap::ArgMatches) -> Self {
-        let has_no_call_graph =
-            matches!(&self.command, Command::Record(args) if !args.no_call_graph.is_empty());
         let is_record = matches!(&self.command, Command::Record(_));
         let delay = match &self.command {
             Command::Record(args) => args.delay.parsed(),
@@ -216,9 +214,6 @@ impl Cli {
         if let (Some(capture), Some((_, matches))) = (self.command.capture(), matches.subcommand())
         {
             paired = capture.pair_filters(matches);
-            if paired.is_ok() && has_no_call_graph {
-                paired = capture.pair_no_call_graph(matches);
-            }
             if paired.is_ok() && is_record {
                 paired = hidden_options::check_raw_samples(matches, capture.engine.is_perf());
             }
@@ -354,8 +349,7 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Show what recording needs of this host and what killed recorders left behind, and remove that with --heal
     ///
-    /// What does not work is said with the reason and what to do; --try records probes of usdtrec's own with each engine. A recorder that is killed is cleaned up after by its guard process. If the guard was killed as well, processes may still be
-    /// stopped (record --lossless, --no-gap) and tracefs events may still exist. The exit status is 1 if anything is left.
+    /// What does not work is said with the reason and what to do; --try records probes of usdtrec's own with each engine. A recorder that is killed is cleaned up after by its guard process. If the guard was killed as well, tracefs events may still exist. The exit status is 1 if anything is left.
     #[cfg(feature = "record")]
     Doctor(DoctorArgs),
     /// Have a running record --ring write its last seconds to a file

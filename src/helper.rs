@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use usdtrec_buildid_cache::served::{Handle, Patience, Reader, SERVE_VERB};
-use usdtrec_record::{GUARD_VERB, RELEASE_VERB, STOPPED_VERB, SYNC_VERB, StopReason, TRIAL_VERB};
+use usdtrec_record::{GUARD_VERB, RELEASE_VERB, SYNC_VERB, TRIAL_VERB};
 
 /// A task of a process that a recorder started.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,13 +25,6 @@ pub(crate) enum Helper {
     },
     /// Flush a recorded file to disk with fdatasync, which may block for ever.
     SyncFile,
-    /// Continue the processes that a recorder stopped, after it has ended.
-    GuardStopped {
-        /// Why it stopped them.
-        reason: StopReason,
-        /// Name of the pinned map of stopped processes.
-        kept: Option<String>,
-    },
     /// Test whether breakpoints on 5-byte nops are safe on this kernel.
     TryNop5,
     /// Open and read files whose file systems may not answer.
@@ -60,14 +53,6 @@ impl Helper {
                 keeper: Some(keeper.parse().ok()?),
             },
             [SYNC_VERB] => Self::SyncFile,
-            [STOPPED_VERB, reason] => Self::GuardStopped {
-                reason: StopReason::of_word(reason)?,
-                kept: None,
-            },
-            [STOPPED_VERB, reason, kept] => Self::GuardStopped {
-                reason: StopReason::of_word(reason)?,
-                kept: Some(kept.to_owned()),
-            },
             [TRIAL_VERB] => Self::TryNop5,
             [SERVE_VERB] => Self::ServeFiles,
             _ => return None,
@@ -80,9 +65,6 @@ impl Helper {
             Self::GuardTracefs { group } => usdtrec_record::guard(group)?,
             Self::ReleaseProbes { at_once, keeper } => usdtrec_record::release(*at_once, *keeper)?,
             Self::SyncFile => return Ok(ExitCode::from(usdtrec_record::sync_file())),
-            Self::GuardStopped { reason, kept } => {
-                usdtrec_record::guard_stopped(*reason, kept.as_deref())?;
-            }
             Self::TryNop5 => usdtrec_record::trial()?,
             Self::ServeFiles => usdtrec_record::serve_files()?,
         }
@@ -118,8 +100,6 @@ mod tests {
             &["record"],
             &[GUARD_VERB],
             &[RELEASE_VERB, "many"],
-            &[STOPPED_VERB],
-            &[STOPPED_VERB, "no-reason"],
             &[SYNC_VERB, "--help"],
         ] {
             assert_eq!(Helper::named(words), None, "{words:?}");

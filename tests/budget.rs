@@ -422,10 +422,6 @@ fn what_a_budget_does_not_go_with_is_refused() {
             "--budget does not go with --no-follow",
         ),
         (
-            &["--budget", "2%", "--lossless"],
-            "--budget does not go with --lossless",
-        ),
-        (
             &["--budget", "2%", "--min", "1ms"],
             "--budget does not go with --min",
         ),

@@ -85,7 +85,6 @@ fn processes_of_the_container() {
         &["-a"][..],
         &["-p", "2"],
         &["-p", "2", "--engine", "bpf-perf"],
-        &["-p", "2", "--lossless"],
     ] {
         let mut ticker = contained(&program);
         let outside = child_of(&ticker);

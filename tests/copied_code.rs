@@ -193,19 +193,6 @@ fn delays_that_are_refused() {
         let words = ["record", "-D", value, "-e", "a:b@/bin/true", "--", "true"];
         lab.usdtrec(words).exits(2).complains(says);
     }
-    let words = [
-        "record",
-        "-D",
-        "5",
-        "-a",
-        "-e",
-        "a:b@/bin/true",
-        "--every",
-        "10s/1s",
-    ];
-    lab.usdtrec(words)
-        .exits(2)
-        .complains("--delay has no effect");
 }
 
 /// All of its executable segment is anonymous memory by then, so that no mapping with code is the file's.

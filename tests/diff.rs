@@ -36,7 +36,7 @@ fn two_builds() {
         lab.usdtrec(["buildid-cache", "--add", trace]).success();
         let event = format!("sdt_requests:*@{}", program.display());
         let output = lab.file(&format!("{trace}.data"));
-        let mut command = lab.command(["record", "--lossless", "-e", &event, "-o"]);
+        let mut command = lab.command(["record", "-m", "64M", "-e", &event, "-o"]);
         command
             .arg(output)
             .arg("--")

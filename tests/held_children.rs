@@ -100,6 +100,11 @@ fn not_for_ever() {
     let ended = recorder.stop();
     if kernel_holds() {
         assert!(ended.stderr.contains(RAN_BEFORE), "{ended:?}");
+        // Readers of the trace know it, too.
+        let report = lab.usdtrec(["report", "-i", "trace"]);
+        assert!(report.stdout.contains(RAN_BEFORE), "{report:?}");
+        let report = lab.usdtrec(["report", "-i", "trace", "--format", "json"]);
+        assert!(report.stdout.contains("unattached_children"), "{report:?}");
     } else {
         assert_eq!(lab.events("trace").len(), printed);
     }

@@ -30,7 +30,7 @@ fn record(lab: &Lab, event: &str, options: &[&str]) -> (Vec<Event>, String) {
     std::fs::write(lab.file("Churn.java"), PROGRAM).expect("a file");
     run(lab.at_home("javac".as_ref(), ["Churn.java"])).success();
     lab.usdtrec(["buildid-cache", "--add", LIBRARY]).success();
-    let mut record = lab.command(["record", "--lossless", "-m", "16M", "-o", "trace"]);
+    let mut record = lab.command(["record", "-m", "1G", "-o", "trace"]);
     record.args(["-e", event, "--"]);
     record.args(["java", "-XX:+ExtendedDTraceProbes", "-XX:+UseSerialGC"]);
     record.args(options);

@@ -135,9 +135,6 @@ fn engine_leaves_nothing(engine: Engine) {
         let what = format!("{engine:?}, round {round}: {victim:?} while {moment:?}");
         let mut command = lab.command(["record", "-a", "-m", "64K", "--engine", engine.option()]);
         command.args(["-o", "trace", "-e", &targets.events]);
-        if engine.reads_memory() {
-            command.arg("--lossless");
-        }
         let mut recorder = Process::spawn(command);
         match moment {
             Moment::Planting => std::thread::sleep(some_time(round, 300)),

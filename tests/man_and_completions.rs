@@ -19,9 +19,8 @@ fn verbs(lab: &Lab) -> Vec<String> {
 }
 
 /// What only tests, recorders and command lines of perf use.
-const UNLISTED: [&str; 12] = [
+const UNLISTED: [&str; 11] = [
     "guard-tracefs",
-    "guard-stopped",
     "release-probes",
     "sync-file",
     "try-nop5",

@@ -254,16 +254,8 @@ fn what_needs_capabilities_to_the_end_is_refused() {
             "--no-wait has no effect beside --no-follow",
         ),
         (
-            &["-a", "--lossless"],
-            "--lossless does not go with --no-follow",
-        ),
-        (
             &["-a", "--thread-context"],
             "--thread-context does not go with --no-follow",
-        ),
-        (
-            &["-a", "--every", "10s/1s"],
-            "--every does not go with --no-follow",
         ),
     ] {
         let command = ["record", "--no-follow", "-e", "ticker:tick"];

@@ -1,5 +1,4 @@
-//! `--no-gap`: a thread that maps a new file with code is held until its probes are planted, so no hit is missed, and none stays held. All of this is
-//! so in both ways: threads are held in the kernel, or processes stopped.
+//! `--no-gap`: a thread that maps a new file with code is held in the kernel until its probes are planted, so no hit is missed, and none stays held.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -7,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use usdtrec_testing::{is_deep, repetitions};
+use usdtrec_testing::{is_deep, repetitions, skip};
 
 use crate::common::{Build, Finished, Lab, Process, Recorder, Ticker, test};
 use crate::held_children::RAN_BEFORE;
@@ -21,21 +20,22 @@ fn files() -> usize {
 /// What the recorder says of a file whose thread was held.
 const IN_TIME: &str = " before its code ran: the thread was held for ";
 /// What it says if one was not, or not for long enough.
-pub(crate) const UNHELD: &str = "the thread was not held until";
+const UNHELD: &str = "the thread was not held until";
 
-/// The ways to hold threads: in the kernel, and by stopping their processes.
+/// Threads are held, or the recorder does not begin.
 const HELD: &str = "--no-gap=held";
-pub(crate) const STOPPED: &str = "--no-gap=stopped";
 
-/// The ways that this kernel has; what is refused otherwise is checked here.
-pub(crate) fn ways(lab: &Lab) -> &'static [&'static str] {
+/// Leaves the test out where the kernel cannot hold threads; what is refused and said then is checked here.
+fn needs_hold(lab: &Lab) {
     if kernel_holds() {
-        return &[HELD, STOPPED];
+        return;
     }
     lab.usdtrec(["record", HELD, "-e", "nogap:*", "--", "true"])
         .exits(1)
         .complains("holds threads at new mappings");
-    &[STOPPED]
+    lab.usdtrec(["record", "--no-gap", "-e", "nogap:*", "--", "true"])
+        .complains("--no-gap: threads that map new files cannot be held");
+    skip("the kernel holds no threads");
 }
 
 /// Builds testdata/targets/early.c with these options.
@@ -66,8 +66,8 @@ fn loader(lab: &Lab, compiler: &'static str) -> PathBuf {
 }
 
 /// Records a command until it ends.
-pub(crate) fn record(lab: &Lab, way: &str, event: &str, command: &[&str]) -> Finished {
-    let arguments = ["record", way, "-e", event, "-o", "trace", "--"];
+fn record(lab: &Lab, event: &str, command: &[&str]) -> Finished {
+    let arguments = ["record", HELD, "-e", event, "-o", "trace", "--"];
     let words = arguments.iter().chain(command).copied();
     lab.usdtrec(words.collect::<Vec<_>>()).success()
 }
@@ -105,8 +105,8 @@ fn each_copy(file: &Path, uses: &str) -> String {
 }
 
 #[track_caller]
-fn uses_each_copy(lab: &Lab, way: &str, event: &str, script: &str) -> bool {
-    let ended = record(lab, way, event, &["sh", "-c", script]);
+fn uses_each_copy(lab: &Lab, event: &str, script: &str) -> bool {
+    let ended = record(lab, event, &["sh", "-c", script]);
     let done = ended.stdout.matches("done").count();
     assert_eq!(done, files(), "{ended:?}");
     has_all(lab, &ended, 2 * done)
@@ -118,9 +118,8 @@ fn first_hits_of_programs() {
     let lab = Lab::privileged();
     let program = early(&lab, &["-O1", "-DPROVIDER=nogap_program"], "early");
     let script = each_copy(&program, "$copy");
-    for way in ways(&lab) {
-        until_all(|| uses_each_copy(&lab, way, "nogap_program:*", &script));
-    }
+    needs_hold(&lab);
+    until_all(|| uses_each_copy(&lab, "nogap_program:*", &script));
 }
 
 /// Libraries that the loader maps when a program begins: their constructors run before `main`.
@@ -134,9 +133,8 @@ fn first_hits_of_libraries_of_programs() {
     let script = script
         .replace("true;", "/bin/true;")
         .replace("true &&", "/bin/true &&");
-    for way in ways(&lab) {
-        until_all(|| uses_each_copy(&lab, way, "nogap_needed:*", &script));
-    }
+    needs_hold(&lab);
+    until_all(|| uses_each_copy(&lab, "nogap_needed:*", &script));
 }
 
 /// Libraries that a process loads while it runs, with glibc and musl.
@@ -151,17 +149,16 @@ fn first_hits_of_libraries_that_are_loaded() {
         };
         let library = build.make(&lab, "early.c", "early.so");
         let program = loader(&lab, compiler);
-        for way in ways(&lab) {
-            until_all(|| loads_in_named_process(&lab, way, &library, &program));
-        }
+        needs_hold(&lab);
+        until_all(|| loads_in_named_process(&lab, &library, &program));
     }
 }
 
-fn loads_in_named_process(lab: &Lab, way: &str, library: &Path, program: &Path) -> bool {
+fn loads_in_named_process(lab: &Lab, library: &Path, program: &Path) -> bool {
     let mut process = Process::spawn(Command::new(program));
     let pid = process.pid().to_string();
     let event = "nogap_loaded:*";
-    let recorder = Recorder::start(lab, [way, "-p", &pid, "-e", event, "-o", "trace"]);
+    let recorder = Recorder::start(lab, ["--no-gap", "-p", &pid, "-e", event, "-o", "trace"]);
     process.say(&format!("many {} {}", library.display(), files()));
     let hits = process.line_within(Duration::from_secs(60));
     assert_eq!(hits.as_deref(), Some(&*files().to_string()));
@@ -197,26 +194,25 @@ fn first_hits_of_mappings_by_hand() {
         .into_iter()
         .chain(copies.iter().map(String::as_str));
     let command: Vec<&str> = command.collect();
-    for way in ways(&lab) {
-        until_all(|| {
-            let ended = record(&lab, way, "nogap_by_hand:hit", &command);
-            assert_eq!(ended.stdout.trim(), files().to_string(), "{ended:?}");
-            has_all(&lab, &ended, files())
-        });
-    }
+    needs_hold(&lab);
+    until_all(|| {
+        let ended = record(&lab, "nogap_by_hand:hit", &command);
+        assert_eq!(ended.stdout.trim(), files().to_string(), "{ended:?}");
+        has_all(&lab, &ended, files())
+    });
 }
 
 /// A process that can load a library, and its recorder.
-pub(crate) struct Recorded {
-    pub(crate) process: Process,
-    pub(crate) recorder: Recorder,
+struct Recorded {
+    process: Process,
+    recorder: Recorder,
     /// The command that lets it load the library.
-    pub(crate) load: String,
+    load: String,
 }
 
 impl Recorded {
     /// `provider` is the option of the compiler that defines the library's provider.
-    pub(crate) fn start(lab: &Lab, way: &str, provider: &'static str) -> Self {
+    fn start(lab: &Lab, provider: &'static str) -> Self {
         let library = early(lab, &[&LIBRARY[..], &[provider]].concat(), "early.so");
         let mut command = Command::new(loader(lab, "gcc"));
         // Its process group has a parent that could continue it.
@@ -224,7 +220,7 @@ impl Recorded {
         let process = Process::spawn(command);
         let (pid, name) = (process.pid().to_string(), &provider["-DPROVIDER=".len()..]);
         let event = format!("{name}:*");
-        let recorder = Recorder::start(lab, [way, "-p", &pid, "-e", &event, "-o", "trace"]);
+        let recorder = Recorder::start(lab, [HELD, "-p", &pid, "-e", &event, "-o", "trace"]);
         Self {
             process,
             recorder,
@@ -233,7 +229,7 @@ impl Recorded {
     }
 
     /// Whether the process is stopped.
-    pub(crate) fn is_stopped(&self) -> bool {
+    fn is_stopped(&self) -> bool {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.pid()));
         stat.expect("a state").contains(") T ")
     }
@@ -243,57 +239,56 @@ impl Recorded {
 #[test]
 fn not_for_ever() {
     let lab = Lab::privileged();
-    for way in ways(&lab) {
-        let mut recorded = Recorded::start(&lab, way, "-DPROVIDER=nogap_stopped");
-        recorded.recorder.signal("STOP");
-        recorded.process.say(&recorded.load);
-        let answer = recorded.process.line_within(Duration::from_millis(100));
-        assert_eq!(answer, None, "the thread is not held");
-        assert!(recorded.process.line().is_some());
-        recorded.recorder.signal("CONT");
-        let ended = recorded.recorder.stop();
-        assert!(ended.stderr.contains(UNHELD), "{ended:?}");
-        assert!(!ended.stderr.contains(IN_TIME), "{ended:?}");
-    }
+    needs_hold(&lab);
+    let mut recorded = Recorded::start(&lab, "-DPROVIDER=nogap_stopped");
+    recorded.recorder.signal("STOP");
+    recorded.process.say(&recorded.load);
+    let answer = recorded.process.line_within(Duration::from_millis(100));
+    assert_eq!(answer, None, "the thread is not held");
+    assert!(recorded.process.line().is_some());
+    recorded.recorder.signal("CONT");
+    let ended = recorded.recorder.stop();
+    assert!(ended.stderr.contains(UNHELD), "{ended:?}");
+    assert!(!ended.stderr.contains(IN_TIME), "{ended:?}");
+    let report = lab.usdtrec(["report", "-i", "trace"]);
+    assert!(report.stdout.contains(UNHELD), "{report:?}");
 }
 
 /// When the recorder is killed while a thread is held, it goes on.
 #[test]
 fn not_without_recorder() {
     let lab = Lab::privileged();
-    for way in ways(&lab) {
-        let mut recorded = Recorded::start(&lab, way, "-DPROVIDER=nogap_killed");
-        recorded.recorder.signal("STOP");
-        recorded.process.say(&recorded.load);
-        let answer = recorded.process.line_within(Duration::from_millis(50));
-        assert_eq!(answer, None);
-        recorded.recorder.signal("KILL");
-        let begun = Instant::now();
-        recorded.recorder.finish();
-        assert!(recorded.process.line().is_some());
-        assert!(begun.elapsed() < Duration::from_secs(60));
-    }
+    needs_hold(&lab);
+    let mut recorded = Recorded::start(&lab, "-DPROVIDER=nogap_killed");
+    recorded.recorder.signal("STOP");
+    recorded.process.say(&recorded.load);
+    let answer = recorded.process.line_within(Duration::from_millis(50));
+    assert_eq!(answer, None);
+    recorded.recorder.signal("KILL");
+    let begun = Instant::now();
+    recorded.recorder.finish();
+    assert!(recorded.process.line().is_some());
+    assert!(begun.elapsed() < Duration::from_secs(60));
 }
 
 /// A process that a user has stopped before stays stopped.
 #[test]
 fn others_stop_as_ever() {
     let lab = Lab::privileged();
-    for way in ways(&lab) {
-        let mut recorded = Recorded::start(&lab, way, "-DPROVIDER=nogap_user");
-        recorded.process.signal("STOP");
-        recorded.process.say(&recorded.load);
-        let answer = recorded.process.line_within(Duration::from_millis(300));
-        assert_eq!(answer, None);
-        assert!(recorded.is_stopped());
-        recorded.process.signal("CONT");
-        assert!(recorded.process.line().is_some());
-        recorded.process.say("hit 3");
-        assert_eq!(recorded.process.line().as_deref(), Some("3"));
-        let ended = recorded.recorder.stop();
-        if !ended.stderr.contains(UNHELD) {
-            assert_eq!(lab.events("trace").len(), 4, "{ended:?}");
-        }
+    needs_hold(&lab);
+    let mut recorded = Recorded::start(&lab, "-DPROVIDER=nogap_user");
+    recorded.process.signal("STOP");
+    recorded.process.say(&recorded.load);
+    let answer = recorded.process.line_within(Duration::from_millis(300));
+    assert_eq!(answer, None);
+    assert!(recorded.is_stopped());
+    recorded.process.signal("CONT");
+    assert!(recorded.process.line().is_some());
+    recorded.process.say("hit 3");
+    assert_eq!(recorded.process.line().as_deref(), Some("3"));
+    let ended = recorded.recorder.stop();
+    if !ended.stderr.contains(UNHELD) {
+        assert_eq!(lab.events("trace").len(), 4, "{ended:?}");
     }
 }
 
@@ -323,10 +318,6 @@ fn what_it_cannot_do_is_refused() {
     lab.usdtrec(perf)
         .exits(2)
         .complains("--no-gap needs the bpf engine");
-    let both = ["record", STOPPED, "--lossless", "-p", &pid, "-e", &event];
-    lab.usdtrec(both)
-        .exits(2)
-        .complains("--no-gap=stopped does not go with --lossless");
 }
 
 /// `trace` prints the first hits, too.
@@ -336,14 +327,13 @@ fn live_verbs_have_it() {
     let program = early(&lab, &["-O1", "-DPROVIDER=nogap_live"], "early");
     let program = program.to_str().expect("a path");
     let sh = ["--", "sh", "-c", &format!("{program}; {program}")].map(str::to_owned);
-    for way in ways(&lab) {
-        until_all(|| {
-            let mut command = lab.command(["trace", way, "-e", "nogap_live:*"]);
-            command.args(&sh);
-            let ended = Process::spawn(command).finish().success();
-            let hits = ended.stdout.matches("sdt_nogap_live:").count();
-            assert!(hits == 4 || ended.stderr.contains(UNHELD), "{ended:?}");
-            hits == 4
-        });
-    }
+    needs_hold(&lab);
+    until_all(|| {
+        let mut command = lab.command(["trace", "--no-gap", "-e", "nogap_live:*"]);
+        command.args(&sh);
+        let ended = Process::spawn(command).finish().success();
+        let hits = ended.stdout.matches("sdt_nogap_live:").count();
+        assert!(hits == 4 || ended.stderr.contains(UNHELD), "{ended:?}");
+        hits == 4
+    });
 }

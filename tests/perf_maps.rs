@@ -78,7 +78,6 @@ fn callers_of_made_code_are_found_among_functions_without_frame_pointers() {
     for options in [
         &["-g"][..],
         &["--call-graph", "dwarf"],
-        &["-g", "--keep-stacks"],
         &["-g", "--engine", "perf"],
     ] {
         let mut record = lab.command(["record", "-o", "trace", "-e", &event]);

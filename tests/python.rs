@@ -74,7 +74,7 @@ fn what_python_logs_of_itself_is_what_its_probes_say() {
     need_tool(PYTHON);
     std::fs::write(lab.file("script.py"), SCRIPT).expect("a file");
     let event = format!("python:*@{PYTHON}");
-    let mut record = lab.command(["record", "--lossless", "-o", "trace", "-e", &event]);
+    let mut record = lab.command(["record", "-m", "256M", "-o", "trace", "-e", &event]);
     record.args(["--", PYTHON, "-I", "-S", "script.py"]);
     let recorded = run(record).success();
     assert!(recorded.stderr.contains(" 0 lost,"), "{}", recorded.stderr);

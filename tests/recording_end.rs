@@ -178,35 +178,41 @@ fn a_guard_that_was_killed_is_replaced() {
     let lab = Lab::privileged();
     let target = Ticker::start(&lab);
     let event = target.event("tick");
-    for option in ["--engine=perf-tracefs", "--lossless"] {
-        let command = lab.command(["record", option, "-a", "-o", "trace", "-e", &event]);
-        let mut recorder = Process::spawn(command);
-        recorder.until_error_line("[ usdtrec record:");
-        let pid = recorder.pid();
-        let children = || {
-            let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-            let children = children.expect("children of the recorder");
-            let pids = children
-                .split_whitespace()
-                .filter_map(|pid| pid.parse().ok());
-            // Those that open files for it are no guards.
-            let is_helper = |pid: &u32| {
-                let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-                line.ends_with(b"serve-files\0")
-            };
-            pids.filter(|pid| !is_helper(pid)).collect::<Vec<u32>>()
+    let command = lab.command([
+        "record",
+        "--engine=perf-tracefs",
+        "-a",
+        "-o",
+        "trace",
+        "-e",
+        &event,
+    ]);
+    let mut recorder = Process::spawn(command);
+    recorder.until_error_line("[ usdtrec record:");
+    let pid = recorder.pid();
+    let children = || {
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let children = children.expect("children of the recorder");
+        let pids = children
+            .split_whitespace()
+            .filter_map(|pid| pid.parse().ok());
+        // Those that open files for it are no guards.
+        let is_helper = |pid: &u32| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.ends_with(b"serve-files\0")
         };
-        let guards = children();
-        assert_eq!(guards.len(), 1, "{option}");
-        signal(guards[0], "KILL");
-        recorder.until_error_line("was killed; another one was started");
-        let others = children();
-        assert!(others.len() == 1 && others != guards, "{option}");
-        recorder.signal("KILL");
-        recorder.finish();
-        wait_until("the end of the other guard", || !exists(others[0]));
-        assert!(events_of_recorder(pid).is_empty());
-    }
+        pids.filter(|pid| !is_helper(pid)).collect::<Vec<u32>>()
+    };
+    let guards = children();
+    assert_eq!(guards.len(), 1);
+    signal(guards[0], "KILL");
+    recorder.until_error_line("was killed; another one was started");
+    let others = children();
+    assert!(others.len() == 1 && others != guards);
+    recorder.signal("KILL");
+    recorder.finish();
+    wait_until("the end of the other guard", || !exists(others[0]));
+    assert!(events_of_recorder(pid).is_empty());
 }
 
 /// Signals that `perf record` survives, and others that would end a process without a word.
@@ -365,7 +371,7 @@ fn start_hot(lab: &Lab) -> (Process, String) {
     (Process::spawn(command), event)
 }
 
-/// A reader that does not read holds no program up for long, also with `--lossless`, nor the recorder when it is to end.
+/// A reader that does not read holds up no program, nor the recorder when it is to end.
 #[test]
 fn a_reader_that_does_not_read_holds_up_no_process() {
     for (verb, output) in [("record", "-o"), ("trace", "-F")] {
@@ -378,7 +384,7 @@ fn a_reader_that_does_not_read_holds_up_no_process() {
         } else {
             "comm,event,args"
         };
-        let mut command = lab.command([verb, "--lossless", "-m", "64K", "-a", output, value]);
+        let mut command = lab.command([verb, "-m", "64K", "-a", output, value]);
         command
             .args(["-e", &event])
             .stdout(output_end)
@@ -408,60 +414,22 @@ fn a_reader_that_does_not_read_holds_up_no_process() {
     }
 }
 
-/// A stopped recorder holds up no process either, and counts what is lost meanwhile.
+/// A stopped recorder holds up no process, and counts what is lost meanwhile.
 #[test]
 fn a_stopped_recorder_holds_up_no_process() {
     let lab = Lab::privileged();
     let (mut hot, event) = start_hot(&lab);
-    let options = ["--lossless", "-m", "64K", "-a", "-o", "trace", "-e", &event];
+    let options = ["-m", "64K", "-a", "-o", "trace", "-e", &event];
     let recorder = Recorder::start(&lab, options);
     recorder.signal("STOP");
     hot.say("go");
     hot.finish().success();
     recorder.signal("CONT");
-    let told = recorder.stop().complains("--lossless was suspended").stderr;
+    let told = recorder.stop().stderr;
     let Closing { events, lost } = Closing::parse(&told);
     assert!(lost > 0, "{told}");
     assert_eq!(events + lost, 120_000, "{told}");
     assert_eq!(lab.events("trace").len() as u64, events);
-}
-
-/// What reads the recorder's output is never stopped, although it is recorded itself.
-#[test]
-fn the_reader_of_the_output_is_spared() {
-    let lab = Lab::privileged();
-    let program = Build::USUAL.make(&lab, "hot.c", "hot");
-    let event = format!("sdt_hot:req@{}", program.display());
-    // The reader hits the probe itself before it reads anything, more often than the ring has room for.
-    let script = format!(
-        "\"$0\" record --lossless -m 64K -a -o - -e '{event}' | {{ sleep 3; echo go | {} 100000; cat >stream; }}",
-        program.display()
-    );
-    let arguments = ["-c", &script, env!("CARGO_BIN_EXE_usdtrec")];
-    let mut pipeline = Process::spawn(lab.at_home(Path::new("sh"), arguments));
-    pipeline.until_error_line("[ usdtrec record:");
-    let recorder = child_of(pipeline.pid());
-    let line = pipeline.line().expect("what the program says");
-    assert!(line.starts_with("hits 100000"), "{line}");
-    signal(recorder, "INT");
-    let told = pipeline.finish().success().stderr;
-    let events = Closing::parse(&told).events;
-    assert!(events > 0, "{told}");
-}
-
-/// The child of a shell that runs the program under test.
-#[track_caller]
-fn child_of(shell: u32) -> u32 {
-    let children = fs::read_to_string(format!("/proc/{shell}/task/{shell}/children"));
-    let children = children.expect("children of the shell");
-    let mut pids = children
-        .split_whitespace()
-        .filter_map(|pid| pid.parse().ok());
-    pids.find(|pid: &u32| {
-        fs::read_link(format!("/proc/{pid}/exe"))
-            .is_ok_and(|exe| exe == Path::new(env!("CARGO_BIN_EXE_usdtrec")))
-    })
-    .expect("a recorder")
 }
 
 /// New files begin while hits are taken: none is lost without being counted, and every hit has the name of its process.
@@ -480,61 +448,6 @@ fn new_files_begin_beside_the_recording() {
     let events: Vec<_> = files.iter().flat_map(|name| lab.events(name)).collect();
     assert_eq!(events.len() as u64 + lost, 120_000, "{told}");
     assert!(events.iter().all(|event| event.comm == "hot"));
-}
-
-/// The state of a process: `T` is stopped.
-fn state(pid: u32) -> Option<char> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit(')').next()?.trim_start().chars().next()
-}
-
-/// Processes that `--lossless` stopped go on although recorder and guard are killed together; others stay as they are.
-#[test]
-fn what_a_killed_recorder_stopped_is_healed() {
-    let lab = Lab::privileged();
-    let (mut hot, event) = start_hot(&lab);
-    let pid = hot.pid().to_string();
-    let mut command = Command::new("sleep");
-    command.arg("1000");
-    let stranger = Process::spawn(command);
-    stranger.signal("STOP");
-    let options = [
-        "--lossless",
-        "-m",
-        "64K",
-        "-p",
-        &pid,
-        "-o",
-        "trace",
-        "-e",
-        &event,
-    ];
-    let recorder = Recorder::start(&lab, options);
-    let children = format!("/proc/{0}/task/{0}/children", recorder.pid());
-    let children = fs::read_to_string(children).expect("children of the recorder");
-    let guards: Vec<u32> = children
-        .split_whitespace()
-        .filter_map(|pid| pid.parse().ok())
-        .collect();
-    assert!(!guards.is_empty());
-    // Stopped, they let no process go on.
-    guards.iter().for_each(|guard| signal(*guard, "STOP"));
-    recorder.signal("STOP");
-    hot.say("go");
-    wait_until("that the program is stopped", || {
-        state(hot.pid()) == Some('T')
-    });
-    guards.iter().for_each(|guard| signal(*guard, "KILL"));
-    recorder.signal("KILL");
-    recorder.finish();
-    // Any recorder of the host may heal before, but for the first. The exit status also depends on recorders that other tests killed.
-    lab.usdtrec(["doctor", "--heal"]);
-    let printed = hot.finish().success().stdout;
-    assert!(printed.starts_with("hits 120000"), "{printed}");
-    assert_eq!(state(stranger.pid()), Some('T'));
-    // What else it names is of other tests' recorders.
-    let left = lab.usdtrec(["doctor"]).stdout;
-    assert!(!left.contains(&format!("process {pid}:")), "{left}");
 }
 
 /// The trace is complete; only the disk has not taken it. `fdatasync(2)` is one that never comes back.

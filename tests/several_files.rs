@@ -38,7 +38,7 @@ fn a_switched_recording_is_one_trace() {
     .make(&lab, "requests.c", "requests");
     let event = format!("sdt_requests:request__*@{}", program.display());
     let count = REQUESTS.to_string();
-    let mut command = lab.command(["record", "--lossless", "-z=0", "-e", &event]);
+    let mut command = lab.command(["record", "-m", "32M", "-z=0", "-e", &event]);
     command.args(["-o", "all", "--switch-output=400K", "--"]);
     command.arg(&program).args([&count, "2"]);
     let recorded = run(command).success().complains(" 0 lost");

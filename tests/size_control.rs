@@ -53,9 +53,13 @@ fn numbered_files_hold_every_hit_and_the_oldest_go() {
     let lab = Lab::privileged();
     let program = Build::USUAL.make(&lab, "hot.c", "hot");
     let event = format!("sdt_hot:req@{}", program.display());
-    let hits = format!("echo go | {} 60000", program.display());
+    // Between the parts the recorder gets the time to begin files.
+    let hits = format!(
+        "for part in 1 2 3 4 5; do echo go | {} 12000; sleep 0.3; done",
+        program.display()
+    );
     let record = |trace: &str, options: &[&str]| {
-        let mut command = lab.command(["record", "--lossless", "-z=0", "-e", &event, "-o", trace]);
+        let mut command = lab.command(["record", "-m", "32M", "-z=0", "-e", &event, "-o", trace]);
         command.args(options).args(["--", "sh", "-c", &hits]);
         run(command)
             .success()

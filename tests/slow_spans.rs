@@ -510,7 +510,6 @@ fn what_cannot_be_is_refused() {
             "needs the bpf engine",
         ),
         ("record", &["--min", "1ms", "-g"], "without callers"),
-        ("record", &["--min", "1ms", "--lossless"], "--lossless"),
         (
             "record",
             &["--min", "1ms", "--span", "query"],

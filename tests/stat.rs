@@ -224,16 +224,12 @@ fn what_has_no_effect_is_refused() {
     let target = Ticker::start(&lab);
     let (pid, tick) = (target.pid().to_string(), target.event("tick"));
     let listed = tick.replace('@', "(number=arg1)@");
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 8] = [
         (
             &["-e", &tick, "--engine", "perf"],
             "stat needs the bpf engine",
         ),
         (&["-e", &tick, "-m", "4M"], "-m has no effect on stat"),
-        (
-            &["-e", &tick, "--lossless"],
-            "--lossless has no effect on stat",
-        ),
         (
             &["-e", &listed],
             "stat without --by, --value, --hist and --span shows no arguments",

@@ -21,7 +21,7 @@ def record(build, name, requests):
     """A trace of two threads that serve requests."""
     file = build.file(name)
     program = build.lab.target("requests.c")
-    arguments = ["-q", "--lossless", "-m", "64M", "-o", file, "-e", f"sdt_requests:*@{program}"]
+    arguments = ["-q", "-m", "1G", "-o", file, "-e", f"sdt_requests:*@{program}"]
     build.run("record", *arguments, "--", program, requests, 2)
     return file
 

@@ -16,7 +16,7 @@ pub(crate) struct WholeRecording<'a> {
 impl WholeRecording<'_> {
     /// Records; the number of events.
     pub(crate) fn make(&self, lab: &Lab) -> u64 {
-        let usual = ["record", "-q", "--lossless", "-m", "64M", "-o", self.file];
+        let usual = ["record", "-q", "-m", "1G", "-o", self.file];
         let event = ["-e", self.event];
         let arguments = [&usual, self.options, &event, &["--"], self.command].concat();
         lab.usdtrec(arguments).success();

@@ -16,9 +16,7 @@ pub(crate) fn compare(lab: &Lab) {
     let program = Build::USUAL.make(lab, "wide.c", "wide");
     let plain = record(lab, &program, "plain", &[]);
     let stacks = record(lab, &program, "stacks", &["-g"]);
-    println!(
-        "{HITS} hits below about twenty frames, 1000 stacks of 5000 functions; `--lossless`.\n"
-    );
+    println!("{HITS} hits below about twenty frames, 1000 stacks of 5000 functions; `-m 1G`.\n");
     head(&["", "bytes per event"]);
     let bytes = |size: u64| format!("{:.1}", size as f64 / HITS as f64);
     row(&["without stacks".to_owned(), bytes(plain)]);

@@ -3,17 +3,16 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::engine::{AbandonedGroup, Repair, StoppedProcess, abandoned_groups, stopped_processes};
-use crate::error::RecordError;
-use crate::left_breakpoints::{LeftBehind, left_breakpoints};
-use crate::semaphores::{RaisedProcess, raised_processes};
+use usdtrec_attach::engine::{AbandonedGroup, abandoned_groups};
+use usdtrec_attach::error::RecordError;
+use usdtrec_watch::left_breakpoints::{LeftBehind, left_breakpoints};
+use usdtrec_watch::semaphores::{RaisedProcess, Repair, raised_processes};
+
 use crate::triggers::dead_sockets;
 
-/// Tracefs events, semaphores and stopped processes that an ended recorder left.
+/// Tracefs events, semaphores, sockets and breakpoints that an ended recorder left.
 #[derive(Debug, Default)]
 pub struct Leftovers {
-    /// Processes that lossless recordings stopped.
-    pub processes: Vec<StoppedProcess>,
     /// Processes with semaphores that were incremented by hand.
     pub raised: Vec<RaisedProcess>,
     /// Groups of tracefs events.
@@ -30,9 +29,6 @@ pub struct Leftovers {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeftoversError {
-    /// The directory of stopped processes cannot be read, or others than root can access it.
-    #[error("/run/usdtrec: {0}")]
-    Processes(io::Error),
     /// The notes of semaphores cannot be read.
     #[error("the notes of semaphores in /run/usdtrec: {0}")]
     Semaphores(io::Error),
@@ -44,9 +40,8 @@ pub enum LeftoversError {
     Groups(#[from] RecordError),
 }
 
-/// Finds what was left behind. With `heal`, continues stopped processes, decrements semaphores and removes events; waits up to 15 s for killed recorders that are
-/// still ending. Does not affect live recorders, nor processes
-/// that something else stopped.
+/// Finds what was left behind. With `heal`, decrements semaphores, removes events and restores instructions; waits up to 15 s for killed recorders
+/// that are still ending. Does not affect live recorders.
 #[must_use]
 pub fn leftovers(heal: bool) -> Leftovers {
     let mut left = Leftovers::default();
@@ -55,10 +50,6 @@ pub fn leftovers(heal: bool) -> Leftovers {
     } else {
         Repair::ReportOnly
     };
-    match stopped_processes(repair) {
-        Ok(processes) => left.processes = processes,
-        Err(error) => left.unreadable.push(LeftoversError::Processes(error)),
-    }
     match raised_processes(repair) {
         Ok(raised) => left.raised = raised,
         Err(error) => left.unreadable.push(LeftoversError::Semaphores(error)),

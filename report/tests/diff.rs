@@ -345,6 +345,10 @@ fn text_says_first_what_is_beyond_noise() {
     assert!(told.iter().any(|line| line.contains("p99")), "{short}");
     assert!(line("Within noise: ").is_some(), "{short}");
     assert!(
+        lines.contains(&"# spans matched by thread: app:request"),
+        "{short}"
+    );
+    assert!(
         lines
             .iter()
             .all(|line| line.starts_with('#') || line.chars().count() <= 80),
@@ -361,6 +365,10 @@ fn text_says_first_what_is_beyond_noise() {
     let like = compared(&a, &a, &EventSelection::default(), &DiffOptions::default()).unwrap();
     assert!(
         like.starts_with("Nothing differs beyond noise.\n"),
+        "{like}"
+    );
+    assert!(
+        like.contains("\n\nWithin noise: ") && !like.contains("\n\n\n"),
         "{like}"
     );
 }

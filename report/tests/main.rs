@@ -14,6 +14,7 @@ mod deferred_chains;
 mod diff;
 mod digests;
 mod enclosing;
+mod exact_numbers;
 mod fields;
 mod joined;
 mod many_groups;

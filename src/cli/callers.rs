@@ -11,7 +11,7 @@ pub(crate) struct CallersArgs {
     /// Record the callers of each hit: auto; fp, by frame pointers; dwarf or dwarf,SIZE, by unwind tables from a copy of SIZE bytes of stack (8 to
     /// 32K, 8K without SIZE)
     ///
-    /// auto copies as much as the stacks of each site need: 512 bytes to 16K, 16K at first, and always 2K with a perf engine or --keep-stacks. The
+    /// auto copies as much as the stacks of each site need: 512 bytes to 16K, 16K at first, and always 2K with a perf engine. The
     /// recorder unwinds the copies and writes the callers. A stack that is cut is marked with the reason.
     #[arg(long, value_name = "MODE")]
     pub(crate) call_graph: Option<String>,

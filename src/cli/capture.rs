@@ -64,15 +64,13 @@ pub(crate) enum NonResident {
     Always,
 }
 
-/// How threads that map new files wait.
+/// Whether threads that map new files must wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NoGap {
-    /// Held in the kernel if it can do that, else stopped
+    /// Held in the kernel if it can do that, else not
     Auto,
-    /// Held in the kernel (Linux 6.18); refused if it cannot do that
+    /// Held in the kernel; refused if it cannot do that
     Held,
-    /// Stopped with SIGSTOP, which parents can see
-    Stopped,
 }
 
 /// Options shared by `record`, `trace`, `top` and `stat`.
@@ -97,9 +95,6 @@ pub(crate) struct CaptureArgs {
     /// Duration of the shortest spans that filters ask for, ns; 0 if they do not ask for any
     #[arg(skip)]
     pub(crate) span_least: u64,
-    /// Whether callers are left out, by the event's index; empty if they never are
-    #[arg(skip)]
-    pub(crate) without_callers: Vec<bool>,
     /// Time after which the probes are attached
     #[arg(skip)]
     pub(crate) delay: Option<Duration>,
@@ -171,16 +166,10 @@ pub(crate) struct CaptureArgs {
     /// Maximum number of bytes to record of a string, 1 to 4096
     #[arg(long, value_name = "BYTES", default_value = CaptureArgs::STRLEN)]
     pub(crate) strlen: String,
-    /// Stop processes instead of losing hits (bpf engine)
-    ///
-    /// While the ring is more than half full, processes that hit a probe are stopped with SIGSTOP, and continued when the ring is drained. Their
-    /// parents can see that.
-    #[arg(long)]
-    pub(crate) lossless: bool,
     /// With -p or CMD, miss no hit in files that are loaded or executed while recording (bpf engine) [without a value: auto]
     ///
-    /// A thread that maps a file with code for the first time waits until its probes are planted, for two seconds at most. From Linux 6.18 on it is held in the kernel, and no other process notices. Before, its
-    /// process is stopped with SIGSTOP, which parents can see, and is not if it is traced (ptrace). Without this, hits in the first 15 to 40 ms are not recorded.
+    /// A thread that maps a file with code for the first time is held in the kernel until its probes are planted, for two seconds at most (Linux 6.18). No other process notices.
+    /// Without this, and on older kernels, hits in the first 15 to 40 ms are not recorded, and the gap is reported.
     #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
     pub(crate) no_gap: Option<NoGap>,
     /// Record the ids of the request that each hit belongs to: OpenTelemetry's thread context (bpf engine, 64-bit programs)
@@ -188,9 +177,6 @@ pub(crate) struct CaptureArgs {
     /// Programs with an SDK that shares it export the variable otel_thread_ctx_v1. Events then have the fields trace_id and span_id, or the reason why there are none. It takes 28 bytes of each event. --filter compares them, too (trace_id == "…"), in the recorder.
     #[arg(long)]
     pub(crate) thread_context: bool,
-    /// Maximum number of bytes of user stack to copy for operands whose distance from the stack pointer is unknown (perf engine)
-    #[arg(long, value_name = "SIZE", default_value = CaptureArgs::STACK_SIZE)]
-    pub(crate) stack_size: String,
     /// Take the names and types of arguments from this file (.toml, .d) first; may be repeated, the last file wins
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Vec<PathBuf>,
@@ -225,8 +211,6 @@ pub(crate) struct CaptureArgs {
 impl CaptureArgs {
     /// Default of `--strlen`.
     pub(crate) const STRLEN: &str = "256";
-    /// Default of `--stack-size`.
-    pub(crate) const STACK_SIZE: &str = "8K";
 
     /// Assigns each `--filter` to the `-e` before it.
     ///
@@ -249,23 +233,6 @@ impl CaptureArgs {
                 None => filter,
             });
         }
-        Ok(())
-    }
-
-    /// Assigns each `--no-call-graph` to the `-e` before it.
-    ///
-    /// # Errors
-    /// The message of a usage error, if one comes before the first `-e`.
-    pub(super) fn pair_no_call_graph(&mut self, matches: &clap::ArgMatches) -> Result<(), String> {
-        let mut without = vec![false; self.event.len()];
-        for event in events_before(matches, "no_call_graph") {
-            let Some(slot) = event.and_then(|event| without.get_mut(event)) else {
-                let message = "--no-call-graph applies to the -e before it: give -e first";
-                return Err(message.to_owned());
-            };
-            *slot = true;
-        }
-        self.without_callers = without;
         Ok(())
     }
 }

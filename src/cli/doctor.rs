@@ -24,8 +24,7 @@ pub(crate) enum HitKind {
 /// `usdtrec doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Continue the processes that a killed recorder stopped (record --lossless, --no-gap), decrement the semaphores that it left incremented, remove its
-    /// tracefs events, and restore the instructions at its sites; nothing is tried then
+    /// Decrement the semaphores that a killed recorder left incremented, remove its tracefs events, and restore the instructions at its sites; nothing is tried then
     #[arg(long)]
     pub(crate) heal: bool,
     /// Also record this program's own probes with each engine and attach method: which of them work, why others do not, and what a hit costs here, with a

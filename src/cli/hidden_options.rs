@@ -16,18 +16,21 @@ struct AlwaysSo {
     long: &'static str,
     /// The option that states the opposite: the last of both counts.
     opposite: Option<&'static str>,
+    /// Whether it may have a value, whatever that is.
+    has_value: bool,
     what: &'static str,
 }
 
 const RAW_SAMPLES: &str = "raw-samples";
 
-const ALWAYS_SO: [AlwaysSo; 5] = [
+const ALWAYS_SO: [AlwaysSo; 6] = [
     // With the bpf engine: with perf engines it is refused.
     AlwaysSo {
         verbs: &["record"],
         short: Some('R'),
         long: RAW_SAMPLES,
         opposite: None,
+        has_value: false,
         what: "samples have the arguments in their raw part",
     },
     AlwaysSo {
@@ -35,13 +38,23 @@ const ALWAYS_SO: [AlwaysSo; 5] = [
         short: Some('T'),
         long: "timestamp",
         opposite: None,
+        has_value: false,
         what: "each hit has its time",
+    },
+    AlwaysSo {
+        verbs: &["record"],
+        short: None,
+        long: "threads",
+        opposite: None,
+        has_value: true,
+        what: "traces are compressed by as many threads as the hits need",
     },
     AlwaysSo {
         verbs: &["report"],
         short: Some('n'),
         long: "show-nr-samples",
         opposite: None,
+        has_value: false,
         what: "each group has its number of events",
     },
     AlwaysSo {
@@ -49,6 +62,7 @@ const ALWAYS_SO: [AlwaysSo; 5] = [
         short: None,
         long: "stdio",
         opposite: None,
+        has_value: false,
         what: "reports are plain text",
     },
     AlwaysSo {
@@ -56,6 +70,7 @@ const ALWAYS_SO: [AlwaysSo; 5] = [
         short: None,
         long: "inline",
         opposite: Some("no_inline"),
+        has_value: false,
         what: "stacks have frames of inlined functions",
     },
 ];
@@ -172,8 +187,11 @@ impl AlwaysSo {
             .short(self.short)
             .long(self.long)
             .help(self.what)
-            .action(ArgAction::SetTrue)
             .hide(true);
+        let argument = match self.has_value {
+            true => argument.num_args(0..=1).require_equals(true),
+            false => argument.action(ArgAction::SetTrue),
+        };
         match self.opposite {
             Some(opposite) => argument.overrides_with(opposite),
             None => argument,
@@ -254,6 +272,8 @@ mod tests {
         }
         for line in [
             &["record", "-T", "-e", "a:b"][..],
+            &["record", "--threads", "-e", "a:b", "true"],
+            &["record", "--threads=cpu", "-e", "a:b"],
             &["report", "-n", "--stdio", "--inline"],
             &["flame", "a.svg", "--inline"],
             &["flame", "-i", "a.1", "-i", "a.2", "a.svg"],

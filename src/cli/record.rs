@@ -1,6 +1,5 @@
 //! Options of `usdtrec record`.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -11,7 +10,7 @@ use super::delay::DelayArgs;
 use super::ring::RingArgs;
 
 /// `usdtrec record`.
-#[derive(Clone, Debug, Args)]
+#[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
     /// What to capture
     #[command(flatten)]
@@ -25,12 +24,6 @@ pub(crate) struct RecordArgs {
     /// zstd compression level, 1 to 22; 0 disables compression [default: 3]
     #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = clap::value_parser!(u8).range(..=22))]
     pub(crate) compression_level: Option<u8>,
-    /// Compress the trace in this many threads, 1 to 256 [default: as many as the hits need, up to the number of CPUs and 8]
-    ///
-    /// With the default, a second thread is started when more than 2 MB of records wait. `perf record --threads` is something else: it writes a
-    /// directory with a file for each thread.
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub(crate) threads: Option<NonZeroUsize>,
     /// End recording when the trace reaches this size: bytes, or a number with B, K, M or G (100M)
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_size: Option<String>,
@@ -38,7 +31,7 @@ pub(crate) struct RecordArgs {
     /// a size (10M), or after a time (30s, 5m, 1h) [without a value: signal]
     #[arg(long, value_name = "signal|SIZE|TIME", num_args = 0..=1, require_equals = true, default_missing_value = "signal")]
     pub(crate) switch_output: Option<String>,
-    /// With --switch-output or --every, keep only the newest N files
+    /// With --switch-output, keep only the newest N files
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) switch_max_files: Option<u64>,
     /// Triggers
@@ -52,33 +45,15 @@ pub(crate) struct RecordArgs {
     /// there are none, which is said.
     #[arg(long, value_name = "PART%[,optional]")]
     pub(crate) budget: Option<String>,
-    /// Begin recording, and start the command, at a time of day (12:00:00, the next one in the local time zone), at a date
-    /// (2026-11-23T12:00:00Z; local without a zone), or after a time (+30s)
-    ///
-    /// The probes are attached when the moment has come; a line says how much later recording began. A moment that has passed is now.
-    #[arg(long, value_name = "TIME", conflicts_with = "every")]
-    pub(crate) at: Option<String>,
-    /// Make a recording of this length in each period (10m/10s): FILE.20261123T120000Z, …, each of them a complete trace
-    ///
-    /// They begin at multiples of the period since midnight UTC, so that those of several hosts begin at the same second. Between recordings no
-    /// probe is attached. Ends with Ctrl-C, or when all processes of -p and -t have ended.
-    #[arg(long, value_name = "PERIOD/TIME")]
-    pub(crate) every: Option<String>,
     /// Callers
     #[command(flatten)]
     pub(crate) callers: CallersArgs,
-    /// Do not record the callers of hits of the preceding -e; -g and --call-graph apply to all others
-    #[arg(long, num_args = 0, default_missing_value = "true", action = clap::ArgAction::Append)]
-    pub(crate) no_call_graph: Vec<bool>,
     /// With -g or --call-graph, record the callers of at most N hits a second of each site and thread
     ///
     /// For probes that are hit too often. Events without callers say so. Of more than 16,384 sites and threads, those that were not hit for
     /// the longest time begin anew. Needs the bpf engine.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
     pub(crate) stack_rate: Option<u32>,
-    /// Write the copies of stacks instead of the callers; script and perf unwind them when they read the trace
-    #[arg(long)]
-    pub(crate) keep_stacks: bool,
     /// With -g or --call-graph, do not store the names of functions in the trace
     ///
     /// They are looked up when recording ends, for at most ten seconds, so that script, report and flame show them on any host.
@@ -96,14 +71,4 @@ pub(crate) struct RecordArgs {
     /// Record only spans of at least this duration (10us, 5ms, 1s), as --filter 'span >= TIME'
     #[arg(long, value_name = "TIME")]
     pub(crate) min: Option<String>,
-}
-
-/// `--threads`.
-fn threads(text: &str) -> Result<NonZeroUsize, String> {
-    const MAX_THREADS: usize = 256;
-    let number = text
-        .parse()
-        .ok()
-        .filter(|number: &NonZeroUsize| number.get() <= MAX_THREADS);
-    number.ok_or_else(|| format!("expected a number from 1 to {MAX_THREADS}"))
 }

@@ -296,7 +296,7 @@ impl Live<'_> {
             print_older(Some(&span.name), span.counts.older);
         }
         print_spans(&outcome, self.args);
-        print_losses(&outcome, self.args);
+        print_losses(&outcome);
         Ok(exit_code(status))
     }
 }

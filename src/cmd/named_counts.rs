@@ -24,7 +24,6 @@ const MAX_WAITING: usize = 16;
 const BY_FRAME_POINTERS: CallGraph = CallGraph {
     method: CallGraphMethod::FramePointers,
     frames: CallGraph::USUAL_FRAMES,
-    keeps_copies: false,
     rate: None,
 };
 

@@ -15,9 +15,7 @@ mod node;
 mod numbered_files;
 mod once;
 mod options;
-mod periods;
 mod ring;
-mod schedule;
 mod switch_output;
 mod triggered;
 
@@ -41,11 +39,9 @@ pub(super) use names::OfRunning;
 use once::Once;
 use options::options;
 pub(super) use options::{capture, refuse_options_of_arguments};
-use schedule::Schedule;
 
 /// Runs the verb.
 pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let schedule = Schedule::from_args(args)?;
     let mut options = options(args)?;
     options.engine.budget = waiting_for(
         "the measurement of what hits cost, which --budget needs",
@@ -59,16 +55,9 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         args,
         options,
         buildid_dir,
-        due: None,
     };
-    match schedule {
-        Schedule::Now => {
-            let selected = select(&args.capture, buildid_dir)?;
-            let signals = Signals::catch(once.takes_switch())?;
-            let recorded = once.record(selected, &signals);
-            EndedBefore::exit_code(recorded.map(|recorded| exit_code(recorded.status)))
-        }
-        Schedule::At(moment) => EndedBefore::exit_code(periods::at(once, moment)),
-        Schedule::Every(slots) => periods::every(&once, slots),
-    }
+    let selected = select(&args.capture, buildid_dir)?;
+    let signals = Signals::catch(once.takes_switch())?;
+    let status = once.record(selected, &signals);
+    EndedBefore::exit_code(status.map(exit_code))
 }

@@ -252,10 +252,6 @@ pub(super) fn refuse_options_of_rings(what: &str, args: &CaptureArgs) -> Result<
     Usage::ensure(
         args.mmap_pages.is_none(),
         format!("-m has no effect on {what}: hits are not written to rings"),
-    )?;
-    Usage::ensure(
-        !args.lossless,
-        format!("--lossless has no effect on {what}: no ring can be full"),
     )
 }
 

@@ -21,6 +21,7 @@ mod durations;
 mod generated;
 mod leftovers;
 mod limit;
+mod privilege;
 mod repetitions;
 mod split_mix;
 mod surroundings;
@@ -39,6 +40,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 pub use generated::{compare_document, compare_section};
 pub use leftovers::note_directory;
 pub use limit::waiting;
+pub use privilege::can_record;
 pub use repetitions::{is_deep, number, repetitions};
 pub use split_mix::SplitMix64;
 

@@ -57,7 +57,7 @@ fn who_held_the_monitor() {
     std::fs::write(lab.file("Turns.java"), PROGRAM).expect("a file");
     run(lab.at_home("javac".as_ref(), ["Turns.java"])).success();
     lab.usdtrec(["buildid-cache", "--add", LIBRARY]).success();
-    let mut record = lab.command(["record", "--lossless", "-m", "16M", "-o", "trace"]);
+    let mut record = lab.command(["record", "-m", "64M", "-o", "trace"]);
     record.args(["-e", "hotspot:monitor__contended__*", "--"]);
     record.args(["java", "-XX:+DTraceMonitorProbes", "Turns"]);
     let recorded = run(record).success().complains(" 0 lost");

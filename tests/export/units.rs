@@ -21,11 +21,14 @@ fn systemd_accepts_the_units() {
     fs::write(lab.file("usdtrec-window.service"), service).expect("a file");
     let timer = unit("usdtrec-window.timer");
     fs::write(lab.file("usdtrec-window.timer"), timer).expect("a file");
+    let timer = unit("usdtrec-same-second.timer");
+    fs::write(lab.file("usdtrec-same-second.timer"), timer).expect("a file");
     let analyze = find_tool("systemd-analyze").expect("a program");
     let units = [
         "verify",
         "./usdtrec-window.service",
         "./usdtrec-window.timer",
+        "./usdtrec-same-second.timer",
     ];
     run(lab.at_home(&analyze, units)).success().silent();
     // What it says of a unit that is wrong.
@@ -33,6 +36,29 @@ fn systemd_accepts_the_units() {
     fs::write(lab.file("usdtrec-window.service"), wrong).expect("a file");
     let verified = run(lab.at_home(&analyze, units));
     assert!(verified.stderr.contains("nowhere"), "{verified:?}");
+}
+
+/// Hosts of all time zones begin at the same moment, which systemd neither delays nor moves to save wake-ups.
+#[test]
+fn hosts_begin_in_the_same_second() {
+    need_tool("systemd-analyze");
+    let lab = Lab::new();
+    let timer = unit("usdtrec-same-second.timer");
+    let setting = |name: &str| timer.lines().find_map(|line| line.strip_prefix(name));
+    assert_eq!(setting("AccuracySec="), Some("1us"));
+    assert_eq!(setting("RandomizedDelaySec="), None);
+    let calendar = setting("OnCalendar=").expect("a time");
+    let analyze = find_tool("systemd-analyze").expect("a program");
+    for (zone, now) in [
+        ("UTC", "2026-11-23 11:30:00 UTC"),
+        ("Asia/Kolkata", "2026-11-23 11:59:59 UTC"),
+    ] {
+        let base = format!("--base-time={now}");
+        let mut command = lab.at_home(&analyze, ["calendar", &base, calendar]);
+        command.env("TZ", zone);
+        let next = run(command).success().stdout;
+        assert!(next.contains("2026-11-23 12:00:00 UTC"), "{zone}: {next}");
+    }
 }
 
 /// The commands of the service, with a recording that a signal ends and another target.

@@ -30,17 +30,7 @@ fn a_large_window_and_many_triggers() {
     let output = folder.path().join("t.data");
     let output = output.to_str().expect("a path");
     let options = [
-        "-a",
-        "-e",
-        &event,
-        "-o",
-        output,
-        "-z0",
-        "--ring",
-        "1h,100M",
-        "--keep",
-        "3",
-        "--lossless",
+        "-a", "-e", &event, "-o", output, "-z0", "--ring", "1h,100M", "--keep", "3", "-m", "512M",
     ];
     let recorder = Recorder::start(&lab, options);
     let before = status(recorder.pid(), "RssAnon:");

@@ -186,10 +186,6 @@ fn options_without_effect_are_refused() {
             "--switch-output has no effect",
         ),
         (
-            &["--ring", "10s", "--every", "10s/1s"],
-            "--every has no effect",
-        ),
-        (
             &["--ring", "10s", "--max-size", "1M"],
             "--max-size has no effect",
         ),
@@ -204,10 +200,6 @@ fn options_without_effect_are_refused() {
         (
             &["--until", "span:query"],
             "expected a span and its least duration",
-        ),
-        (
-            &["--until", "x:y", "--every", "10s/1s"],
-            "--until has no effect",
         ),
         (&["--ring", "10s", "--trigger", "x:y: arg0 >"], "--trigger"),
     ] {

@@ -297,7 +297,7 @@ fn top_refuses_what_the_kernel_cannot_count() {
     let target = Ticker::start(&lab);
     let (pid, tick) = (target.pid().to_string(), target.event("tick"));
     let by = |key: &'static str| ["--by", key];
-    let cases: [(Vec<&str>, &str); 10] = [
+    let cases: [(Vec<&str>, &str); 9] = [
         (by("sym").to_vec(), "--by sym: top --by counts by comm"),
         (by("cpu").to_vec(), "use report --sort cpu"),
         (by("arg1:hex").to_vec(), "use report --sort arg1:hex"),
@@ -309,10 +309,6 @@ fn top_refuses_what_the_kernel_cannot_count() {
         (
             [&by("comm")[..], &["-m", "4M"]].concat(),
             "-m has no effect on top --by",
-        ),
-        (
-            [&by("comm")[..], &["--lossless"]].concat(),
-            "--lossless has no effect on top --by",
         ),
         (
             [&by("comm")[..], &["-d", "1ms"]].concat(),

@@ -31,7 +31,7 @@ pub(super) const fn choice(
     }
 }
 
-pub(super) const CAPTURE: [Choice; 23] = [
+pub(super) const CAPTURE: [Choice; 21] = [
     choice("-e, --event", "-e", |seen| seen.hits(Kind::First)),
     choice("--filter", "--filter", |seen| {
         seen.hits(Kind::First) && !seen.hits(Kind::Small)
@@ -78,12 +78,6 @@ pub(super) const CAPTURE: [Choice; 23] = [
     choice("--strlen", "--strlen 5", |seen| {
         seen.text.contains("abcde") && !seen.text.contains("abcdef")
     }),
-    choice("--lossless", "--lossless", |seen| {
-        seen.looked.children.contains("guard-stopped")
-    }),
-    choice("--stack-size", "--stack-size 32K", |seen| {
-        seen.hits(Kind::Deep)
-    }),
     choice("--schema", "--schema named.toml", |seen| {
         seen.text.contains("numbered")
     }),
@@ -102,7 +96,7 @@ pub(super) const CAPTURE: [Choice; 23] = [
     }),
 ];
 
-pub(super) const RECORD: [Choice; 13] = [
+pub(super) const RECORD: [Choice; 10] = [
     choice("-o, --output", "-o out", |seen| {
         seen.exists("out") || seen.exists("out.1") || seen.exists("out.3")
     }),
@@ -116,7 +110,6 @@ pub(super) const RECORD: [Choice; 13] = [
         let first = Kind::First.first();
         (first..first + 8).all(stands)
     }),
-    choice("--threads", "--threads 3", |seen| seen.looked.helpers == 2),
     choice("--max-size", "--max-size 300K", |seen| seen.by_itself),
     choice("--switch-output", "--switch-output", |seen| {
         seen.exists("out.3") || seen.exists("usdtrec.data.3")
@@ -128,33 +121,11 @@ pub(super) const RECORD: [Choice; 13] = [
     choice("--call-graph", "--call-graph fp", |seen| {
         seen.text.contains("\n\t")
     }),
-    // It is after the last -e.
-    choice("--no-call-graph", "--no-call-graph", |seen| {
-        let mut lines = seen.text.lines().peekable();
-        let mut far = 0;
-        while let Some(line) = lines.next() {
-            if line.contains("away:far") {
-                far += 1;
-                if lines.peek().is_some_and(|next| next.starts_with('\t')) {
-                    return false;
-                }
-            }
-        }
-        far > 0
-    }),
     choice("--max-stack", "--max-stack 1", |seen| {
         seen.text.contains("[cut: the limit of frames is 1]")
     }),
     choice("--stack-rate", "--stack-rate 1", |seen| {
         seen.text.contains("[cut: no stack was taken")
-    }),
-    choice("--keep-stacks", "--keep-stacks", |seen| {
-        let files = seen.traces();
-        files.iter().any(|file| {
-            let trace = Trace::open(file).expect("a trace");
-            let mut events = trace.info().events.iter();
-            events.any(|event| event.attr.sample_stack_user > 0)
-        })
     }),
     choice("--no-symbols", "--no-symbols", |seen| {
         let files = seen.traces();
@@ -295,11 +266,8 @@ pub(super) const STAT: [Choice; 10] = [
 pub(super) const NEEDS: &[(&str, &str)] = &[
     ("--max-stack 1", "-g"),
     ("--stack-rate 1", "-g"),
-    ("--no-call-graph", "-g"),
-    ("--keep-stacks", "-g"),
     ("--no-symbols", "-g"),
     ("-i", "CMD"),
-    ("--stack-size 32K", "--engine perf-tracefs"),
     ("--switch-max-files 1", "--switch-output"),
     ("--human", "--schema named.toml"),
     ("--order key", "--by comm"),
@@ -311,13 +279,7 @@ pub(super) const NEEDS: &[(&str, &str)] = &[
 pub(super) const ENDERS: [&str; 3] = ["--duration {duration}", "--max-size 300K", "-n 2"];
 
 /// What is refused by `stat` alone, which writes no records.
-pub(super) const OF_RECORDS: [&str; 2] = ["-m, --mmap-pages", "--lossless"];
+pub(super) const OF_RECORDS: [&str; 1] = ["-m, --mmap-pages"];
 
 /// What is refused by `top` and `stat`, which show no arguments.
-pub(super) const OF_ARGUMENTS: [&str; 5] = [
-    "--strings",
-    "--strlen",
-    "--nonresident",
-    "--stack-size",
-    "--schema",
-];
+pub(super) const OF_ARGUMENTS: [&str; 4] = ["--strings", "--strlen", "--nonresident", "--schema"];

@@ -11,7 +11,6 @@ pub(super) enum Kind {
     Strange,
     Far,
     Forced,
-    Deep,
 }
 
 impl Kind {
@@ -26,7 +25,6 @@ impl Kind {
             Self::Far => 750_000_007,
             Self::Forced => 760_000_007,
             Self::Thread => 770_000_007,
-            Self::Deep => 780_000_007,
         }
     }
 
@@ -34,7 +32,7 @@ impl Kind {
     pub(super) const fn count(self) -> u64 {
         match self {
             Self::Small => 4,
-            Self::First | Self::Far | Self::Forced | Self::Deep => 8,
+            Self::First | Self::Far | Self::Forced => 8,
             Self::LastCpu => 16,
             Self::Child => 32,
             Self::Thread => 64,

@@ -26,29 +26,9 @@ pub(super) const REFUSED: &[(&str, &str, &str)] = &[
         "--nonresident needs the bpf engine",
     ),
     (
-        "--keep-stacks",
-        "--max-stack 1",
-        "--max-stack has no effect with --keep-stacks",
-    ),
-    (
         "--engine perf-tracefs",
         "--stack-rate 1",
         "--stack-rate needs the bpf engine",
-    ),
-    (
-        "--call-graph fp",
-        "--keep-stacks",
-        "--keep-stacks has no effect with --call-graph fp",
-    ),
-    (
-        "--engine perf-tracefs",
-        "--lossless",
-        "--lossless needs the bpf engine",
-    ),
-    (
-        "--engine bpf-perf",
-        "--stack-size 32K",
-        "--stack-size needs a perf engine",
     ),
     (
         "--strings off",
@@ -61,12 +41,6 @@ pub(super) const REFUSED: &[(&str, &str, &str)] = &[
         "top --by needs the bpf engine",
     ),
     ("-m 5M", "--by comm", "-m has no effect on top --by"),
-    (
-        "--lossless",
-        "--by comm",
-        "--lossless has no effect on top --by",
-    ),
-    ("-z0", "--threads 3", "--threads has no effect with -z0"),
     ("--format json", "-x,", "cannot be used with"),
     ("--format csv", "-x,", "cannot be used with"),
     (

@@ -98,7 +98,7 @@ impl Run<'_> {
         if goes_on && self.has("--switch-output") {
             self.switch(lab, &mut recorder);
         }
-        let looked = self.look(&mut recorder);
+        let looked = Looked::at(recorder.pid());
         if goes_on {
             tell(&mut recorder, "go");
             programs.stranger.say("strange");
@@ -140,20 +140,6 @@ impl Run<'_> {
         };
         seen.text = seen.read();
         Ok(seen)
-    }
-
-    /// Looks at the recorder when its helpers have their names: a thread takes its name when it first runs, and helpers of the file before
-    /// may not have ended yet.
-    fn look(&self, recorder: &mut Process) -> Looked {
-        let deadline = Instant::now() + WAIT_LIMIT;
-        loop {
-            let looked = Looked::at(recorder.pid());
-            let are_there = !self.has("--threads 3") || looked.helpers == 2;
-            if are_there || !recorder.is_running() || Instant::now() > deadline {
-                return looked;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
     }
 
     /// Asks for two more files, and waits until they are there.

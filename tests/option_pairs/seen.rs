@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::hits::Kind;
 use super::run::Run;
-use crate::common::{Finished, Lab, compressing_threads};
+use crate::common::{Finished, Lab};
 
 /// What was seen of a recorder.
 pub(super) struct Seen<'a> {
@@ -121,8 +121,6 @@ pub(super) struct Looked {
     pub(super) rings: Vec<u64>,
     /// Command lines of its children.
     pub(super) children: String,
-    /// Number of its threads that help to compress.
-    pub(super) helpers: usize,
     /// What its descriptors are.
     pub(super) descriptors: String,
 }
@@ -150,7 +148,6 @@ impl Looked {
         Self {
             rings: maps.lines().filter_map(ring).collect(),
             children: children.collect(),
-            helpers: compressing_threads(pid),
             descriptors: descriptors.map(|path| path.display().to_string()).collect(),
         }
     }

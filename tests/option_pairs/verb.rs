@@ -24,14 +24,12 @@ pub(super) fn documented(verb: &str) -> BTreeSet<String> {
         let name = name.split("[=").next().expect("a name");
         name.to_owned()
     });
-    // Other tests are about when recordings begin (schedule.rs), what patterns without a path wait for (followed.rs), the choice of processes
+    // Other tests are about when probes are attached (copied_code.rs), what patterns without a path wait for (followed.rs), the choice of processes
     // (chosen.rs), budgets (budget.rs), thread contexts (thread_context.rs), files that are mapped later (no_gap.rs), locks (context/), triggers
     // (flight_recorder/), slow spans and the callers that trace prints (slow_spans.rs), and recorders without capabilities (no_follow.rs).
     let others = [
         "-h, --help",
-        "--at",
         "-D, --delay",
-        "--every",
         "--no-wait",
         "--no-follow",
         "-G, --cgroup",

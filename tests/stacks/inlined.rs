@@ -36,6 +36,18 @@ pub(super) fn record(lab: &Lab, program: &Path, options: &[&str]) {
         .success();
 }
 
+/// Records with copies of stacks, which perf unwinds itself.
+#[track_caller]
+fn record_with_perf(perf: &Perf<'_>, program: &Path) {
+    let probes = perf.plant(program, "inlined", &["hit"]);
+    let program = program.to_str().expect("a path");
+    let start = ["record", "-q", "-B", "-m", "1024", "-o", "stacks"];
+    let events = ["--call-graph", "dwarf", "-e", "sdt_inlined:hit*"];
+    perf.run([&start[..], &events, &["--", program]].concat())
+        .success();
+    drop(probes);
+}
+
 /// The frames of all events up to `main`, with their lines, without addresses: perf names no alias of functions of the C library as symbols do.
 fn frames(text: &str) -> Vec<String> {
     let mut frames: Vec<String> = Vec::new();
@@ -64,7 +76,7 @@ fn inlined_frames_and_lines_are_those_of_stock_perf() {
     let lab = Lab::privileged();
     let perf = Perf::new(&lab);
     for program in programs(&lab) {
-        record(&lab, &program, &["-g", "--keep-stacks"]);
+        record_with_perf(&perf, &program);
         for fields in ["event,ip,sym,symoff,dso", "event,ip,sym,dso,srcline"] {
             for option in ["--inline", "--no-inline"] {
                 let words = ["script", "-i", "stacks", option, "-F", fields];

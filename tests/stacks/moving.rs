@@ -119,7 +119,6 @@ fn of_handlers_on_a_stack_of_their_own_say_so() {
         for options in [
             &["-g"][..],
             &["--call-graph", "dwarf,32K"],
-            &["-g", "--keep-stacks"],
             &["-g", "--engine", "perf"],
         ] {
             let said = record(&lab, &program, options, &[kind]);

@@ -36,9 +36,7 @@ fn are_those_of_perf_at_the_same_hits() {
     for options in [
         &["--call-graph", "dwarf"][..],
         &["--call-graph", "dwarf,8K", "--max-stack", "200"],
-        &["--call-graph", "dwarf,8K", "--keep-stacks"],
         &["--call-graph", "dwarf", "--engine", "perf"],
-        &["--call-graph", "dwarf", "--keep-stacks", "--engine", "perf"],
     ] {
         record_ours(&lab, &program, options, &[path(&program), "20"]);
         for shown in both(&lab, &perf, &["-F", FIELDS]) {
@@ -156,26 +154,22 @@ fn of_short_lived_children_are_whole() {
 fn that_come_again_are_each_what_they_were() {
     let lab = Lab::privileged();
     let program = Build::USUAL.make(&lab, "wide.c", "wide");
-    for options in [
-        &["-g", "--lossless"][..],
-        &["-g", "--lossless", "--keep-stacks"],
-    ] {
-        record_ours(&lab, &program, options, &[path(&program), "3000"]);
-        let all = ours(&lab);
-        let events = frames(&all);
-        assert_eq!(events.len(), 3000, "{options:?}");
-        let is_own = |frame: &&String| frame.starts_with('f');
-        for (hit, event) in events.into_iter().enumerate() {
-            assert_eq!(count(event, "deeper"), 8, "{event:?}");
-            let functions = event.iter().filter(is_own);
-            let functions = functions.filter_map(|frame| frame.split('+').next());
-            let first = hit % 1000 * 5;
-            let called: Vec<String> = (first..first + 5).map(|n| format!("f{n:04}")).collect();
-            let called: Vec<&str> = called.iter().rev().map(String::as_str).collect();
-            assert_eq!(functions.collect::<Vec<_>>(), called, "{event:?}");
-            let outermost = event.last().expect("a frame");
-            assert!(outermost.starts_with("_start+0x"), "{event:?}");
-        }
+    let options = &["-g", "-m", "64M"];
+    record_ours(&lab, &program, options, &[path(&program), "3000"]);
+    let all = ours(&lab);
+    let events = frames(&all);
+    assert_eq!(events.len(), 3000, "{options:?}");
+    let is_own = |frame: &&String| frame.starts_with('f');
+    for (hit, event) in events.into_iter().enumerate() {
+        assert_eq!(count(event, "deeper"), 8, "{event:?}");
+        let functions = event.iter().filter(is_own);
+        let functions = functions.filter_map(|frame| frame.split('+').next());
+        let first = hit % 1000 * 5;
+        let called: Vec<String> = (first..first + 5).map(|n| format!("f{n:04}")).collect();
+        let called: Vec<&str> = called.iter().rev().map(String::as_str).collect();
+        assert_eq!(functions.collect::<Vec<_>>(), called, "{event:?}");
+        let outermost = event.last().expect("a frame");
+        assert!(outermost.starts_with("_start+0x"), "{event:?}");
     }
 }
 
@@ -196,37 +190,6 @@ fn of_a_file_that_was_removed_are_whole() {
         assert!(event.len() >= 9, "{event:?}");
         let outermost = event.last().expect("a frame");
         assert!(!outermost.contains("[cut: "), "{event:?}");
-    }
-}
-
-/// hot:req has none, whatever -e it is that -g is given with.
-#[test]
-fn are_those_of_the_events_that_have_them() {
-    let lab = Lab::privileged();
-    let perf = Perf::new(&lab);
-    let program = Build::USUAL.make(&lab, "kinds.c", "kinds");
-    let name = path(&program);
-    let (req, all) = (format!("hot:req@{name}"), format!("hot:*@{name}"));
-    for engine in ["bpf", "perf"] {
-        let start = ["record", "-q", "-o", "stacks", "--engine", engine];
-        // All processes: perf events that children inherit miss hits.
-        let events = ["-a", "-e", &req, "--no-call-graph", "-g", "-e", &all];
-        let both_kinds = "for kind in req url; do echo | \"$0\" 20 1 $kind; done";
-        let words = [&start[..], &events, &["--", "sh", "-c", both_kinds, name]].concat();
-        lab.usdtrec(words).success();
-        let [theirs, ours] = both(&lab, &perf, &["-F", FIELDS]);
-        assert_eq!(theirs, ours, "{engine}");
-        let mut seen = [0, 0];
-        for (at, line) in ours.iter().enumerate() {
-            let is_of = |event: &str| line.contains(event);
-            let next = ours.get(at + 1).map_or("", String::as_str);
-            let has_callers = !next.is_empty() && !next.starts_with("sdt_");
-            if is_of("hot:req") || is_of("hot:url") {
-                assert_eq!(is_of("hot:url"), has_callers, "{engine}: {line} {next}");
-                seen[usize::from(has_callers)] += 1;
-            }
-        }
-        assert!(seen.iter().all(|seen| *seen > 0), "{engine}: {seen:?}");
     }
 }
 
@@ -330,11 +293,7 @@ fn are_not_taken_more_often_than_allowed() {
     let program = FRAME_POINTERS.make(&lab, "learned.c", "learned");
     let event = format!("*:*@{}", program.display());
     let why = "\t[cut: no stack was taken: there were too many in this second]";
-    for graph in [
-        &["-g"][..],
-        &["--call-graph", "fp"],
-        &["-g", "--keep-stacks"],
-    ] {
+    for graph in [&["-g"][..], &["--call-graph", "fp"]] {
         let start = ["record", "-q", "-o", "stacks", "-e", &event];
         let words = [
             &start[..],
@@ -462,20 +421,6 @@ fn options_of_recording_without_effect_are_refused() {
         (
             &["--max-stack", "3"][..],
             "--max-stack has no effect without",
-        ),
-        (
-            &["--no-call-graph"],
-            "--no-call-graph has no effect without",
-        ),
-        (&["-g", "--no-call-graph"], "leave -g out"),
-        (&["--keep-stacks"], "--keep-stacks has no effect without"),
-        (
-            &["--call-graph", "fp", "--keep-stacks"],
-            "--keep-stacks has no effect with",
-        ),
-        (
-            &["-g", "--keep-stacks", "--max-stack", "3"],
-            "--max-stack has no effect with",
         ),
         (&["--stack-rate", "3"], "--stack-rate has no effect without"),
         (

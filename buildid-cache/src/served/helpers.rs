@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
@@ -24,8 +25,13 @@ const SHORT_TOTAL: Duration = Duration::from_millis(500);
 const SHORT_SHARE: u32 = 20;
 /// How long an answer may take without being counted there.
 const FREE_TIME: Duration = Duration::from_millis(1);
-/// How long a new helper has to begin.
-const START_TIME: Duration = Duration::from_secs(2);
+/// How much longer a helper is waited for as long as it runs, or waits for a CPU: then its file system does not keep it waiting.
+const RUNNING_TIME: Duration = Duration::from_secs(10);
+/// How often its state is looked at then.
+const RUNNING_INTERVAL: Duration = Duration::from_millis(100);
+/// How long a new helper has to begin, and where little time may be lost.
+const START_TIME: Duration = Duration::from_secs(10);
+const SHORT_START_TIME: Duration = Duration::from_secs(1);
 /// Maximum numbers of helpers that a file system, the files of a user, and all of them may make wait for ever.
 const MAX_STUCK_OF_FILE_SYSTEM: usize = 2;
 const MAX_STUCK_OF_USER: usize = 4;
@@ -227,7 +233,11 @@ pub(super) fn ask(
             None => start(patience)?,
         };
         let begun = Instant::now();
-        let answer = helper.ask(request, handles, time);
+        let running = match patience {
+            Patience::Usual => RUNNING_TIME,
+            Patience::Short => Duration::ZERO,
+        };
+        let answer = helper.ask(request, handles, AnswerTime { time, running });
         if reader.patience == Patience::Short {
             // What a container's local file system takes is not counted.
             let free = if reader.user == ROOT {
@@ -293,11 +303,11 @@ fn start(patience: Patience) -> io::Result<StartedHelper> {
         Patience::Short => STARTER.try_lock().map_err(|_| no_answer())?,
     };
     if let Some(known) = &*starter
-        && let Ok(started) = known.start_another()
+        && let Ok(started) = known.start_another(patience)
     {
         return Ok(started);
     }
-    starter.insert(helper::started()?).start_another()
+    starter.insert(helper::started()?).start_another(patience)
 }
 
 /// A helper, if one waits for requests, and how long its answer is waited for.
@@ -364,16 +374,26 @@ impl Helpers {
     }
 }
 
+/// How long an answer is waited for.
+#[derive(Clone, Copy, Debug)]
+struct AnswerTime {
+    /// In any case.
+    time: Duration,
+    /// How much longer if the helper runs.
+    running: Duration,
+}
+
 impl StartedHelper {
     fn ask(
         &self,
         request: &[u8],
         handles: &[BorrowedFd<'_>],
-        time: Duration,
+        time: AnswerTime,
     ) -> io::Result<Message> {
         let socket = self.socket.as_fd();
         send(socket, request, handles)?;
-        let end = Instant::now() + time;
+        let mut end = Instant::now() + time.time;
+        let last = end + time.running;
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let left = Timespec {
@@ -383,6 +403,9 @@ impl StartedHelper {
             let mut polled = [PollFd::new(&socket, PollFlags::IN)];
             match poll(&mut polled, Some(&left)) {
                 Err(rustix::io::Errno::INTR) => {}
+                Ok(0) if end < last && self.is_running() => {
+                    end = last.min(Instant::now() + RUNNING_INTERVAL);
+                }
                 Ok(0) => return Err(no_answer()),
                 Ok(_) => return receive(socket),
                 Err(error) => return Err(error.into()),
@@ -390,8 +413,22 @@ impl StartedHelper {
         }
     }
 
-    fn start_another(&self) -> io::Result<Self> {
-        let answer = outcome(self.ask(&[Task::Start.byte()], &[], START_TIME)?)?;
+    /// Whether it has a CPU, or waits for one (proc_pid_stat(5)).
+    fn is_running(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        stat.rsplit_once(") ")
+            .is_some_and(|(_, state)| state.starts_with('R'))
+    }
+
+    fn start_another(&self, patience: Patience) -> io::Result<Self> {
+        let time = AnswerTime {
+            time: match patience {
+                Patience::Usual => START_TIME,
+                Patience::Short => SHORT_START_TIME,
+            },
+            running: Duration::ZERO,
+        };
+        let answer = outcome(self.ask(&[Task::Start.byte()], &[], time)?)?;
         let [socket, process]: [OwnedFd; 2] = answer
             .descriptors
             .try_into()

@@ -104,6 +104,16 @@ pub enum ShortfallKind {
     NoProbe,
     /// The file holds less than the window that was asked for, because of its size.
     ShortWindow,
+    /// Hits are lost because their filter could not be evaluated.
+    Unjudged,
+    /// Hits were still being captured when the recording ended.
+    Unfinished,
+    /// Children of recorded processes ran before they had probes, or without them.
+    UnattachedChildren,
+    /// Threads that mapped new files were not held until the probes of these were attached.
+    UnheldMappings,
+    /// A minimum or maximum that was found in the kernel may be wrong.
+    InexactExtremes,
     /// Another one, of a later recorder.
     #[default]
     #[serde(other)]

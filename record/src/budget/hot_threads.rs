@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use usdtrec_watch::batch::Batch;
+use usdtrec_watch::stage::Stage;
+
 use super::loads::MAX_THREADS;
-use crate::batch::Batch;
-use crate::stage::Stage;
 
 /// The stage. It passes all records on.
 #[derive(Debug, Default)]
@@ -47,8 +48,8 @@ impl Stage for HotThreads {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::Heads;
     use crate::budget::stage::tests::sample;
+    use usdtrec_watch::batch::Heads;
 
     #[test]
     fn hits_are_counted_by_thread_and_probe() {

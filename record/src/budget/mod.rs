@@ -11,13 +11,11 @@
 mod controller;
 mod hot_threads;
 mod loads;
-mod options;
 mod stage;
-mod units;
 
 pub(crate) use self::controller::{Controller, PausePlan, SwitchKind, SwitchOrder};
 pub(crate) use self::hot_threads::HotThreads;
 pub(crate) use self::loads::CountedHits;
-pub use self::options::{Budget, HitCosts};
 pub(crate) use self::stage::PauseStage;
-pub(crate) use self::units::Units;
+pub(crate) use usdtrec_attach::budget::Units;
+pub use usdtrec_attach::budget::{Budget, HitCosts};

@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use usdtrec_watch::batch::Batch;
+use usdtrec_watch::stage::Stage;
+
 use super::loads::MAX_THREADS;
-use crate::batch::Batch;
-use crate::stage::Stage;
 
 /// Number of the last pauses of a unit into which hits may fall that are read late: by at most one pass over the rings, and a pass is shorter than
 /// a period.
@@ -155,7 +156,7 @@ pub(super) mod tests {
     use usdtrec_format::perf::{RawRecord, RecordType};
 
     use super::*;
-    use crate::batch::Heads;
+    use usdtrec_watch::batch::Heads;
 
     /// A sample of an id, a thread of process 3, and a time.
     pub(in crate::budget) fn sample(id: u64, tid: u64, time: u64) -> Vec<u8> {

@@ -12,11 +12,11 @@ use std::process::{Child, Command, ExitStatus};
 use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Signal, kill_process};
+use usdtrec_attach::error::RecordError;
+use usdtrec_attach::usage_error::UsageError;
+use usdtrec_kernel::host::{inherited, limits};
 
 use crate::command::exec_stop::ExecStop;
-use crate::error::RecordError;
-use crate::host::{inherited, limits};
-use crate::usage_error::UsageError;
 
 /// A forked process that waits before its `execve(2)`. If it is dropped, or we are killed, the process ends
 /// without running the command.

@@ -3,21 +3,22 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, PipeReader};
+use std::num::NonZeroUsize;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use usdtrec_attach::FileChange;
+use usdtrec_attach::error::RecordError;
 use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo, TraceWriter, WriteError};
+use usdtrec_kernel::clocks::Clocks;
+use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::signals::Signals;
 
-use crate::clocks::Clocks;
-use crate::clocks::trace_clock;
-use crate::error::RecordError;
 use crate::output::added_events::AddedEvents;
 use crate::output::outlet::Outlet;
 use crate::output::sync::DiskSync;
-use crate::output::threads::Threads;
-use crate::output::watched_file::{FileChange, WatchedFile};
+use crate::output::watched_file::WatchedFile;
 use crate::output::writer::{Pace, Writer};
-use crate::recording::signals::Signals;
 use crate::window::{WindowContent, WindowFiles, WindowLimits};
 
 /// Length of buffered records from which on they are flushed, bytes.
@@ -157,7 +158,7 @@ pub enum Switch {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packing {
     pub(crate) compression: Compression,
-    pub(crate) threads: Threads,
+    pub(crate) threads: NonZeroUsize,
 }
 
 /// The file being written, and those before it.
@@ -480,7 +481,7 @@ mod tests {
     fn packing(compression: Compression, threads: usize) -> Packing {
         Packing {
             compression,
-            threads: Threads::exactly(threads.try_into().unwrap()),
+            threads: threads.try_into().unwrap(),
         }
     }
 

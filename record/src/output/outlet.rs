@@ -7,8 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
-use crate::recording::signals::EndSignal;
+use usdtrec_kernel::signals::EndSignal;
 
 /// Interval at which the end of the recording is checked.
 const STEP: Timespec = Timespec {

@@ -12,10 +12,9 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 
+use usdtrec_attach::error::RecordError;
 use usdtrec_format::trace::WriteError;
-
-use crate::error::RecordError;
-use crate::host::null_device;
+use usdtrec_kernel::host::null_device;
 
 /// The first argument of the process that runs [`sync_file`].
 pub const SYNC_VERB: &str = "sync-file";

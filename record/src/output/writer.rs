@@ -1,16 +1,17 @@
 //! The writer of a trace: to a file, to a pipe, or to a window in memory.
 
 use std::fs::File;
+use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use usdtrec_attach::FileChange;
 use usdtrec_format::trace::{
     ClockReading, Compression, Loss, PipeWriter, Totals, TraceInfo, TraceWriter, WriteError,
 };
 
 use crate::output::outlet::Outlet;
-use crate::output::threads::Threads;
-use crate::output::watched_file::{FileChange, WatchedFile};
+use crate::output::watched_file::WatchedFile;
 use crate::window::{WindowContent, WindowLimits, WindowWriter};
 
 /// A trace being written.
@@ -123,12 +124,11 @@ impl Writer {
     }
 
     /// Allows several threads to compress.
-    pub(crate) fn set_threads(&mut self, threads: Threads) {
-        let (most, at_once) = (threads.most, threads.at_once);
+    pub(crate) fn set_threads(&mut self, most: NonZeroUsize) {
         match self {
-            Self::File(writer, _) => writer.set_threads(most, at_once),
-            Self::Pipe(writer, ..) => writer.set_threads(most, at_once),
-            Self::Window(window) => window.set_threads(most, at_once),
+            Self::File(writer, _) => writer.set_threads(most, false),
+            Self::Pipe(writer, ..) => writer.set_threads(most, false),
+            Self::Window(window) => window.set_threads(most),
         }
     }
 

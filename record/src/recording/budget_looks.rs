@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use usdtrec_attach::error::RecordError;
+use usdtrec_kernel::KernelError;
+
+use super::Recording;
 use super::budgeting::Switched;
-use super::{Recording, host_error};
-use crate::error::RecordError;
 
 impl Recording {
     /// Has probes detached and attached again so that no thread exceeds its budget.
@@ -15,7 +17,7 @@ impl Recording {
         };
         let mut records = Vec::new();
         let switched = budgeting.look(stage, &self.session.attached, &mut records);
-        let switched = switched.map_err(|source| host_error("the events' counts", source))?;
+        let switched = switched.map_err(KernelError::host("the events' counts"))?;
         let Switched {
             first_paused,
             attached,

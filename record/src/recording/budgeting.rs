@@ -7,16 +7,17 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use usdtrec_attach::engine::{Attached, SwitchResult, UnitSwitcher};
+use usdtrec_attach::error::RecordError;
 use usdtrec_format::perf::{SampleId, SampleType};
 use usdtrec_format::trace::{MAX_PAUSED_IDS, Pause};
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::clocks::trace_clock;
 
 use super::outcome::{BudgetEvent, PausePlanned, PausedProbes, ThreadShare};
 use crate::budget::{
     Budget, Controller, CountedHits, PausePlan, PauseStage, SwitchKind, SwitchOrder, Units,
 };
-use crate::clocks::trace_clock;
-use crate::engine::{Attached, SwitchResult, UnitSwitcher};
-use crate::error::RecordError;
 use crate::recording::session::Session;
 
 /// Interval at which shares are measured, ns.
@@ -107,12 +108,9 @@ impl Budgeting {
     /// `None` if the recording has no budget, or no probes so far.
     ///
     /// # Errors
-    /// [`RecordError::Host`] if a thread cannot be started.
+    /// [`KernelError::Host`] if a thread cannot be started.
     pub(crate) fn new(session: &Session) -> Result<Option<Self>, RecordError> {
-        let failed = |source| RecordError::Host {
-            what: "the budget (a thread)".to_owned(),
-            source,
-        };
+        let failed = KernelError::host("the budget (a thread)");
         let Some(budget) = session.options.engine.budget else {
             return Ok(None);
         };

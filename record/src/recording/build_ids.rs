@@ -13,13 +13,13 @@ use usdtrec_buildid_cache::served::Patience;
 use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MappedInode};
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Mmap, MmapFile};
+use usdtrec_kernel::host::process::live_directory;
 
 use super::mapped_by::Mapped;
 use super::mapped_file_id::MappedFileId;
 use super::slow_files::{OpenedFile, SlowFile, SlowFiles};
 use super::sought_files::SoughtFiles;
 use super::unread_files::{UnreadCounts, UnreadFiles, UnreadReason};
-use crate::host::process::live_directory;
 
 /// Maximum number of known files.
 pub(super) const MAX_KNOWN_FILES: usize = 1 << 16;

@@ -8,12 +8,13 @@ use std::sync::mpsc::TryRecvError;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use usdtrec_attach::error::RecordError;
 use usdtrec_buildid_cache::served;
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::host::capabilities;
+use usdtrec_watch::left_breakpoints::KernelLog;
 
-use super::{Recording, host_error};
-use crate::error::RecordError;
-use crate::host::capabilities;
-use crate::left_breakpoints::KernelLog;
+use super::Recording;
 use crate::recording::metadata::Synthesised;
 use crate::window::KeptProcesses;
 
@@ -35,8 +36,8 @@ impl Recording {
             self.kept = Some(kept);
         }
         self.drain();
-        let processes = &mut self.session.attached.processes;
-        processes.read_no_more(running.known.clone());
+        let known = running.known.clone();
+        self.session.build_ids.read_no_more(known);
         let begun = Instant::now();
         while self.follower.is_reading() && begun.elapsed() < LIMIT {
             self.pass()?;
@@ -54,7 +55,7 @@ impl Recording {
         capabilities::drop_all().map_err(RecordError::Capabilities)?;
         // Before Linux 5.19 the kernel may need capabilities to read maps, too.
         let checked = self.session.attached.engine.check_hit_groups();
-        checked.map_err(|source| host_error("maps without capabilities", source))
+        Ok(checked.map_err(KernelError::host("maps without capabilities"))?)
     }
 
     fn pass(&mut self) -> Result<(), RecordError> {

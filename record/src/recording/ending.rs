@@ -1,6 +1,6 @@
 //! What happens after the trace is complete: the command is ended, and the kernel removes the probes.
 //!
-//! When a recording ends, programs stop recording, stopped processes continue, the rings are drained, and the file is
+//! When a recording ends, programs stop recording, held processes continue, the rings are drained, and the file is
 //! completed. Only then is the command ended and are the probes removed, by a helper (`engine/release/`). The
 //! recorder waits for it only while it makes progress. Files are flushed to disk by another helper (`output/sync.rs`), and
 //! pipes are written without blocking (`output/outlet.rs`).
@@ -9,12 +9,13 @@ use std::fmt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+use usdtrec_attach::engine::{Attached, InProgram, Release, in_programs};
+use usdtrec_attach::error::RecordError;
+use usdtrec_kernel::signals::Signals;
+use usdtrec_watch::left_breakpoints::{LeftBehind, OwnSites};
+
 use crate::command::RunningCommand;
-use crate::engine::{Attached, InProgram, Release, in_programs};
-use crate::error::RecordError;
-use crate::left_breakpoints::{LeftBehind, OwnSites};
 use crate::output::sync::DiskSync;
-use crate::recording::signals::Signals;
 
 /// Interval of polling.
 const STEP: Duration = Duration::from_millis(50);
@@ -149,7 +150,7 @@ impl Ending {
                 say(Notice::CommandRuns { pid });
                 said = true;
             }
-            signals.wait(STEP);
+            let _ = signals.wait(STEP);
         }
     }
 

@@ -3,21 +3,23 @@
 use std::sync::Arc;
 use std::thread;
 
+use usdtrec_attach::engine::{COUNTERS, EngineOutcome};
+use usdtrec_attach::error::RecordError;
+use usdtrec_buildid_cache::served::Haste;
+use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::signals::Signals;
+use usdtrec_watch::left_breakpoints::{KernelLog, OwnSites};
+use usdtrec_watch::makers::CodeMakers;
+use usdtrec_watch::shortfalls::{FoundShortfall, Shortfalls};
+use usdtrec_watch::stacks::StackUnwinder;
+
 use super::waiting::MIN_GATHER_TIME;
 use super::{End, EndedProcess, Finished, Outcome, Progress, Recording, hit_totals, misses_hits};
-use usdtrec_buildid_cache::served::Haste;
-
-use crate::clocks::trace_clock;
-use crate::error::RecordError;
-use crate::left_breakpoints::{KernelLog, OwnSites};
-use crate::makers::CodeMakers;
 use crate::recording::budgeting::Budgeting;
 use crate::recording::ending::Ending;
 use crate::recording::session::Session;
 use crate::recording::short_spans;
-use crate::recording::signals::Signals;
 use crate::recording::unselected;
-use crate::stacks::StackUnwinder;
 
 /// How the named processes of a session ended.
 fn ended(session: &Session) -> Vec<EndedProcess> {
@@ -62,8 +64,9 @@ impl Recording {
         let disabled = trace_clock::now();
         let mut release = attached.engine.release_first();
         let (files, pipeline) = (&mut self.files, &mut self.pipeline);
-        pipeline.begin(attached, files, None);
-        let engine = attached.end(release.as_mut(), |records| {
+        let session = &mut self.session;
+        pipeline.begin(session, files, None);
+        let engine = session.drain_last(release.as_mut(), |records| {
             pipeline.take(files, records);
         });
         for EndedProcess { pid, status } in &ended {
@@ -78,11 +81,12 @@ impl Recording {
         }
         pipeline.finish(files);
         files.note_drained(disabled);
-        self.follower.take(attached.processes.take_new_files());
-        let unread = attached.processes.unread_files();
+        self.follower.take(self.session.build_ids.take_new());
+        let unread = self.session.build_ids.unread();
         self.report_planted(true);
         self.follower.finish(unread, &self.session.shortfalls);
         unselected::note(&self.session);
+        note_counters(&engine, &self.session.shortfalls);
         if let (Some(spans), Some(counts)) = (&self.session.options.engine.slow_spans, engine.spans)
         {
             let is_filtered = self.session.options.following.has_filter();
@@ -206,8 +210,23 @@ impl Recording {
     /// Verifies the processes a last time, before anything is removed.
     fn look_last(&mut self) {
         let (files, pipeline) = (&mut self.files, &mut self.pipeline);
-        let attached = &mut self.session.attached;
-        attached.drain_processes(|records| pipeline.take(files, records), None);
+        let session = &mut self.session;
+        session.drain_processes(|records| pipeline.take(files, records), None);
         pipeline.look_last();
+    }
+}
+
+/// Notes what the engine has counted.
+fn note_counters(outcome: &EngineOutcome, shortfalls: &Shortfalls) {
+    for counter in COUNTERS {
+        let value = (counter.value)(outcome);
+        if value > 0 {
+            shortfalls.replace(FoundShortfall {
+                kind: counter.kind,
+                found: (counter.found)(value),
+                effect: counter.effect.to_owned(),
+                ..FoundShortfall::default()
+            });
+        }
     }
 }

@@ -3,17 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use usdtrec_attach::aggregation::{SpanHitCounts, SpanHits};
+use usdtrec_attach::engine::Engine;
+use usdtrec_attach::error::RecordError;
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::clocks::trace_clock;
+
 use super::losses::ProbeHits;
 use super::outcome::HitTotals;
-use crate::aggregation::{SpanHitCounts, SpanHits};
-use crate::clocks::trace_clock;
-use crate::engine::Engine;
-use crate::error::RecordError;
 
 /// What was aggregated until now. `hits` has those of all probes.
 ///
 /// # Errors
-/// [`RecordError::Host`] if the groups cannot be read.
+/// [`KernelError::Host`] if the groups cannot be read.
 pub(super) fn read(
     engine: &Engine,
     elapsed: Duration,
@@ -22,10 +24,7 @@ pub(super) fn read(
     // Counted before their groups are read: a span in them has ended by then.
     let sites = engine.span_sites();
     let groups = engine.hit_groups();
-    let groups = groups.map_err(|source| RecordError::Host {
-        what: "the groups of hits".to_owned(),
-        source,
-    })?;
+    let groups = groups.map_err(KernelError::host("the groups of hits"))?;
     let mut spans: BTreeMap<String, SpanHits> = BTreeMap::new();
     let mut of_spans = BTreeSet::new();
     for site in sites {

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use usdtrec_attach::engine::{AttachMethod, Attached, UsedEngine};
+use usdtrec_attach::select::probe::PlannedProbe;
+use usdtrec_kernel::clocks::trace_clock;
+
 use super::budgeting::thread_name;
 use super::outcome::{HotProbe, ThreadShare};
 use crate::budget::HotThreads;
-use crate::clocks::trace_clock;
-use crate::engine::{AttachMethod, Attached, UsedEngine};
 use crate::recording::session::Options;
-use crate::select::probe::PlannedProbe;
 
 const MS: u64 = 1_000_000;
 /// Hits are counted for so long, ns, and if they are many, for so long again.

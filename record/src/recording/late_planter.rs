@@ -1,15 +1,15 @@
-//! Attaching probes of files that appear while recording, in a thread of its own ([`engine`](crate::engine)).
+//! Attaching probes of files that appear while recording, in a thread of its own ([`engine`](usdtrec_attach::engine)).
 
 use std::sync::mpsc::Sender;
 
-use crate::engine::{self, LatePart, TaskFilter, UprobePmu};
-use crate::error::RecordError;
-use crate::left_breakpoints::{AddedNotes, SiteNotes};
-use crate::recording::shortfalls::Shortfalls;
-use crate::select::argument_list::leave_out_unfit;
-use crate::select::probe::PlannedProbe;
-use crate::semaphores::{self, Semaphores};
-use crate::verify::ExpectedFiles;
+use usdtrec_attach::engine::{self, LatePart, TaskFilter, UprobePmu};
+use usdtrec_attach::error::RecordError;
+use usdtrec_attach::select::argument_list::leave_out_unfit;
+use usdtrec_attach::select::probe::PlannedProbe;
+use usdtrec_watch::left_breakpoints::{AddedNotes, SiteNotes};
+use usdtrec_watch::semaphores::{self, Semaphores};
+use usdtrec_watch::shortfalls::Shortfalls;
+use usdtrec_watch::verify::ExpectedFiles;
 
 /// Attached probes, for [`Session::add`](super::session::Session::add).
 #[derive(Debug)]
@@ -98,3 +98,6 @@ impl SemaphoreStart {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,9 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 
+use usdtrec_attach::engine::{Attached, IdCount, ProbeAttr};
 use usdtrec_format::trace::Loss;
-
-use crate::engine::{Attached, IdCount, ProbeAttr};
 
 /// Hits of one probe.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,15 +7,15 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
+use usdtrec_attach::target::Target;
 use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MappedInode, MemoryMapping};
 use usdtrec_format::perf::{Mmap, MmapFile, SampleId, SampleType};
+use usdtrec_kernel::host::process::{Process, live_directory};
 
-use crate::host::process::{Process, live_directory};
 use crate::known_thread::KnownThread;
 use crate::recording::build_ids::{BuildIds, NewFiles};
 use crate::recording::following::settings::Following;
 use crate::recording::sought_files::SoughtFiles;
-use crate::recording::target::Target;
 use crate::recording::unread_files::UnreadCounts;
 
 /// Records of the processes that may hit a probe, and the files that are not known. Processes that end meanwhile are omitted.

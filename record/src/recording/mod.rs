@@ -1,12 +1,11 @@
 //! A running session: the loop that waits for records, drains the rings and writes.
 
-pub(super) mod attach_callbacks;
 mod budget_looks;
 mod budgeting;
 pub(super) mod build_ids;
+mod draining;
 mod end_following;
 pub(super) mod ending;
-pub(super) mod filter;
 mod finishing;
 pub(super) mod following;
 mod hit_totals;
@@ -24,14 +23,10 @@ mod reread_looks;
 mod rereading;
 pub(super) mod session;
 pub(super) mod short_spans;
-pub(super) mod shortfalls;
-pub(super) mod signals;
-pub(super) mod site_decoder;
 pub(super) mod slow_files;
 mod snapshot;
 pub(super) mod sought_files;
 pub(super) mod start;
-pub(super) mod target;
 mod triggered_files;
 pub(super) mod triggering;
 pub(super) mod unread_files;
@@ -40,21 +35,22 @@ pub(super) mod user_filter;
 mod waiting;
 mod watched_files;
 
-use std::io;
 use std::time::{Duration, Instant};
 
+use usdtrec_attach::aggregation::Aggregation;
+use usdtrec_attach::engine::{GuardDeath, StringFinding};
+use usdtrec_attach::error::RecordError;
 use usdtrec_format::perf::SampleId;
 use usdtrec_format::trace::put_time_mark;
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::host::cpus::Changes;
+use usdtrec_kernel::host::high_priority::HighPriority;
+use usdtrec_kernel::host::orphans::Orphans;
+use usdtrec_kernel::signals::Signals;
+use usdtrec_watch::left_breakpoints::KernelLog;
 
-use crate::aggregation::Aggregation;
-use crate::clocks::trace_clock;
 use crate::command::RunningCommand;
-use crate::engine::{GuardDeath, StringFinding};
-use crate::error::RecordError;
-use crate::host::cpus::Changes;
-use crate::host::high_priority::HighPriority;
-use crate::host::orphans::Orphans;
-use crate::left_breakpoints::KernelLog;
 use crate::output::files::Files;
 use crate::recording::budgeting::Budgeting;
 use crate::recording::following::Follower;
@@ -63,7 +59,6 @@ use crate::recording::losses::EventCounts;
 use crate::recording::process_pace::ProcessPace;
 use crate::recording::rereading::Rereading;
 use crate::recording::session::Session;
-use crate::recording::signals::Signals;
 use crate::recording::snapshot::Snapshot;
 use crate::recording::triggering::Triggering;
 use crate::recording::watched_files::FileWatch;
@@ -139,10 +134,9 @@ impl Recording {
         let hot_probes = HotProbes::new(&session.options);
         let next_interval = interval(&session).map(|interval| started + interval);
         let follower = Follower::start(&session);
-        let follower = follower.map_err(|source| host_error("new files (a thread)", source))?;
+        let follower = follower.map_err(KernelError::host("new files (a thread)"))?;
         let file_watch = FileWatch::start(&mut session);
-        let file_watch =
-            file_watch.map_err(|source| host_error("mapped files (a thread)", source))?;
+        let file_watch = file_watch.map_err(KernelError::host("mapped files (a thread)"))?;
         Ok(Self {
             session,
             files,
@@ -165,7 +159,7 @@ impl Recording {
             log: None,
             budgeting: None,
             hot_probes,
-            orphans: Orphans::new(),
+            orphans: Orphans::begin(),
             file_watch,
         })
     }
@@ -176,7 +170,8 @@ impl Recording {
         signals: &Signals,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<End, RecordError> {
-        let _high_priority = (self.session.options.engine.no_gap).map(|_| HighPriority::begin());
+        let holds = self.session.attached.engine.holds_mappings();
+        let _high_priority = holds.then(HighPriority::begin);
         self.triggering.begin(signals)?;
         loop {
             let end = self.wait(signals)?;
@@ -327,15 +322,15 @@ impl Recording {
     /// One pass over all rings.
     fn drain(&mut self) {
         let (files, pipeline) = (&mut self.files, &mut self.pipeline);
-        let attached = &mut self.session.attached;
+        let session = &mut self.session;
         let mut changes = (self.snapshot.is_some() || self.kept.is_some()).then(Vec::new);
-        pipeline.begin(attached, files, changes.as_mut());
+        pipeline.begin(session, files, changes.as_mut());
         let pass_on = |records: &[u8]| {
             pipeline.take(files, records);
             let stacks = pipeline.stacks.as_mut();
             stacks.map_or_else(Vec::new, |stacks| stacks.take_used().collect())
         };
-        self.is_behind = attached.drain(pass_on, changes.as_mut());
+        self.is_behind = session.drain(pass_on, changes.as_mut());
         pipeline.end(files);
         let changes = changes.unwrap_or_default();
         if let Some(snapshot) = &mut self.snapshot {
@@ -345,14 +340,14 @@ impl Recording {
             kept.take(&changes);
         }
         if let Some(stacks) = &mut pipeline.stacks {
-            attached.engine.learn_stacks(stacks.take_used());
+            session.attached.engine.learn_stacks(stacks.take_used());
         }
-        let new = attached.processes.take_new_files();
+        let new = session.build_ids.take_new();
         for file in &new.unanswered {
             self.session.shortfalls.add(following::unanswered(file));
         }
         let left_out = self.follower.take(new);
-        attached.processes.forget_files(left_out);
+        self.session.build_ids.forget(left_out);
         self.write_shortfalls();
         self.write_strings();
     }
@@ -382,8 +377,8 @@ impl Recording {
     }
 
     fn count(&self) -> Result<EventCounts, RecordError> {
-        EventCounts::read(&self.session.attached)
-            .map_err(|source| host_error("the events' counts", source))
+        let counts = EventCounts::read(&self.session.attached);
+        Ok(counts.map_err(KernelError::host("the events' counts"))?)
     }
 }
 
@@ -395,11 +390,4 @@ fn interval(session: &Session) -> Option<Duration> {
 /// Whether CPUs went off line or came on line while hits were counted by perf events.
 fn misses_hits(session: &Session, cpus: &Changes) -> bool {
     session.attached.engine.counts_by_cpu() && cpus.has_changed()
-}
-
-fn host_error(what: &str, source: io::Error) -> RecordError {
-    RecordError::Host {
-        what: what.to_owned(),
-        source,
-    }
 }

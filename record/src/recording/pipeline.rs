@@ -2,20 +2,21 @@
 
 use std::ops::Range;
 
-use crate::batch::{Batch, Heads};
+use usdtrec_attach::engine::InexactCounts;
+use usdtrec_attach::error::RecordError;
+use usdtrec_watch::batch::{Batch, Heads};
+use usdtrec_watch::cgroups::Cgroups;
+use usdtrec_watch::makers::CodeMakers;
+use usdtrec_watch::stacks::StackUnwinder;
+use usdtrec_watch::stage::{Stage, Stages};
+use usdtrec_watch::thread_contexts::ThreadContexts;
+use usdtrec_watch::verify::{ExpectedFiles, Verified, Verifier};
+
 use crate::budget::{HotThreads, PauseStage};
-use crate::cgroups::Cgroups;
-use crate::engine::Attached;
-use crate::error::RecordError;
-use crate::makers::CodeMakers;
 use crate::output::files::Files;
 use crate::recording::session::Session;
 use crate::recording::user_filter::UserFilter;
-use crate::stacks::StackUnwinder;
-use crate::stage::{Stage, Stages};
-use crate::thread_contexts::ThreadContexts;
 use crate::triggers::TriggerWatch;
-use crate::verify::{ExpectedFiles, Verifier};
 
 /// The stages of a recording.
 #[derive(Debug)]
@@ -63,7 +64,16 @@ impl Pipeline {
             thread_contexts: locations.map(|locations| ThreadContexts::new(id_type, locations)),
             user_filter: UserFilter::for_attached(attached, 0..attached.probes.len())?,
             triggers: TriggerWatch::for_attached(attached, &session.options.triggers.triggers)?,
-            verifier: Verifier::start(session),
+            verifier: Verifier::start(Verified {
+                target: &session.options.target,
+                probes: session.probes(),
+                shortfalls: session.shortfalls.clone(),
+                inherit: session.options.inherit,
+                inherits_events: session.inexact() == Some(InexactCounts::Inherited),
+                held: attached.engine.held().cloned(),
+                keeps_capabilities: !session.options.following.is_off,
+                id_type,
+            }),
             makers: graph.map(|_| CodeMakers::new(id_type)),
             cgroups: Cgroups::new(id_type),
             stacks: StackUnwinder::for_attached(attached, graph),
@@ -140,7 +150,7 @@ impl Pipeline {
     /// Begins a pass: where stacks are unwound, with the process records, which are needed first. `changes` gets a copy of these.
     pub(super) fn begin(
         &mut self,
-        attached: &mut Attached,
+        session: &mut Session,
         files: &mut Files,
         changes: Option<&mut Vec<u8>>,
     ) {
@@ -148,7 +158,7 @@ impl Pipeline {
             return;
         }
         let now = StackUnwinder::now();
-        attached.drain_processes(|records| self.take(files, records), changes);
+        session.drain_processes(|records| self.take(files, records), changes);
         if let Some(stacks) = &mut self.stacks {
             stacks.know(now);
         }

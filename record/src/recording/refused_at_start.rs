@@ -3,11 +3,10 @@
 
 use std::path::PathBuf;
 
+use usdtrec_attach::select::refusal::Refusal;
 use usdtrec_format::counted;
 use usdtrec_format::trace::ShortfallKind;
-
-use super::shortfalls::{FoundShortfall, Shortfalls};
-use crate::select::refusal::Refusal;
+use usdtrec_watch::shortfalls::{FoundShortfall, Shortfalls};
 
 /// Maximum number of refusals that are named. Any user can map any number of files.
 const NAMED: usize = 16;

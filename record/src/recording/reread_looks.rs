@@ -8,12 +8,12 @@ use super::rereading::Reading;
 impl Recording {
     /// Has the files read whose records may have been lost, and has those planted that were found.
     pub(super) fn read_again(&mut self) {
-        let processes = &self.session.attached.processes;
-        let lost = processes.lost_records();
+        let build_ids = &self.session.build_ids;
+        let lost = build_ids.lost_records();
         if self.follower.is_on() && self.rereading.is_due(lost, Instant::now()) {
             let options = &self.session.options;
             let read = options.following.read.as_deref();
-            let mut known = processes.known_inodes();
+            let mut known = build_ids.known_inodes();
             known.extend(read.into_iter().flatten());
             known.extend(&self.rereading.known);
             let reading = Reading {

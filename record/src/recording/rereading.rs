@@ -4,13 +4,13 @@ use std::collections::HashSet;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use usdtrec_attach::target::Target;
 use usdtrec_buildid_cache::MappedInode;
 use usdtrec_buildid_cache::process::code_mappings;
+use usdtrec_kernel::host::descendants::descendants;
 
 use super::build_ids::{BuildIds, MAX_KNOWN_FILES, NewFiles};
 use super::metadata;
-use super::target::Target;
-use crate::host::descendants::descendants;
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
 const NAME: &str = "read-again";

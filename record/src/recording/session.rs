@@ -5,46 +5,47 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use usdtrec_format::perf::{EventAttr, Pmu};
-use usdtrec_format::trace::{Compression, TraceInfo};
-use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
-
-use crate::budget::HitCosts;
-use crate::engine::{
+use usdtrec_attach::callbacks::{Caution, Planting};
+use usdtrec_attach::engine::{
     AddedProbes, AttachRequest, Attached, EngineOptions, InKernel, InexactCounts, LatePart,
     LateSettings, NotBetter, ProbeAttr, SkippedMethod, UprobePmu, UsedEngine, missing_keeper,
 };
-use crate::error::RecordError;
-use crate::host;
-use crate::host::boot;
-use crate::host::cpus;
-use crate::host::named_process::NamedProcess;
-use crate::host::profiler_panic::profiler_panic;
-use crate::kernel_error::KernelOperation;
-use crate::left_breakpoints::SiteNotes;
+use usdtrec_attach::error::RecordError;
+use usdtrec_attach::plan::call_graph::CallGraph;
+use usdtrec_attach::select::argument_list::leave_out_unfit;
+use usdtrec_attach::select::probe::{PlannedProbe, RefusedProbe};
+use usdtrec_attach::select::refusal::{Refusal, Refusals};
+use usdtrec_attach::target::Target;
+use usdtrec_attach::usage_error::UsageError;
+use usdtrec_format::perf::{EventAttr, Pmu};
+use usdtrec_format::trace::{Compression, TraceInfo};
+use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::KernelOperation;
+use usdtrec_kernel::host::cpus;
+use usdtrec_kernel::host::named_process::NamedProcess;
+use usdtrec_kernel::host::profiler_panic::profiler_panic;
+use usdtrec_kernel::host::{self, boot};
+use usdtrec_kernel::signals::EndSignal;
+use usdtrec_watch::left_breakpoints::SiteNotes;
+use usdtrec_watch::semaphores::{self, Semaphores};
+use usdtrec_watch::shortfalls::Shortfalls;
+use usdtrec_watch::stacks::StackUnwinder;
+use usdtrec_watch::verify::ExpectedFiles;
+
+use crate::budget::HitCosts;
 use crate::output::added_events::AddedEvents;
 use crate::output::event_names;
 use crate::output::files::{Packing, Switch};
-use crate::output::threads::Threads;
-use crate::plan::call_graph::CallGraph;
-use crate::recording::attach_callbacks::{Caution, Planting};
+use crate::output::threads::most_threads;
+use crate::recording::build_ids::BuildIds;
 use crate::recording::following::settings::Following;
 use crate::recording::late_planter::{LatePlanter, SemaphoreStart};
 use crate::recording::metadata::{KnownFiles, Wanted};
 use crate::recording::refused_at_start;
 use crate::recording::short_spans;
-use crate::recording::shortfalls::Shortfalls;
-use crate::recording::signals::EndSignal;
 use crate::recording::sought_files::SoughtFiles;
-use crate::recording::target::Target;
-use crate::select::argument_list::leave_out_unfit;
-use crate::select::probe::{PlannedProbe, RefusedProbe};
-use crate::select::refusal::{Refusal, Refusals};
-use crate::semaphores::{self, Semaphores};
-use crate::stacks::StackUnwinder;
 use crate::triggers::TriggerOptions;
-use crate::usage_error::UsageError;
-use crate::verify::ExpectedFiles;
 
 /// Options of a recording.
 #[derive(Clone, Debug)]
@@ -59,8 +60,6 @@ pub struct Options {
     pub inherit: bool,
     /// Compression of the trace.
     pub compression: Compression,
-    /// The threads that compress it.
-    pub threads: Threads,
     /// Time after which the recording ends; `None` for no limit.
     pub duration: Option<Duration>,
     /// Size of all files at which the recording ends, bytes; `None` for no limit.
@@ -84,10 +83,10 @@ pub struct Options {
 }
 
 impl Options {
-    pub(crate) const fn packing(&self) -> Packing {
+    pub(crate) fn packing(&self) -> Packing {
         Packing {
             compression: self.compression,
-            threads: self.threads,
+            threads: most_threads(),
         }
     }
 }
@@ -99,6 +98,8 @@ pub struct Session {
     /// The semaphores that the kernel counts wrong. Before `attached`: they are decremented first.
     pub(crate) semaphores: Option<Semaphores>,
     pub(crate) attached: Attached,
+    /// Build-ids of the files that processes map.
+    pub(crate) build_ids: BuildIds,
     /// What is found not to work in recorded processes.
     pub(crate) shortfalls: Shortfalls,
     /// Notes of the sites; `None` if they cannot be written. After `attached`: they are removed last.
@@ -128,7 +129,10 @@ impl Session {
         let cpus = wanted_cpus(options.engine.cpus.as_deref())?;
         let named = options.named.iter().copied().map(NamedProcess::open);
         let named = named.collect();
-        let end_signal = planting.signals.begin().map_err(no_signals)?;
+        let end_signal = planting
+            .signals
+            .begin()
+            .map_err(KernelError::host("signals"))?;
         let request = AttachRequest {
             options: &options.engine,
             perf_target: options.target.perf_target(cpus.clone(), options.inherit)?,
@@ -155,8 +159,8 @@ impl Session {
             .ok();
         let mut attached = Attached::open(probes, &request)?;
         attached.refused.extend(unfit);
-        let sought = SoughtFiles::new(&options.following, &attached.probes);
-        attached.processes.seek(sought);
+        let mut build_ids = BuildIds::default();
+        build_ids.seek(SoughtFiles::new(&options.following, &attached.probes));
         for probe in &attached.probes {
             probe.program.free();
         }
@@ -201,6 +205,7 @@ impl Session {
             options,
             semaphores,
             attached,
+            build_ids,
             shortfalls,
             notes,
             cpus,
@@ -324,7 +329,7 @@ impl Session {
     /// What attaches further probes while recording, in a thread of its own.
     ///
     /// # Errors
-    /// [`RecordError::NotFollowed`] with the perf engine; [`RecordError::Host`].
+    /// [`RecordError::NotFollowed`] with the perf engine; [`KernelError::Host`].
     pub(crate) fn late_planter(&self) -> Result<LatePlanter, RecordError> {
         let filter = self.options.target.filter(self.options.inherit);
         let pmu = self.attached.pmu;
@@ -332,7 +337,10 @@ impl Session {
             options: self.options.engine.clone(),
             filter: filter.clone(),
             pmu,
-            end_signal: self.end_signal.try_clone().map_err(no_signals)?,
+            end_signal: self
+                .end_signal
+                .try_clone()
+                .map_err(KernelError::host("signals"))?,
         };
         let engine = self.attached.late_planter(settings)?;
         let semaphores = self.semaphores.is_none().then(|| SemaphoreStart {
@@ -356,10 +364,7 @@ impl Session {
     /// Enables probes that were added.
     pub(crate) fn enable_added(&self) -> Result<(), RecordError> {
         let enabled = self.attached.engine.enable();
-        enabled.map_err(|source| RecordError::Kernel {
-            operation: KernelOperation::Enable,
-            source,
-        })
+        Ok(enabled.map_err(KernelError::operation(KernelOperation::Enable))?)
     }
 
     /// The head of the trace, with the probes that were added.
@@ -387,7 +392,7 @@ impl Session {
     fn written(&self, probe: &PlannedProbe, event: &EventAttr) -> EventAttr {
         let mut event = event.clone();
         let unwinds = |graph: CallGraph| graph.unwinds() && !graph.keeps_copy(&probe.plan);
-        if probe.graph(self.options.engine.graph).is_some_and(unwinds) {
+        if self.options.engine.graph.is_some_and(unwinds) {
             event.attr = StackUnwinder::written(event.attr, &probe.plan);
         }
         event
@@ -482,13 +487,6 @@ fn definition(probe: &PlannedProbe, attr: &ProbeAttr, file: usize) -> ProbeDefin
             place: site.place.clone(),
         });
     probe.definition(sites.collect(), file)
-}
-
-fn no_signals(source: io::Error) -> RecordError {
-    RecordError::Host {
-        what: "signals".to_owned(),
-        source,
-    }
 }
 
 fn wanted_cpus(asked: Option<&[u32]>) -> Result<Vec<u32>, RecordError> {

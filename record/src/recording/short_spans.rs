@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
+use usdtrec_attach::engine::SlowSpanCounts;
+use usdtrec_attach::slow_spans::SlowSpans;
 use usdtrec_format::counted;
 use usdtrec_format::trace::ShortfallKind;
-
-use crate::engine::SlowSpanCounts;
-use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
-use crate::slow_spans::SlowSpans;
+use usdtrec_watch::shortfalls::{FoundShortfall, Shortfalls};
 
 /// Notes that only slow spans are recorded, with what was counted of the others if the recording has ended.
 /// `is_filtered` is whether filters exclude some, too.

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::ffi::OsString;
 
+use usdtrec_attach::select::probe::PlannedProbe;
 use usdtrec_buildid_cache::FileMapping;
 
 use crate::recording::following::settings::Following;
-use crate::select::probe::PlannedProbe;
 
 /// The files of which hits may be missing if they cannot be read.
 #[derive(Clone, Debug, Default)]

@@ -1,20 +1,20 @@
 //! Starts a session.
 
-use std::io;
 use std::time::Instant;
 
+use usdtrec_attach::error::RecordError;
+use usdtrec_attach::target::Target;
 use usdtrec_format::trace::ShortfallKind;
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::KernelOperation;
+use usdtrec_kernel::host::process::Process;
+use usdtrec_watch::shortfalls::FoundShortfall;
 
 use crate::command::Workload;
-use crate::error::RecordError;
-use crate::host::process::Process;
-use crate::kernel_error::KernelOperation;
 use crate::output::files::{Destination, Files};
 use crate::recording::budgeting::Budgeting;
 use crate::recording::metadata::{self, Synthesised};
 use crate::recording::session::Session;
-use crate::recording::shortfalls::FoundShortfall;
-use crate::recording::target::Target;
 use crate::recording::triggering::Triggering;
 use crate::recording::{Pipeline, Recording};
 
@@ -23,7 +23,7 @@ impl Session {
     /// is one.
     ///
     /// # Errors
-    /// [`RecordError::Output`], [`RecordError::Write`], [`RecordError::Host`], [`RecordError::Kernel`], [`RecordError::Capabilities`].
+    /// [`RecordError::Output`], [`RecordError::Write`], [`KernelError::Host`], [`RecordError::Kernel`], [`RecordError::Capabilities`].
     pub fn start(
         self,
         mut destination: Destination,
@@ -36,14 +36,20 @@ impl Session {
         let mut files = Files::create(self.describe()?, self.options.packing(), destination)?;
         let mut running = Synthesised::default();
         if !self.starts_at_exec() {
-            self.attached.processes.enable().map_err(start_failed)?;
+            self.attached
+                .processes
+                .enable()
+                .map_err(KernelError::operation(KernelOperation::Enable))?;
             running = metadata::synthesise(&self.wanted_of_running());
             pipeline.take_running(&mut files, &running.records);
         }
         files.flush()?;
         let triggering = Triggering::new(&self.options.triggers, window)?;
         // If the command is not the target, the probes are enabled before it starts.
-        self.attached.engine.enable().map_err(start_failed)?;
+        self.attached
+            .engine
+            .enable()
+            .map_err(KernelError::operation(KernelOperation::Enable))?;
         let started = Instant::now();
         if let Some(budgeting) = &mut budgeting {
             budgeting.begin();
@@ -97,12 +103,5 @@ impl Session {
                 ..FoundShortfall::default()
             });
         }
-    }
-}
-
-fn start_failed(source: io::Error) -> RecordError {
-    RecordError::Kernel {
-        operation: KernelOperation::Enable,
-        source,
     }
 }

@@ -1,8 +1,9 @@
 //! Looks at what has fired after each pass over the rings, and has files made of the window.
 
+use usdtrec_attach::error::RecordError;
+use usdtrec_kernel::signals::Signals;
+
 use super::Recording;
-use crate::error::RecordError;
-use crate::recording::signals::Signals;
 use crate::triggers::DueTrigger;
 
 /// How long a file may be delayed because the rings are never empty, ns.

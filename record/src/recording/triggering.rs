@@ -7,13 +7,14 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use usdtrec_attach::error::RecordError;
 use usdtrec_format::trace::{FiredTrigger, TriggerKind};
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::signals::Signals;
 
 use super::outcome::TriggerEvent;
-use crate::clocks::trace_clock;
-use crate::error::RecordError;
 use crate::output::sync::DiskSync;
-use crate::recording::signals::Signals;
 use crate::triggers::{
     CommandFault, DueTrigger, DumpRequest, DumpRequests, Dumped, RunningCommands, TriggerCommand,
     TriggerOptions, TriggerPace, TriggerWatch,
@@ -51,7 +52,7 @@ impl Triggering {
     /// Listens for requests if there is a window.
     ///
     /// # Errors
-    /// [`RecordError::Host`] if a thread cannot be started.
+    /// [`KernelError::Host`] if a thread cannot be started.
     pub(crate) fn new(
         options: &TriggerOptions,
         files: Option<WindowFiles>,
@@ -61,7 +62,7 @@ impl Triggering {
         let window = window.transpose();
         Ok(Self {
             pace: TriggerPace::new(options.after, options.cooldown),
-            window: window.map_err(|source| failed("files of triggers", source))?,
+            window: window.map_err(KernelError::host("files of triggers"))?,
             events,
             ending: None,
         })
@@ -82,7 +83,7 @@ impl Triggering {
         };
         let wake = window.wake.try_clone();
         let woken = wake.and_then(|wake| signals.wake_at_switch(wake));
-        woken.map_err(|source| failed("signals", source))
+        Ok(woken.map_err(KernelError::host("signals"))?)
     }
 
     /// Becomes readable when there is something to do.
@@ -272,11 +273,4 @@ fn environment(written: &WrittenWindow) -> Vec<(&'static str, OsString)> {
         ("USDTREC_PID", fired.pid.to_string().into()),
         ("USDTREC_TID", fired.tid.to_string().into()),
     ]
-}
-
-fn failed(what: &str, source: io::Error) -> RecordError {
-    RecordError::Host {
-        what: what.to_owned(),
-        source,
-    }
 }

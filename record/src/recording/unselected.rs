@@ -1,11 +1,11 @@
 //! Patterns that selected no probe until the end of the recording: what is said of them, and written to the trace.
 
+use usdtrec_attach::select::probe::{PlannedProbe, RefusedProbe};
 use usdtrec_format::trace::ShortfallKind;
 use usdtrec_format::{Pattern, escape};
+use usdtrec_watch::shortfalls::FoundShortfall;
 
 use crate::recording::session::Session;
-use crate::recording::shortfalls::FoundShortfall;
-use crate::select::probe::{PlannedProbe, RefusedProbe};
 
 /// Notes the patterns that selected no probe. One with a path selects some, or the recording does not begin.
 pub(super) fn note(session: &Session) {

@@ -6,15 +6,14 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use usdtrec_attach::engine::Attached;
+use usdtrec_attach::error::RecordError;
+use usdtrec_attach::filter;
+use usdtrec_attach::select::probe::PlannedProbe;
+use usdtrec_attach::site_decoder::SiteDecoder;
 use usdtrec_decode::Filter;
-
-use crate::batch::{Batch, Record};
-use crate::engine::Attached;
-use crate::error::RecordError;
-use crate::recording::filter;
-use crate::recording::site_decoder::SiteDecoder;
-use crate::select::probe::PlannedProbe;
-use crate::stage::Stage;
+use usdtrec_watch::batch::{Batch, Record};
+use usdtrec_watch::stage::Stage;
 
 /// Drops samples for which their filter is not true.
 #[derive(Debug)]

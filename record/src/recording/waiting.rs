@@ -4,11 +4,12 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use usdtrec_attach::error::RecordError;
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::signals::Signals;
 
-use super::{End, Recording, host_error};
-use crate::error::RecordError;
+use super::{End, Recording};
 use crate::recording::budgeting::Budgeting;
-use crate::recording::signals::Signals;
 
 /// Minimum time in which records accumulate in the rings of programs after the first one.
 pub(super) const MIN_GATHER_TIME: Duration = Duration::from_millis(2);
@@ -104,7 +105,7 @@ impl Recording {
         polled.extend(alive.map(|(fd, _)| hangup(fd)));
         match poll(&mut polled, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(host_error("the rings (poll)", error.into())),
+            Err(error) => return Err(KernelError::host("the rings (poll)")(error.into()).into()),
         }
         let has = |polled: &PollFd<'_>, flags| polled.revents().intersects(flags);
         let interrupted = has(&polled[0], PollFlags::IN);
@@ -176,7 +177,7 @@ impl Recording {
         let timeout = Timespec::try_from(time).ok();
         match poll(&mut polled, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(host_error("the rings (poll)", error.into())),
+            Err(error) => return Err(KernelError::host("the rings (poll)")(error.into()).into()),
         }
         let is_readable = |fd: &PollFd<'_>| fd.revents().contains(PollFlags::IN);
         Ok(match polled.iter().position(is_readable) {
@@ -199,10 +200,6 @@ impl Recording {
     /// How much longer records may accumulate, at the rate of the first [`MIN_GATHER_TIME`].
     fn gather_more(&self) -> Duration {
         let attached = &self.session.attached;
-        // A process that is stopped waits for the pass.
-        if self.session.options.engine.lossless {
-            return Duration::ZERO;
-        }
         let half = Duration::from_millis(
             (attached.engine.ring_bytes() / 2 / (MAX_BYTES_PER_SECOND / 1000)) as u64,
         );
@@ -216,7 +213,7 @@ impl Recording {
         let command_ended = match &mut self.command {
             Some(command) => command
                 .try_wait()
-                .map_err(|source| host_error("the command's status", source))?
+                .map_err(KernelError::host("the command's status"))?
                 .is_some(),
             None => false,
         };

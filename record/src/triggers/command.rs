@@ -16,9 +16,9 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use usdtrec_kernel::host::inherited;
 
 use crate::command::runnable;
-use crate::host::inherited;
 
 /// Maximum number of commands that run at a time.
 const MAX_RUNNING: usize = 4;

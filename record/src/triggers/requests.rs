@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
+use usdtrec_attach::engine::Owner;
+use usdtrec_kernel::host::process::Process;
 
 use super::socket_folder;
-use crate::engine::Owner;
-use crate::host::process::Process;
 
 /// What a client writes.
 const REQUEST: &[u8] = b"dump\n";

@@ -4,9 +4,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::engine::Owner;
-use crate::host::private_directory::{self, check};
-use crate::host::run_directory;
+use usdtrec_attach::engine::Owner;
+use usdtrec_kernel::host::private_directory::{self, check};
+use usdtrec_kernel::host::run_directory;
 
 /// Ending of the names of sockets, after the recorder.
 const SUFFIX: &str = ".sock";

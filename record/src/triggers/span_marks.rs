@@ -1,10 +1,9 @@
 //! What hits of a span have in common.
 
+use usdtrec_attach::select::probe::PlannedProbe;
 use usdtrec_format::schema::Argument;
 use usdtrec_format::spans::{NamedPair, SpanSides, argument_place, shared_arguments};
 use usdtrec_format::{Missing, Value};
-
-use crate::select::probe::PlannedProbe;
 
 /// The value of an argument, for comparing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -1,12 +1,12 @@
 //! Spans that fire triggers.
 
+use usdtrec_attach::select::probe::PlannedProbe;
+use usdtrec_attach::site_decoder::SiteDecoder;
 use usdtrec_format::spans::NamedPair;
 use usdtrec_format::trace::{FiredTrigger, TriggerKind};
 
 use super::open_spans::{EndedSpan, OpenSpans, SpanHit, SpanKey};
 use super::span_marks::{MarkPlaces, PairMarks};
-use crate::recording::site_decoder::SiteDecoder;
-use crate::select::probe::PlannedProbe;
 
 /// Matches the hits of one pair of events for one trigger.
 #[derive(Debug)]

@@ -3,21 +3,21 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
+use usdtrec_attach::engine::{Attached, ProbeAttr};
+use usdtrec_attach::error::RecordError;
+use usdtrec_attach::filter;
+use usdtrec_attach::select::probe::PlannedProbe;
+use usdtrec_attach::site_decoder::SiteDecoder;
+use usdtrec_attach::usage_error::{SpanFault, UsageError};
 use usdtrec_decode::{Filter, SampleField};
 use usdtrec_format::expr::Expr;
 use usdtrec_format::spans::{NamedPair, asked_pairs};
 use usdtrec_format::trace::{FiredTrigger, TriggerKind};
+use usdtrec_watch::batch::{Batch, Record};
+use usdtrec_watch::stage::Stage;
 
 use super::options::{Trigger, TriggerSubject};
 use super::span_matcher::SpanMatcher;
-use crate::batch::{Batch, Record};
-use crate::engine::{Attached, ProbeAttr};
-use crate::error::RecordError;
-use crate::recording::filter;
-use crate::recording::site_decoder::SiteDecoder;
-use crate::select::probe::PlannedProbe;
-use crate::stage::Stage;
-use crate::usage_error::{SpanFault, UsageError};
 
 /// Looks for hits that fire triggers. All records pass on.
 #[derive(Debug)]

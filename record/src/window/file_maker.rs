@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
+use usdtrec_attach::error::RecordError;
 use usdtrec_format::trace::FiredTrigger;
 
 use super::content::WindowContent;
 use super::files::{NewWindowFile, WindowFileTime, WindowFiles, WrittenWindow};
-use crate::error::RecordError;
 use crate::output::sync::DiskSync;
 use crate::triggers::DueTrigger;
 

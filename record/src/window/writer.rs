@@ -60,8 +60,8 @@ impl WindowWriter {
         })
     }
 
-    pub(crate) fn set_threads(&mut self, threads: NonZeroUsize, at_once: bool) {
-        self.packer.set_threads(threads, at_once);
+    pub(crate) fn set_threads(&mut self, threads: NonZeroUsize) {
+        self.packer.set_threads(threads, false);
     }
 
     pub(crate) fn push(&mut self, records: &[u8]) {

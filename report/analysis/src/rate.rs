@@ -12,9 +12,7 @@ use crate::stats::keys::value::KeyValue;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::notices::Notices;
 use usdtrec_trace::rows::Rows;
-use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::Hit;
-use usdtrec_trace::session::recorded_part::RecordedPart;
 
 use crate::groups::counted_groups::{Bounded, ChosenGroups, CountedGroups, Grouping};
 use crate::stats::keys::dictionary::Dictionary;
@@ -112,7 +110,7 @@ pub(crate) fn rates(
         .iter()
         .flat_map(|row| row.events.clone())
         .collect();
-    let of_all = recorded(session, &timeline, &all);
+    let of_all = timeline.recorded(session, &all);
     let has_pauses = !session.pauses().is_empty();
     let series = counts.series.into_iter().map(|(words, counts)| {
         let row = words.first().map_or(0, |words| words.kind as usize);
@@ -124,7 +122,7 @@ pub(crate) fn rates(
         let values = values.map(|(key, &words)| key.value(words, session, &rows, &dictionary));
         Series {
             recorded: match rows.rows.get(row).filter(|_| has_pauses) {
-                Some(row) => recorded(session, &timeline, &row.events),
+                Some(row) => timeline.recorded(session, &row.events),
                 None => of_all.clone(),
             },
             event: by_event.then_some(event),
@@ -153,19 +151,6 @@ pub(crate) fn rates(
         series,
         others,
     })
-}
-
-/// For how long events were recorded in each interval, ns. Pauses count where all of them had the same ones.
-fn recorded(session: &TraceSession, timeline: &Timeline, events: &[usize]) -> Vec<u64> {
-    let part = |interval: u64| {
-        let time = timeline.part(interval);
-        let all = time.last.saturating_sub(time.first);
-        match RecordedPart::new(session, events, time) {
-            Some(part) if part.is_same => part.recorded,
-            _ => all.saturating_sub(session.files().unrecorded(time)),
-        }
-    };
-    (0..timeline.intervals as u64).map(part).collect()
 }
 
 impl Series {

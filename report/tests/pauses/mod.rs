@@ -8,6 +8,7 @@ use std::path::Path;
 use serde_json::Value;
 use usdtrec_format::schema::{LockAction, LockUse, ScriptCall};
 use usdtrec_format::trace::{Pause, TimeRange};
+use usdtrec_report::diff::{self, DiffOptions};
 use usdtrec_report::question::{GroupOrder, Question, SpanQuestion};
 use usdtrec_report::report::ReportOptions;
 use usdtrec_report::script::{self, ScriptOptions, SpanRowQuestion};
@@ -165,6 +166,34 @@ fn the_summary_says_what_was_recorded_and_scales() {
         .find(|line| line.starts_with("sdt_app:inner,"))
         .unwrap();
     assert!(inner.ends_with(','), "{inner}");
+}
+
+/// As of `report`: what is in no pause.
+#[test]
+fn rates_that_are_compared_are_of_the_recorded_time() {
+    let recorded = whole();
+    let answer = parsed(&same(&recorded, &Question::Summary, Format::Json));
+    let session = recorded.session();
+    let options = DiffOptions {
+        format: Format::Json,
+        ..DiffOptions::default()
+    };
+    let mut out = Vec::new();
+    let selection = EventSelection::default();
+    diff::print(&session, &session, &selection, &options, &mut out).unwrap();
+    let compared: Value = serde_json::from_slice(&out).unwrap();
+    for event in ["sdt_app:done", "sdt_app:inner"] {
+        let is_rate = |figure: &&Value| figure["figure"] == "rate" && figure["name"] == event;
+        let figures = compared["figures"].as_array().unwrap();
+        let rate = figures.iter().find(is_rate).unwrap()["a"].as_f64().unwrap();
+        let probes = answer["probes"].as_array().unwrap();
+        let probe = probes.iter().find(|probe| probe["event"] == event).unwrap();
+        let expected = probe["per_second"].as_f64().unwrap();
+        assert!(
+            (rate / expected - 1.0).abs() < 0.01,
+            "{event}: {rate} {expected}"
+        );
+    }
 }
 
 #[test]

@@ -313,3 +313,33 @@ fn a_long_stream_says_what_a_file_says_of_pauses() {
     assert_eq!(of_stream.paused, of_file.paused);
     assert_eq!(of_file.paused[0].part.pauses, PAUSES);
 }
+
+/// Requests of one thread that overlap are matched by their ids in a file; of a stream it is said that they overlap.
+#[test]
+fn a_stream_says_that_spans_of_a_thread_overlap() {
+    let mut recording = Recording::usual();
+    for round in 0..200 {
+        for (at, id, number) in [
+            (0, REQUEST, 2 * round),
+            (1, REQUEST, 2 * round + 1),
+            (2, DONE, 2 * round),
+            (3, DONE, 2 * round + 1),
+        ] {
+            recording.hit(Hit {
+                id,
+                time: HIT.time + (10 * round + at) * 1000,
+                ax: 5000 + number,
+                ..HIT
+            });
+        }
+    }
+    let options = ScriptOptions {
+        fields: "+span".parse().unwrap(),
+        ..ScriptOptions::default()
+    };
+    let [(_, file), (_, stream)] = both(&recording.finish(), 7, &options);
+    assert!(file.overlaps.is_empty());
+    let overlaps = stream.overlaps.iter();
+    let overlaps = overlaps.map(|overlap| [&*overlap.span, &*overlap.argument]);
+    assert_eq!(overlaps.collect::<Vec<_>>(), [["app:request", "arg1"]]);
+}

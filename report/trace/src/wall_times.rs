@@ -1,6 +1,6 @@
 //! The time of day of a trace's times.
 //!
-//! Files have readings from the whole recording (`record/src/clocks/`), so times of day are right on both sides of a
+//! Files have readings from the whole recording (`record/kernel/src/clocks/`), so times of day are right on both sides of a
 //! step. Streams have the reading of their head only.
 
 use usdtrec_format::trace::{ClockReading, TimeRange, Trace, WallQuality};

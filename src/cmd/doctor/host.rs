@@ -89,10 +89,9 @@ fn privileges() -> Finding {
 
 /// `CapEff` in words.
 fn capabilities() -> String {
-    const NAMES: [(u32, &str); 8] = [
+    const NAMES: [(u32, &str); 7] = [
         (1, "CAP_DAC_OVERRIDE"),
         (2, "CAP_DAC_READ_SEARCH"),
-        (5, "CAP_KILL"),
         (14, "CAP_IPC_LOCK"),
         (21, "CAP_SYS_ADMIN"),
         (24, "CAP_SYS_RESOURCE"),

@@ -12,7 +12,6 @@ const MAX_LINES: usize = 6;
 /// Prints what is left, and with `heal` removes it. Whether nothing is left after that.
 pub(super) fn print(heal: bool) -> bool {
     let Leftovers {
-        processes,
         raised,
         groups,
         sockets,
@@ -21,17 +20,6 @@ pub(super) fn print(heal: bool) -> bool {
     } = leftovers(heal);
     for error in &unreadable {
         say(format_args!("usdtrec: {error}"));
-    }
-    for process in processes.iter().filter(|process| process.is_stopped) {
-        let done = if heal {
-            "continued"
-        } else {
-            "would be continued with --heal"
-        };
-        println!(
-            "process {}: stopped by a killed recorder; {done}",
-            process.pid
-        );
     }
     for process in &raised {
         let done = if heal {
@@ -66,17 +54,12 @@ pub(super) fn print(heal: bool) -> bool {
         println!("{}: left by a killed recorder; {done}", shown(socket));
     }
     let breakpoints = print_breakpoints(&breakpoints, heal);
-    let stopped = processes
-        .iter()
-        .filter(|process| process.is_stopped)
-        .count();
     let left = if heal {
         groups.iter().filter(|group| !group.is_removed).count() + breakpoints.left
     } else {
-        stopped + raised.len() + groups.len() + sockets.len() + breakpoints.found
+        raised.len() + groups.len() + sockets.len() + breakpoints.found
     };
-    if stopped + raised.len() + groups.len() + sockets.len() + breakpoints.found == 0
-        && unreadable.is_empty()
+    if raised.len() + groups.len() + sockets.len() + breakpoints.found == 0 && unreadable.is_empty()
     {
         println!("nothing is left of killed recorders");
     }

@@ -75,9 +75,6 @@ fn refuse(args: &RecordArgs, options: &Options) -> Result<(), Usage> {
     use Engine::{Auto, Bpf, BpfMulti};
     let reason = match args.capture.engine {
         Auto | Bpf | BpfMulti => match () {
-            () if args.capture.lossless => {
-                "--budget does not go with --lossless: it leaves out hits, which --lossless keeps"
-            }
             () if args.capture.no_follow => {
                 "--budget does not go with --no-follow: a recorder without capabilities cannot attach probes again"
             }

@@ -1,4 +1,4 @@
-//! `-g`, `--call-graph`, `--no-call-graph`, `--max-stack`, `--stack-rate`, `--keep-stacks`, `--no-symbols`.
+//! `-g`, `--call-graph`, `--max-stack`, `--stack-rate`, `--no-symbols`.
 
 use std::num::NonZeroU32;
 
@@ -16,18 +16,12 @@ pub(super) fn from_args(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
     let is_perf = args.capture.engine.is_perf();
     let refused = "--stack-rate needs the bpf engine";
     Usage::ensure(args.stack_rate.is_none() || !is_perf, refused)?;
-    Usage::ensure(
-        !args.keep_stacks || args.callers.max_stack.is_none(),
-        "--max-stack has no effect with --keep-stacks: stacks are unwound when the trace is read",
-    )?;
     let graph = match of_trace(&args.callers)? {
         Some(graph) => graph,
         None => {
             let alone = [
                 (args.stack_rate.is_some(), "--stack-rate"),
-                (args.keep_stacks, "--keep-stacks"),
                 (args.no_symbols, "--no-symbols"),
-                (!args.no_call_graph.is_empty(), "--no-call-graph"),
             ];
             return match alone.iter().find(|(given, _)| *given) {
                 Some((_, option)) => Err(needs_callers(option)),
@@ -35,17 +29,7 @@ pub(super) fn from_args(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
             };
         }
     };
-    let without = &args.capture.without_callers;
-    Usage::ensure(
-        without.is_empty() || without.contains(&false),
-        "--no-call-graph after each -e leaves no event with callers: leave -g out",
-    )?;
-    Usage::ensure(
-        !args.keep_stacks || graph.method != CallGraphMethod::FramePointers,
-        "--keep-stacks has no effect with --call-graph fp: stacks are not copied",
-    )?;
     Ok(Some(CallGraph {
-        keeps_copies: args.keep_stacks,
         rate: args.stack_rate.and_then(NonZeroU32::new),
         ..graph
     }))
@@ -56,7 +40,6 @@ pub(in crate::cmd) fn of_trace(args: &CallersArgs) -> Result<Option<CallGraph>, 
     let graph = method_of(args)?.map(|method| CallGraph {
         method,
         frames: args.max_stack.unwrap_or(CallGraph::USUAL_FRAMES),
-        keeps_copies: false,
         rate: None,
     });
     Ok(graph)

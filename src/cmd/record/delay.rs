@@ -5,9 +5,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use usdtrec_record::{
-    HeldCommand, Moment, Options, RunningCommand, Signals, Waited, Workload, check_privilege,
-};
+use usdtrec_record::{HeldCommand, Options, RunningCommand, Signals, Workload, check_privilege};
 
 use super::attach::{Ready, Selected, attach, select};
 use super::exit_code::exit_code;
@@ -148,8 +146,7 @@ impl Delayed<'_> {
                 Some(_) => left.min(STEP),
                 None => left,
             };
-            let step = Moment::after(i64::try_from(step.as_nanos())?);
-            if step.wait(self.signals)? == Waited::Signal {
+            if self.signals.wait(step) {
                 bail!("interrupted before the probes were attached");
             }
             if let Some(command) = command.as_deref_mut()

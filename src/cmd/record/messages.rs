@@ -243,16 +243,12 @@ pub(in crate::cmd) fn print_scope(outcome: &Outcome) {
 }
 
 /// Prints the losses, also with `-q`.
-pub(in crate::cmd) fn print_losses(outcome: &Outcome, args: &CaptureArgs) {
-    let remedy = match args.lossless {
-        true => "a larger -m or fewer probes",
-        false => "a larger -m, fewer probes, or --lossless",
-    };
+pub(in crate::cmd) fn print_losses(outcome: &Outcome) {
     // What is counted in the kernel is lost to filters alone, which is said below.
     let has_rings = outcome.counted.is_none();
     for loss in outcome.losses.iter().filter(|_| has_rings) {
         say(format_args!(
-            "  {} lost {} of {} hits ({:.2} %) because the ring was full; try {remedy}",
+            "  {} lost {} of {} hits ({:.2} %) because the ring was full; try a larger -m, or fewer probes; stat counts hits without rings",
             loss.event,
             loss.lost,
             loss.hits,
@@ -278,48 +274,6 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome, args: &CaptureArgs) {
         ));
     }
     print_cut_stacks(&outcome.cut_stacks);
-    if outcome.engine.unjudged > 0 {
-        say(format_args!(
-            "usdtrec: {} hits are lost because the filter reads memory that was not resident, so that it could not be evaluated (see --nonresident)",
-            outcome.engine.unjudged
-        ));
-    }
-    if outcome.engine.unraised > 0 {
-        say(format_args!(
-            "usdtrec: too many CPUs changed the minimum or maximum of a group at a time: one may be wrong, {}",
-            times(outcome.engine.unraised)
-        ));
-    }
-    if outcome.engine.suspensions > 0 {
-        say(format_args!(
-            "usdtrec: --lossless was suspended {}: the output was not read or written for more than a second, and hits were lost instead of \
-             processes being stopped",
-            times(outcome.engine.suspensions)
-        ));
-    }
-    if outcome.engine.missed_processes > 0 {
-        say(format_args!(
-            "usdtrec: at least {} of recorded processes may have run before they had probes, or without them: hits are neither in the trace nor counted as lost",
-            match outcome.engine.missed_processes {
-                1 => "one child".to_owned(),
-                number => format!("{number} children"),
-            }
-        ));
-    }
-    if outcome.engine.unheld_mappings > 0 {
-        say(format_args!(
-            "usdtrec: --no-gap: at {} of new files the thread was not held until their probes were planted: that took more than two seconds, or it \
-             cannot be held (in the kernel: real-time threads; by a stop: traced processes, and those that others continue); its first hits there may be \
-             missing",
-            counted(outcome.engine.unheld_mappings as usize, "mapping")
-        ));
-    }
-    if outcome.engine.unfinished > 0 {
-        say(format_args!(
-            "usdtrec: {} hits were still being captured when the recording ended and are not in the trace: their threads wait for a page fault",
-            outcome.engine.unfinished
-        ));
-    }
     if outcome.unaccounted > 0 {
         say(format_args!(
             "usdtrec: the kernel counted {} hits that are neither in the trace nor counted as lost",
@@ -489,13 +443,6 @@ fn followed(files: FollowedFiles) -> Option<String> {
         .map(|(number, which, what)| format!("{what}{}{which}", counted(number, "file")))
         .collect();
     (!words.is_empty()).then(|| words.join("; "))
-}
-
-fn times(number: u64) -> String {
-    match number {
-        1 => "once".to_owned(),
-        _ => format!("{number} times"),
-    }
 }
 
 fn percent(part: u64, whole: u64) -> f64 {

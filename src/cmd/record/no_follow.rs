@@ -22,9 +22,6 @@ pub(super) fn refuse_others(args: &CaptureArgs, is_named: bool) -> Result<(), Us
         () if args.no_wait && args.cgroup.len() + args.container.len() + args.unit.len() == 0 => {
             "--no-wait has no effect beside --no-follow, which waits for no file"
         }
-        () if args.lossless => {
-            "--lossless does not go with --no-follow: continuing stopped processes needs a capability"
-        }
         () if args.thread_context => {
             "--thread-context does not go with --no-follow: reading the variables of programs that start needs capabilities"
         }
@@ -34,14 +31,6 @@ pub(super) fn refuse_others(args: &CaptureArgs, is_named: bool) -> Result<(), Us
         () => return Ok(()),
     };
     Err(Usage(reason.to_owned()))
-}
-
-/// Refuses `--every`.
-pub(super) fn refuse_every(args: &RecordArgs) -> Result<(), Usage> {
-    Usage::ensure(
-        args.every.is_none() || !args.capture.no_follow,
-        "--every does not go with --no-follow: after the first recording no probe could be attached",
-    )
 }
 
 /// Fails if without capabilities files cannot be made in the folder of the output, or those there not be opened.

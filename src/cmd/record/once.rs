@@ -7,9 +7,7 @@ use std::process::ExitStatus;
 
 use anyhow::Context;
 use usdtrec_format::escape::shown;
-use usdtrec_record::{
-    End, FileChange, Finished, Moment, Options, Outcome, RecordError, Recording, Signals,
-};
+use usdtrec_record::{FileChange, Finished, Options, Outcome, RecordError, Recording, Signals};
 use usdtrec_report::{NoEventsReason, Sentences, Sources, TraceSession};
 
 use super::attach::{Ready, Selected};
@@ -24,29 +22,18 @@ use super::names::{NameStore, readable};
 use super::no_follow::check_folder;
 use super::numbered_files::NumberedFiles;
 use super::options::{destination, is_pipe};
-use super::schedule;
 use super::triggered::{WrittenFiles, print_without_file};
 use crate::advice::HINTS;
 use crate::cli::RecordArgs;
 use crate::service;
 use crate::slow_start::{STARTING, waiting_for};
-use crate::terminal::{inform, say};
+use crate::terminal::say;
 
 /// A recording to be made.
 pub(super) struct Once<'a> {
     pub(super) args: &'a RecordArgs,
     pub(super) options: Options,
     pub(super) buildid_dir: Option<&'a Path>,
-    /// When it was to begin.
-    pub(super) due: Option<Moment>,
-}
-
-/// A recording that was made.
-pub(super) struct Recorded {
-    /// The command's status.
-    pub(super) status: Option<ExitStatus>,
-    /// Why the recording ended.
-    pub(super) end: End,
 }
 
 impl Once<'_> {
@@ -55,12 +42,12 @@ impl Once<'_> {
         self.options.switch.is_some() || self.args.ring.ring.is_some()
     }
 
-    /// Attaches the probes, records to the end, and detaches them.
+    /// Attaches the probes, records to the end, and detaches them. Returns the command's status.
     pub(super) fn record(
         mut self,
         selected: Selected,
         signals: &Signals,
-    ) -> anyhow::Result<Recorded> {
+    ) -> anyhow::Result<Option<ExitStatus>> {
         let (args, buildid_dir) = (self.args, self.buildid_dir);
         let quiet = args.capture.quiet;
         let has_stacks = self.options.engine.graph.is_some();
@@ -128,10 +115,7 @@ impl Once<'_> {
         if !quiet {
             print_silent_reasons(args, &files, &outcome);
         }
-        Ok(Recorded {
-            status,
-            end: outcome.end,
-        })
+        Ok(status)
     }
 
     fn start(
@@ -144,7 +128,6 @@ impl Once<'_> {
             args,
             options,
             buildid_dir,
-            due,
         } = self;
         check_folder(args)?;
         let duration = options.duration;
@@ -165,9 +148,6 @@ impl Once<'_> {
             }
             error => error.into(),
         })?;
-        if let (Some(due), false) = (due, args.capture.quiet) {
-            inform(format_args!("usdtrec: {}", schedule::lateness(due)));
-        }
         print_attached(&attached, &args.capture);
         Ok(recording)
     }
@@ -205,7 +185,7 @@ fn print_outcome(
         print_scope(outcome);
     }
     print_spans(outcome, &args.capture);
-    print_losses(outcome, &args.capture);
+    print_losses(outcome);
     budget::print_paused(outcome);
 }
 

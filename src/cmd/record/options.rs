@@ -17,7 +17,7 @@ use usdtrec_format::trace::Compression;
 use usdtrec_record::plan::Strings;
 use usdtrec_record::{
     CallGraph, Destination, EngineChoice, EngineOptions, EventSelector, Following, GapHold,
-    GroupName, NonResident, Options, ProcessChoice, Signals, SlowSpans, Switch, Target, Threads,
+    GroupName, NonResident, Options, ProcessChoice, Signals, SlowSpans, Switch, Target,
     TriggerOptions, parse_cpus, was_closed,
 };
 
@@ -37,8 +37,7 @@ const LEVEL: u8 = 3;
 /// The events of all `-e` options, each with the filter that follows it.
 pub(super) fn events(args: &CaptureArgs) -> anyhow::Result<Vec<EventSelector>> {
     let mut all = Vec::new();
-    for (index, (list, filter)) in args.event.iter().zip(&args.filters).enumerate() {
-        let without_callers = args.without_callers.get(index);
+    for (list, filter) in args.event.iter().zip(&args.filters) {
         let filter = filter.as_deref().map(filter_of).transpose()?;
         for part in split_patterns(list) {
             let EventSpec { pattern, captures } =
@@ -47,7 +46,6 @@ pub(super) fn events(args: &CaptureArgs) -> anyhow::Result<Vec<EventSelector>> {
                 pattern,
                 filter: filter.clone(),
                 list: captures,
-                with_callers: without_callers != Some(&true),
             });
         }
     }
@@ -64,15 +62,9 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
         check_pipe(args)?;
     }
     ring::refuse_others(args)?;
-    no_follow::refuse_every(args)?;
-    let has_files = args.switch_output.is_some() || args.every.is_some();
     Usage::ensure(
-        args.switch_max_files.is_none() || has_files,
-        "--switch-max-files needs --switch-output or --every: other recordings have one file",
-    )?;
-    Usage::ensure(
-        args.threads.is_none() || args.compression_level != Some(0),
-        "--threads has no effect with -z0: nothing is compressed",
+        args.switch_max_files.is_none() || args.switch_output.is_some(),
+        "--switch-max-files needs --switch-output: other recordings have one file",
     )?;
     Ok(Options {
         max_size: args
@@ -89,7 +81,6 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
             Some(0) => Compression::None,
             level => Compression::Zstd(level.unwrap_or(LEVEL).into()),
         },
-        threads: args.threads.map_or_else(Threads::default, Threads::exactly),
         ..of_spans(args)?
     })
 }
@@ -115,7 +106,6 @@ fn slow_spans(args: &RecordArgs, has_callers: bool) -> anyhow::Result<Option<Slo
         _ if has_callers => {
             "-g and --call-graph have no effect beside --min: spans are recorded without callers"
         }
-        _ if args.capture.lossless => "--lossless has no effect beside --min",
         _ => {
             return Ok(Some(SlowSpans {
                 spans: spans_or_all(&args.span, least),
@@ -152,7 +142,6 @@ pub(in crate::cmd) fn capture(
         engine: engine_options(args, graph)?,
         hit_costs: None,
         compression: Compression::None,
-        threads: Threads::default(),
         duration: args
             .duration
             .as_deref()
@@ -173,12 +162,8 @@ fn engine_options(args: &CaptureArgs, graph: Option<CallGraph>) -> anyhow::Resul
         cpus: args.cpu.as_deref().map(parse_cpus).transpose()?,
         ring_bytes: args.mmap_pages.as_deref().map(ring_bytes).transpose()?,
         strings: strings(args)?,
-        stack: parse_size("--stack-size", &args.stack_size, 1)?
-            .try_into()
-            .unwrap_or(u32::MAX),
         graph,
         nonresident: nonresident(args.nonresident),
-        lossless: args.lossless,
         no_gap: args.no_gap.map(gap_hold),
         processes: process_choice(args),
         thread_context: args.thread_context,
@@ -226,7 +211,6 @@ pub(super) fn check_executables(args: &CaptureArgs) -> Result<(), Usage> {
 
 /// Refuses options that would have no effect with the engine that is asked for, or with each other.
 fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
-    use cli::Engine::{Bpf, BpfMulti, BpfPerf};
     let given = Given::from_args(args);
     let chooses = !process_choice(args).is_all();
     let is_perf = args.engine.is_perf();
@@ -235,13 +219,9 @@ fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
             "--cgroup, --container, --unit and --exe choose among all processes: to record them while CMD runs, add -a"
         }
         _ if is_perf && chooses => "--cgroup, --container, --unit and --exe need the bpf engine",
-        _ if is_perf && args.lossless => "--lossless needs the bpf engine",
         _ if is_perf && args.no_gap.is_some() => "--no-gap needs the bpf engine",
         _ if args.no_gap.is_some() && !records_named_processes(args) => {
             "--no-gap needs -p PID or a command, whose processes are held: without one it could hold any process of the host"
-        }
-        _ if args.no_gap == Some(cli::NoGap::Stopped) && args.lossless => {
-            "--no-gap=stopped does not go with --lossless: both stop processes, and one of them would continue what the other one stopped"
         }
         _ if is_perf && args.no_wait => {
             "--no-wait has no effect with a perf engine: it never waits"
@@ -253,9 +233,6 @@ fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
         }
         _ if is_perf && given.strlen => {
             "--strlen needs the bpf engine: perf events read no strings"
-        }
-        Bpf | BpfMulti | BpfPerf if given.stack_size => {
-            "--stack-size needs a perf engine: programs read arguments wherever they are"
         }
         _ if given.strlen && args.strings == cli::Strings::Off => {
             "--strlen has no effect with --strings off: no string is read"
@@ -291,7 +268,6 @@ pub(in crate::cmd) fn refuse_options_of_arguments(
         ("--strings", given.all_strings),
         ("--strlen", given.strlen),
         ("--nonresident", given.nonresident),
-        ("--stack-size", given.stack_size),
         ("--schema", !args.schema.is_empty()),
     ];
     match about_arguments.iter().find(|(_, is_given)| *is_given) {
@@ -316,7 +292,6 @@ pub(super) fn waits(args: &CaptureArgs, events: &[EventSelector]) -> Result<bool
 struct Given {
     all_strings: bool,
     strlen: bool,
-    stack_size: bool,
     nonresident: bool,
 }
 
@@ -325,7 +300,6 @@ impl Given {
         Self {
             all_strings: args.strings == cli::Strings::All,
             strlen: args.strlen != CaptureArgs::STRLEN,
-            stack_size: args.stack_size != CaptureArgs::STACK_SIZE,
             nonresident: args.nonresident != cli::NonResident::default(),
         }
     }
@@ -346,8 +320,7 @@ const fn engine(engine: cli::Engine) -> EngineChoice {
 const fn gap_hold(how: cli::NoGap) -> GapHold {
     match how {
         cli::NoGap::Auto => GapHold::Auto,
-        cli::NoGap::Held => GapHold::InKernel,
-        cli::NoGap::Stopped => GapHold::ByStop,
+        cli::NoGap::Held => GapHold::Required,
     }
 }
 

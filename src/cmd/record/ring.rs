@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use usdtrec_format::Pattern;
 use usdtrec_format::escape::shown;
 use usdtrec_format::expr::Expr;
@@ -18,7 +19,6 @@ use usdtrec_record::{
 };
 
 use super::numbered_files::NumberedFiles;
-use super::schedule::stamp_of_millisecond;
 use crate::cli::RecordArgs;
 use crate::mutex::locked;
 use crate::old_file::{unused, with_suffix};
@@ -93,16 +93,11 @@ fn refuse(record: &RecordArgs) -> Result<(), Usage> {
 
 /// Refuses options that a window does not go with.
 pub(super) fn refuse_others(args: &RecordArgs) -> Result<(), Usage> {
-    let has_until = !args.ring.until.is_empty();
     let reason = match &args.ring.ring {
-        _ if has_until && args.every.is_some() => {
-            "--until has no effect with --every, whose recordings have a length"
-        }
         None => return Ok(()),
         Some(_) if args.switch_output.is_some() => {
             "--ring keeps the last seconds in memory: --switch-output has no effect"
         }
-        Some(_) if args.every.is_some() => "--ring records without an end: --every has no effect",
         Some(_) if args.max_size.is_some() => {
             "--ring writes files of limited size: --max-size has no effect; give --ring TIME,SIZE"
         }
@@ -249,7 +244,7 @@ pub(super) fn files(args: &RecordArgs, named: &NumberedFiles) -> anyhow::Result<
                 file: create(&path)?,
                 path: match time.ends {
                     true => path.clone(),
-                    false => with_suffix(&path, &stamp_of_millisecond(time.wall_ns)),
+                    false => with_suffix(&path, &stamp(time.wall_ns)),
                 },
                 is_last: time.ends,
                 named: named.clone(),
@@ -259,6 +254,14 @@ pub(super) fn files(args: &RecordArgs, named: &NumberedFiles) -> anyhow::Result<
         },
         command,
     ))
+}
+
+/// `20261123T120000.123Z`, as a part of a file's name.
+fn stamp(wall_ns: i64) -> String {
+    Timestamp::from_nanosecond(i128::from(wall_ns)).map_or_else(
+        |_| wall_ns.to_string(),
+        |date| date.strftime("%Y%m%dT%H%M%S%.3fZ").to_string(),
+    )
 }
 
 fn create(path: &Path) -> io::Result<UnfinishedFile> {
@@ -406,6 +409,18 @@ mod tests {
         }
         for wrong in ["", "60s,", "10M", "60s,1K", "0s", "60s,10M,5"] {
             assert!(limits(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn names_have_the_millisecond() {
+        for (time, expected) in [
+            ("2026-11-23T12:00:00Z", "20261123T120000.000Z"),
+            ("2026-11-23T12:00:00.1239Z", "20261123T120000.123Z"),
+        ] {
+            let time: Timestamp = time.parse().expect("a date");
+            let wall_ns = i64::try_from(time.as_nanosecond()).expect("a time");
+            assert_eq!(stamp(wall_ns), expected);
         }
     }
 

@@ -10,7 +10,7 @@ guarded() {
   tell "guarded $2"
   local hits
   hits=$(grep -c '^fire guarded' said) || true
-  [ "$hits" = "$1" ] || fail "$hits hits of $2 instead of $1"
+  [ "$hits" = "$1" ] || fail "$hits hits of $2 instead of $1: $(cat err)"
 }
 
 # Ends the recorder, which must have recorded so many events. A background job of this shell ignores SIGINT.

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use usdtrec_attach::engine::{MAX_HOLD, NewMapping};
+
 use super::origin::Origin;
-use crate::engine::{MAX_HOLD, NewMapping};
 
 /// The mappings that are not answered yet.
 #[derive(Debug, Default)]
@@ -18,8 +19,6 @@ pub(super) struct HeldMappings {
 #[derive(Debug)]
 struct Waiting {
     mapping: NewMapping,
-    /// Whether its thread has been held since.
-    is_held: bool,
     /// Number of files that were queued until its record was read.
     files: u64,
 }
@@ -28,21 +27,10 @@ impl HeldMappings {
     /// Adds mappings, whose records have been read, when so many files have been queued.
     pub(super) fn add(&mut self, mappings: Vec<NewMapping>, files: u64) {
         let waiting = mappings.into_iter().map(|mapping| {
-            let waiting = Waiting {
-                is_held: mapping.is_held,
-                mapping,
-                files,
-            };
+            let waiting = Waiting { mapping, files };
             (mapping.token, waiting)
         });
         self.waiting.extend(waiting);
-    }
-
-    /// Asks for each mapping whether its thread has been held until now.
-    pub(super) fn look(&mut self, is_held: impl Fn(&NewMapping) -> bool) {
-        for waiting in self.waiting.values_mut() {
-            waiting.is_held = waiting.is_held && is_held(&waiting.mapping);
-        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -70,7 +58,7 @@ impl HeldMappings {
         let waiting = self.of_file(file)?;
         // A file may have been planted before.
         let held = Duration::from_nanos(time.saturating_sub(waiting.mapping.time));
-        (waiting.is_held && held < MAX_HOLD).then_some(held)
+        (waiting.mapping.is_held && held < MAX_HOLD).then_some(held)
     }
 
     /// The mapping of the thread that mapped a file first. Each record is followed by the mapping, before the next record of the thread.
@@ -133,11 +121,6 @@ mod tests {
         assert_eq!(held_for(origin(8, 1_000), 4_010), None, "another thread");
         assert_eq!(held_for(origin(7, 3_000), 4_010), None, "a later mapping");
         assert_eq!(held_for(origin(7, 0), 4_010), None, "it is not known when");
-        held.look(|mapping| mapping.token != 2);
-        let held_for =
-            |origin: Origin, now| held.held_for(&origin, now).map(|held| held.as_nanos());
-        assert_eq!(held_for(origin(7, 1_000), 4_010), Some(3_000));
-        assert_eq!(held_for(origin(7, 2_000), 4_010), None, "continued");
         let later = 1_010 + MAX_HOLD.as_nanos() as u64;
         assert_eq!(held_for(origin(7, 1_000), later), None, "too long");
     }

@@ -3,7 +3,7 @@
 //!
 //! The loop of the recording sees mappings in the process records, and opens each file once (`build_ids.rs`). Reading its notes, planning and
 //! attaching are done by a thread ([`search`]), which takes the files of users in turn ([`queue`]) and within limits
-//! ([`places`](crate::places)), since any user can map any file. What it has attached is added to the recording by the loop ([`planting`]), between two passes.
+//! ([`places`](usdtrec_attach::places)), since any user can map any file. What it has attached is added to the recording by the loop ([`planting`]), between two passes.
 
 mod added_file;
 mod held_mappings;
@@ -23,6 +23,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
+use usdtrec_attach::engine::NewMapping;
+use usdtrec_watch::shortfalls::Shortfalls;
 
 use self::added_file::AddedFile;
 use self::held_mappings::HeldMappings;
@@ -30,11 +32,9 @@ use self::origin::user_of;
 use self::queue::Queue;
 use self::reports::{PlantedFile, Reports};
 use self::search::{ENDED, RefusedFile, Search, SearchedFile};
-use crate::engine::NewMapping;
 use crate::recording::build_ids::NewFiles;
 use crate::recording::mapped_file_id::MappedFileId;
 use crate::recording::session::Session;
-use crate::recording::shortfalls::Shortfalls;
 use crate::recording::unread_files::UnreadCounts;
 
 pub(super) use self::reports::unanswered;
@@ -104,7 +104,7 @@ impl Follower {
             unread: 0,
             unread_at_start: UnreadCounts::default(),
             is_on: session.attached.engine.follows() && !session.options.following.is_off,
-            no_gap: session.options.engine.no_gap.is_some(),
+            no_gap: session.attached.engine.holds_mappings(),
             queued: 0,
             held: HeldMappings::default(),
             unreported: Vec::new(),

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use usdtrec_attach::places::Account;
 use usdtrec_format::BuildId;
 
-use crate::places::Account;
 use crate::recording::build_ids::NewFile;
 
 /// Where a file with selected probes comes from.

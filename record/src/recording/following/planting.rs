@@ -5,21 +5,21 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use usdtrec_attach::engine::MAX_HOLD;
+use usdtrec_attach::error::{RecordError, with_source};
+use usdtrec_attach::select::probe::{PlannedProbe, RefusedProbe};
+use usdtrec_attach::select::program::Program;
+use usdtrec_attach::select::refusal::Refusals;
 use usdtrec_format::trace::WriteError;
+use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_watch::verify::ExpectedFiles;
 
 use super::added_file::AddedFile;
 use super::reports::PlantedFile;
 use super::search::{AttachedFile, RefusedFile, SearchedFile, SelectedFile};
-use crate::clocks::trace_clock;
-use crate::engine::MAX_HOLD;
-use crate::error::{RecordError, with_source};
 use crate::recording::Recording;
 use crate::recording::late_planter::PlantedPart;
 use crate::recording::pipeline::AddedFiles;
-use crate::select::probe::{PlannedProbe, RefusedProbe};
-use crate::select::program::Program;
-use crate::select::refusal::Refusals;
-use crate::verify::ExpectedFiles;
 
 /// Probes of a file that were added, and are not part of the trace yet.
 struct NewPart {
@@ -44,7 +44,7 @@ impl Recording {
                 SearchedFile::Planted(attached) => new.extend(self.add(attached)),
                 SearchedFile::Refused(file) => self.follower.refuse(file, &self.session.shortfalls),
                 SearchedFile::Unmapped(files) => {
-                    self.session.attached.processes.forget_files(files);
+                    self.session.build_ids.forget(files);
                 }
                 SearchedFile::Released(program) => self.release(&program),
             }
@@ -64,7 +64,6 @@ impl Recording {
         while let Some(mapping) = self.follower.held.take(done) {
             self.session.attached.engine.answer(&mapping);
         }
-        self.session.attached.engine.go_on();
         Ok(())
     }
 
@@ -189,8 +188,6 @@ impl Recording {
         if self.follower.unreported.is_empty() {
             return;
         }
-        let engine = &self.session.attached.engine;
-        self.follower.held.look(|mapping| engine.is_held(mapping));
         let now = trace_clock::now();
         for file in std::mem::take(&mut self.follower.unreported) {
             let is_late = Duration::from_nanos(now.saturating_sub(file.planted_at)) > MAX_HOLD;

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
+use usdtrec_attach::target::Target;
 use usdtrec_buildid_cache::served::ANSWER_TIME;
 use usdtrec_format::counted;
 use usdtrec_format::scaled::duration;
 use usdtrec_format::trace::ShortfallKind;
+use usdtrec_kernel::host::process::Process;
+use usdtrec_watch::shortfalls::FoundShortfall;
 
 use super::origin::Origin;
 use super::search::{RefusedFile, SelectedFile};
-use crate::host::process::Process;
 use crate::recording::build_ids::UnansweredFile;
-use crate::recording::shortfalls::FoundShortfall;
-use crate::recording::target::Target;
 use crate::recording::unread_files::UnreadCounts;
 
 /// Maximum number of events that are named.

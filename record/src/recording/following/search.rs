@@ -6,31 +6,32 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use usdtrec_attach::error::{RecordError, with_source};
+use usdtrec_attach::places::Account;
+use usdtrec_attach::select::probe::PlannedProbe;
+use usdtrec_attach::select::program::Program;
+use usdtrec_attach::select::refusal::{Refusal, RefusalReason};
+use usdtrec_attach::select::trace_room::TraceRoom;
+use usdtrec_attach::select::{EventSelector, FileRequest, Selection, select_in_file};
 use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_buildid_cache::served::{Patience, Reader};
 use usdtrec_buildid_cache::{file_id, locate};
 use usdtrec_format::{Binary, BuildId, Probe};
+use usdtrec_kernel::host::cpu_time::WorkTime;
+use usdtrec_kernel::host::high_priority::HighPriority;
+use usdtrec_kernel::host::identity::MapIdentity;
+use usdtrec_kernel::host::process::live_directory;
+use usdtrec_kernel::host::shared_inode::is_same_inode;
+use usdtrec_watch::semaphores;
 
 use super::origin::{Origin, account_of, owner, user_of};
 use super::queue::{Next, Queue, Taken};
 use super::settings::Following;
 use super::unmapped::{Outcome, UnmappedFiles};
-use crate::error::{RecordError, with_source};
-use crate::host::cpu_time::WorkTime;
-use crate::host::high_priority::HighPriority;
-use crate::host::process::live_directory;
-use crate::places::Account;
 use crate::recording::build_ids::NewFile;
 use crate::recording::late_planter::{LatePlanter, PlantedPart};
 use crate::recording::mapped_file_id::MappedFileId;
 use crate::recording::session::Session;
-use crate::select::probe::PlannedProbe;
-use crate::select::program::Program;
-use crate::select::refusal::{Refusal, RefusalReason};
-use crate::select::trace_room::TraceRoom;
-use crate::select::{EventSelector, FileRequest, Selection, is_same_inode, select_in_file};
-use crate::semaphores;
-use crate::verify::MapIdentity;
 
 /// Why a file is not planted that was found too late.
 pub(super) const ENDED: &str = "the recording ended first";
@@ -136,7 +137,7 @@ impl Search {
             builds: following.events.iter().filter_map(build).collect(),
             paths: following.events.iter().map(absolute).collect(),
             following,
-            no_gap: session.options.engine.no_gap.is_some(),
+            no_gap: session.attached.engine.holds_mappings(),
             recorded,
             room: TraceRoom::beside(session.probes()),
             planter: session.late_planter(),

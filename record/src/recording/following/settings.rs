@@ -7,13 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
+use usdtrec_attach::places::Places;
+use usdtrec_attach::select::EventSelector;
+use usdtrec_attach::select::probe::PlannedProbe;
+use usdtrec_attach::select::refusal::Refusal;
 use usdtrec_buildid_cache::MappedInode;
 use usdtrec_format::schema::Schemas;
-
-use crate::places::Places;
-use crate::select::EventSelector;
-use crate::select::probe::PlannedProbe;
-use crate::select::refusal::Refusal;
 
 /// Adds to planned probes what only the caller knows.
 pub type Completion = dyn Fn(&mut [PlannedProbe]) + Send + Sync;

@@ -9,9 +9,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use usdtrec_buildid_cache::process::code_mappings;
+use usdtrec_kernel::host::identity::MapIdentity;
 
 use crate::recording::mapped_file_id::MappedFileId;
-use crate::verify::MapIdentity;
 
 /// Shortest time between two looks, and its ratio to what a look took.
 const PAUSE: Duration = Duration::from_secs(5);

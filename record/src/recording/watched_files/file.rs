@@ -6,14 +6,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use usdtrec_attach::engine::{FileLinks, WatchedFiles};
+use usdtrec_attach::select::probe::PlannedProbe;
+use usdtrec_attach::target::Target;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::BuildId;
+use usdtrec_kernel::host::identity::MapIdentity;
 
-use crate::engine::{FileLinks, WatchedFiles};
 use crate::recording::session::Session;
-use crate::recording::target::Target;
-use crate::select::probe::PlannedProbe;
-use crate::verify::MapIdentity;
 
 /// A file with probes in all processes.
 #[derive(Debug)]

@@ -12,17 +12,17 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use usdtrec_attach::engine::{FileCall, MAX_HOLD, WatchedFiles};
 use usdtrec_format::counted;
 use usdtrec_format::scaled::duration;
 use usdtrec_format::trace::ShortfallKind;
+use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::host::cpu_time::WorkTime;
+use usdtrec_watch::shortfalls::{FoundShortfall, Shortfalls};
 
 use super::file::ProbedFile;
 use super::readers::{LOADER_TIME, Readers};
 use super::search::{Found, mapped_by, search};
-use crate::clocks::trace_clock;
-use crate::engine::{FileCall, MAX_HOLD, WatchedFiles};
-use crate::host::cpu_time::WorkTime;
-use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
 
 /// After what time without anybody who executes a file its probes are detached.
 pub(super) const IDLE_TIME: Duration = Duration::from_secs(10);

@@ -6,7 +6,7 @@
 //! [`IDLE_TIME`](keeper::IDLE_TIME), until somebody does. Files that were named keep their probes.
 //!
 //! Where the kernel allows it, a program sees the mappings, and holds the thread that executes a detached file until it is attached again
-//! ([`WatchedFiles`](crate::engine::WatchedFiles)). A thread of the recorder ([`keeper`]) decides, and looks for processes in `/proc` ([`search`]):
+//! ([`WatchedFiles`](usdtrec_attach::engine::WatchedFiles)). A thread of the recorder ([`keeper`]) decides, and looks for processes in `/proc` ([`search`]):
 //! before it detaches, and for what the program cannot see.
 
 mod file;

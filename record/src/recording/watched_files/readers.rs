@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use usdtrec_format::trace::ShortfallKind;
+use usdtrec_kernel::bpf::features::version::tells_processes;
+use usdtrec_kernel::host::process::Process;
+use usdtrec_watch::shortfalls::{FoundShortfall, Shortfalls};
 
 use super::file::ProbedFile;
 use super::search::{Mapped, mapped_by};
-use crate::engine::tells_processes;
-use crate::host::process::Process;
-use crate::recording::shortfalls::{FoundShortfall, Shortfalls};
 
 /// Loaders map a file as readers do, and execute it a moment later.
 pub(super) const LOADER_TIME: Duration = Duration::from_secs(1);

@@ -5,9 +5,9 @@ use std::fs::{self, File};
 use std::io::Read;
 
 use usdtrec_buildid_cache::FileMapping;
+use usdtrec_kernel::host::identity::MapIdentity;
 
 use super::file::ProbedFile;
-use crate::verify::MapIdentity;
 
 /// Maximum length of `/proc/PID/maps` that is read, bytes.
 const MAX_MAPS_BYTES: u64 = 16 << 20;

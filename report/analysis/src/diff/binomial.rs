@@ -35,7 +35,8 @@ fn low_rank(count: u64, share: f64, level: &Level) -> Option<u64> {
         let normal = level.normal();
         // Corrected for skewness (Cornish and Fisher).
         let skewness = (1.0 - 2.0 * share) * (normal * normal - 1.0) / 6.0;
-        let rank = (expected - normal * variance.sqrt() + skewness + 0.5).round();
+        // A count of `rank - 1` or fewer, with the correction for continuity: rounded up, it would be more likely than the level.
+        let rank = (expected - normal * variance.sqrt() + skewness + 0.5).floor();
         return (rank >= 1.0).then_some(rank as u64);
     }
     // At most so many numbers are below the percentile.

@@ -261,7 +261,8 @@ impl<'s> Pairs<'s> {
         if total(&a.counts) + total(&b.counts) == 0 {
             return;
         }
-        if let Some(slices_per_second) = slices_per_second {
+        let is_recorded = !probes.any(|probe| probe.recorded_part() == 0.0);
+        if let Some(slices_per_second) = slices_per_second.filter(|_| is_recorded) {
             self.defer(Family::Rates, move |level| {
                 of_rates(event, probes, slices_per_second, level)
             });

@@ -2,7 +2,7 @@
 
 use crate::diff::difference::{Difference, DifferenceScale};
 use crate::diff::metric::{Estimate, Metric, MetricKind, MetricSubject, NoiseTest, Percentile};
-use crate::diff::noise::Mean;
+use crate::diff::noise::{Mean, SlicedCounts};
 use crate::diff::quantiles::{Ranked, RankedPercentile, uncertain};
 use crate::diff::recording::ProbeSide;
 use crate::diff::sides::Sides;
@@ -20,10 +20,11 @@ pub(crate) fn of_rates(
     slices_per_second: Sides<f64>,
     level: &Level,
 ) -> Metric {
-    let means = Mean::of_counts(probes.map(|probe| &probe.counts));
+    let counts = probes.map(|probe| SlicedCounts::new(&probe.counts, &probe.recorded));
+    let means = Mean::of_counts(counts);
     let of = |mean: Mean, probe: &ProbeSide, speed: f64| {
         let mean = mean.times(speed);
-        let lost = probe.lost as f64 * speed / SLICES as f64;
+        let lost = probe.lost as f64 * speed / (SLICES as f64 * probe.recorded_part());
         let amount = Estimate {
             value: mean.value,
             number: None,
@@ -189,6 +190,7 @@ mod tests {
             ProbeSide {
                 counts,
                 lost: 0,
+                recorded: [1.0; SLICES],
                 arguments: Vec::new(),
             }
         }
@@ -224,7 +226,7 @@ mod tests {
 
     #[test]
     fn like_latencies_seldom_differ() {
-        // Three of a hundred.
+        // Two of a hundred, and what may be chance.
         for load in [0.0, 0.05, 0.2, 0.4] {
             let found = found(300, 1500, 1.0, load);
             assert!(

@@ -13,7 +13,7 @@
 //! More events never make a verdict unknown: it is where the limits of order statistics are beyond all numbers (p99 of fewer than 528), or where
 //! fewer than three slices have any. `cargo bench --bench differences` prints how often like recordings are called different, and what is found. Load
 //! that changes more slowly than a recording lasts is not seen within it: of like recordings whose slices resemble the next by 0.9 (the correlation
-//! of an autoregressive series), some 7 of 100 are called different, and with loads of little effect and a correlation of 0.7 up to 4. That two runs
+//! of an autoregressive series), some 3 of 100 are called different; with loads of so little effect that they are hardly seen, up to 7. That two runs
 //! of one program differ for reasons that do not vary within a run, no recording can show: the least change that is shown (`DiffOptions::min`) is for
 //! that.
 //!

@@ -9,7 +9,7 @@ use crate::diff::dependence::{Dependence, Deviations, squares};
 use crate::diff::difference::{Difference, DifferenceScale, Uncertain};
 use crate::diff::sides::Sides;
 use crate::diff::significance::Level;
-use crate::diff::slices::{Counts, SLICES, total};
+use crate::diff::slices::{Counts, SLICES, SliceParts, total};
 
 /// Slices, as a number to calculate with.
 const N: f64 = SLICES as f64;
@@ -48,33 +48,26 @@ impl Mean {
         }
     }
 
-    /// Of counts in a slice.
-    pub(crate) fn of_counts(counts: Sides<&Counts>) -> Sides<Self> {
-        let value = |counts: &Counts| total(counts) as f64 / N;
-        let deviations = counts.map(|counts| {
-            let value = value(counts);
-            counts.map(|count| (count as f64 - value) / value.max(f64::MIN_POSITIVE).sqrt())
-        });
-        let is_regular = |deviations: &Deviations| squares(deviations) < MIN_SQUARES;
-        let found = Dependence::find(deviations.map(|one| [one]));
-        let is_any = deviations.each().any(is_regular);
-        let dependence = found.or(is_any.then_some(Dependence::LITTLE));
-        let mean = |counts: &Counts, deviations: &Deviations| {
-            let value = value(counts);
-            let independent = if is_regular(deviations) { 0.0 } else { value };
+    /// Of counts in a slice that is recorded wholly.
+    pub(crate) fn of_counts(counts: Sides<SlicedCounts<'_>>) -> Sides<Self> {
+        let is_regular = |counts: &SlicedCounts<'_>| squares(&counts.deviations) < MIN_SQUARES;
+        let found = Dependence::find(counts.each().map(|counts| [counts.deviations]));
+        let is_any = counts.each().any(is_regular);
+        let dependence = found.or(is_any.then_some(Dependence::REGULAR));
+        counts.map(|counts| {
+            let value = counts.value;
+            let independent = if is_regular(&counts) { 0.0 } else { value };
             let variance = dependence.map_or(value, |found| {
-                (found.variance(deviations) * value).max(independent)
+                (found.variance(&counts.deviations) * value).max(independent)
             });
+            let events = (variance * counts.part).max(MIN_VARIANCE);
+            let rates = || counts.rates();
             Self {
-                least: counts.iter().copied().min().unwrap_or(0) as f64,
-                greatest: counts.iter().copied().max().unwrap_or(0) as f64,
-                ..Self::new(value, variance.max(MIN_VARIANCE) / N, dependence)
+                least: rates().reduce(f64::min).unwrap_or(0.0),
+                greatest: rates().reduce(f64::max).unwrap_or(0.0),
+                ..Self::new(value, events / (N * counts.part * counts.part), dependence)
             }
-        };
-        Sides {
-            a: mean(counts.a, &deviations.a),
-            b: mean(counts.b, &deviations.b),
-        }
+        })
     }
 
     /// Of shares, 0 to 1: `parts` of `all` in each slice. `None` if too few slices have any.
@@ -188,6 +181,42 @@ impl Mean {
     }
 }
 
+/// The events of each slice, and the part of it in which they were recorded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlicedCounts<'c> {
+    counts: &'c Counts,
+    recorded: &'c SliceParts,
+    /// The part of all slices.
+    part: f64,
+    /// The mean in a slice that is recorded wholly.
+    value: f64,
+    /// Of counts, as multiples of the standard deviation that independent events give.
+    deviations: Deviations,
+}
+
+impl<'c> SlicedCounts<'c> {
+    /// Of slices of which some part was recorded.
+    pub(crate) fn new(counts: &'c Counts, recorded: &'c SliceParts) -> Self {
+        let part = (recorded.iter().sum::<f64>() / N).max(f64::MIN_POSITIVE);
+        let value = total(counts) as f64 / N / part;
+        let unit = (value * part).max(f64::MIN_POSITIVE).sqrt();
+        Self {
+            counts,
+            recorded,
+            part,
+            value,
+            deviations: std::array::from_fn(|at| (counts[at] as f64 - value * recorded[at]) / unit),
+        }
+    }
+
+    /// What each slice would have if it was recorded wholly.
+    fn rates(&self) -> impl Iterator<Item = f64> {
+        let both = self.counts.iter().zip(self.recorded);
+        let recorded = both.filter(|(_, part)| **part > 0.0);
+        recorded.map(|(count, part)| *count as f64 / part)
+    }
+}
+
 /// A share of the events of each slice.
 pub(crate) struct SlicedShare {
     value: f64,
@@ -226,8 +255,30 @@ impl SlicedShare {
 mod tests {
     use super::*;
 
+    const WHOLE: SliceParts = [1.0; SLICES];
+
     fn means(a: &Counts, b: &Counts) -> Sides<Mean> {
+        let [a, b] = [a, b].map(|counts| SlicedCounts::new(counts, &WHOLE));
         Mean::of_counts(Sides { a, b })
+    }
+
+    #[test]
+    fn what_is_not_recorded_is_no_change_of_the_rate() {
+        // A fifth is recorded, of some slices less.
+        let recorded: SliceParts = std::array::from_fn(|at| 0.1 + 0.2 * (at % 2) as f64);
+        let counts = recorded.map(|part| (1000.0 * part) as u64 + 5);
+        let whole = [1025; SLICES];
+        let means = Mean::of_counts(Sides {
+            a: SlicedCounts::new(&counts, &recorded),
+            b: SlicedCounts::new(&whole, &WHOLE),
+        });
+        assert!((means.a.value - means.b.value).abs() < 1e-9, "{means:?}");
+        assert!(means.a.variance > means.b.variance);
+        let lost = Sides { a: 0.0, b: 0.0 };
+        let found = means
+            .a
+            .difference_of_rates(means.b, lost, &Level::new(0.01));
+        assert!(!is_beyond(found));
     }
 
     #[test]
@@ -337,9 +388,9 @@ mod tests {
             [0.0, 1.0, 0.01],
             [0.3, 0.3, 0.01],
             // Slices that are alike are less to go by than it seems.
-            [0.7, 0.3, 0.02],
-            [0.8, 0.3, 0.03],
-            [0.9, 0.3, 0.08],
+            [0.7, 0.3, 0.01],
+            [0.8, 0.3, 0.02],
+            [0.9, 0.3, 0.04],
         ] {
             let alarms = (0..4000).filter(|_| {
                 let mut series = || series(&mut seed, correlation, deviation);

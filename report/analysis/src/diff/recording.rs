@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use usdtrec_format::perf::Sample;
 use usdtrec_format::schema;
+use usdtrec_format::trace::TimeRange;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::notices::Notices;
 use usdtrec_trace::events::selection::SampleFilter;
@@ -15,10 +16,10 @@ use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::resolver::Resolver;
 
 use crate::diff::compare_question::CompareQuestion;
-use crate::diff::counts::{ArgumentCounts, ProbeCounts, RecordingCounts};
+use crate::diff::counts::{ArgumentCounts, RecordingCounts};
 use crate::diff::frequent_strings::{ComparedSamples, recount};
 use crate::diff::quantiles::Ranked;
-use crate::diff::slices::{Counts, SLICES, total};
+use crate::diff::slices::{Counts, SLICES, SliceParts, total};
 use crate::diff::span_groups::GroupKey;
 use crate::diff::strings::SlicedStrings;
 use crate::losses::Losses;
@@ -60,10 +61,23 @@ pub struct ComparedRecording {
     pub probes: BTreeMap<String, ProbeSide>,
     /// The spans that are requested, by name.
     pub(crate) spans: BTreeMap<String, SpanSide>,
+    /// By what they are matched, in the order of their names.
+    pub rules: Vec<SpanRule>,
     /// Events that it lost.
     pub losses: Losses,
     /// What is wrong with it.
     pub notices: Notices,
+}
+
+/// By what the begins and ends of spans are matched.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SpanRule {
+    /// Name of the spans.
+    pub name: String,
+    /// What begin and end have in common: `tid`, `pid` or an argument.
+    pub key: String,
+    /// The arguments that they have in common beside it.
+    pub agreed: Vec<String>,
 }
 
 /// A probe in a recording.
@@ -73,6 +87,8 @@ pub struct ProbeSide {
     pub counts: Counts,
     /// Events lost; 0 if the trace does not say which probe lost them.
     pub lost: u64,
+    /// The part of each slice in which it was recorded: not in pauses, nor between files.
+    pub(crate) recorded: SliceParts,
     pub(crate) arguments: Vec<ArgumentSide>,
 }
 
@@ -124,19 +140,43 @@ impl ComparedRecording {
             min: question.spans.least,
             pairs,
         };
+        let rules = spans.pairs.iter().zip(&spans.keys);
+        let rules = rules.map(|(pair, key)| SpanRule {
+            name: pair.name.clone(),
+            key: key.name(),
+            agreed: key.agreed().to_vec(),
+        });
+        let mut rules: Vec<SpanRule> = rules.collect();
+        rules.sort();
         let mut notices = Notices::new(session);
         notices.set_paused(session, &filter);
         let (sums, spans) = walk(session, &filter, &rows, timeline, spans, &mut notices)?;
+        rules.retain(|rule| {
+            let side = spans.get(&rule.name);
+            side.is_some_and(|side| side.durations.is_some())
+        });
         let losses = Losses::new(session, &rows);
         let probes = rows.rows.into_iter().zip(sums.rows).zip(&losses.rows);
-        let probes = probes
-            .map(|((row, sums), &lost)| (row.name, ProbeSide::new(&row.arguments, sums, lost)));
+        let probes = probes.map(|((row, sums), &lost)| {
+            let recorded = recorded_parts(session, &timeline, &row.events);
+            let arguments = row.arguments.iter().zip(sums.arguments);
+            let side = ProbeSide {
+                counts: sums.counts,
+                lost,
+                recorded,
+                arguments: arguments
+                    .map(|(known, sums)| ArgumentSide::new(known, sums))
+                    .collect(),
+            };
+            (row.name, side)
+        });
         Ok(Self {
             origin: Origin::new(session),
             lacking,
             timeline,
             probes: probes.collect(),
             spans,
+            rules,
             losses,
             notices,
         })
@@ -241,16 +281,22 @@ impl SpanSide {
     }
 }
 
-impl ProbeSide {
-    fn new(known: &[schema::Argument], sums: ProbeCounts, lost: u64) -> Self {
-        let arguments = known.iter().zip(sums.arguments);
-        Self {
-            counts: sums.counts,
-            lost,
-            arguments: arguments
-                .map(|(known, sums)| ArgumentSide::new(known, sums))
-                .collect(),
+/// The part of each slice in which events were recorded.
+fn recorded_parts(session: &TraceSession, timeline: &Timeline, events: &[usize]) -> SliceParts {
+    let recorded = timeline.recorded(session, events);
+    std::array::from_fn(|slice| {
+        let TimeRange { first, last } = timeline.part(slice as u64);
+        match (recorded.get(slice), last.saturating_sub(first)) {
+            (Some(&recorded), length @ 1..) => recorded as f64 / length as f64,
+            _ => 1.0,
         }
+    })
+}
+
+impl ProbeSide {
+    /// The part of the recording's time in which it was recorded, 0 to 1.
+    pub fn recorded_part(&self) -> f64 {
+        self.recorded.iter().sum::<f64>() / SLICES as f64
     }
 }
 

@@ -6,6 +6,9 @@ pub const SLICES: usize = 20;
 /// A count in each slice.
 pub(crate) type Counts = [u64; SLICES];
 
+/// A part of each slice, 0 to 1.
+pub(crate) type SliceParts = [f64; SLICES];
+
 /// Adds the counts of another.
 pub(crate) fn add(counts: &mut Counts, others: &Counts) {
     let pairs = counts.iter_mut().zip(others);

@@ -3,12 +3,16 @@
 //! A window is matched without knowing what began before it. What it cannot match stays, to be matched when the windows are put one after the
 //! other. Of a stream, a window is what is shown at once.
 
+use std::sync::Mutex;
+
+use usdtrec_trace::events::notices::SpanOverlap;
 use usdtrec_trace::events::selection::SampleFilter;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::Hit;
 use usdtrec_trace::session::resolver::Resolver;
 
+use crate::spans::common_integers::IdWatch;
 use crate::spans::key::{HitKey, SpanKey};
 use crate::spans::matcher::{MatchKey, OpenSpans, PendingEnd, Segment, SpanMatcher};
 use crate::spans::own_keys::own_keys;
@@ -28,6 +32,9 @@ pub struct SpanEnds {
     rows: Rows,
     dictionary: Dictionary,
     pauses: PairPauses,
+    pairs: Vec<Pair>,
+    /// Finds out whether spans of a stream overlap that are matched by the thread.
+    ids: Option<Mutex<IdWatch>>,
 }
 
 /// State of a worker thread.
@@ -99,14 +106,36 @@ impl SpanEnds {
             return None;
         }
         let rows = Rows::new(session, |_| true);
-        Some(Self {
+        let mut ends = Self {
             pauses: PairPauses::new(session, &pairs),
             keys: own_keys(&pairs, session, &rows),
             rows,
             dictionary: Dictionary::default(),
             roles: Role::from_pairs(&pairs, session.events().events.len()),
-            names: pairs.into_iter().map(|pair| pair.name).collect(),
-        })
+            names: pairs.iter().map(|pair| pair.name.clone()).collect(),
+            pairs,
+            ids: None,
+        };
+        ends.watch(session);
+        Some(ends)
+    }
+
+    /// Watches pairs of a stream that are matched by the thread, from now on.
+    fn watch(&mut self, session: &TraceSession) {
+        let keys = self.pairs.iter().zip(&self.keys);
+        let by_thread = keys.filter(|(_, key)| matches!(key, SpanKey::Thread(_)));
+        let by_thread: Vec<&Pair> = by_thread.map(|(pair, _)| pair).collect();
+        let is_stream = session.blocks().is_empty();
+        self.ids = is_stream.then(|| {
+            let ids = IdWatch::new(session, &self.pairs, |pair| by_thread.contains(&pair));
+            Mutex::new(ids)
+        });
+    }
+
+    /// The spans of a stream that overlap on their threads, as far as it went.
+    pub fn overlaps(&self) -> Vec<SpanOverlap> {
+        let ids = self.ids.as_ref().and_then(|ids| ids.lock().ok());
+        ids.map_or_else(Vec::new, |mut ids| ids.overlaps())
     }
 
     /// Adds the spans of events that were added to a stream. Spans that are open are not affected.
@@ -123,7 +152,12 @@ impl SpanEnds {
             role.pair += self.names.len() as u32;
         }
         self.roles.extend(roles);
-        self.names.extend(pairs.into_iter().map(|pair| pair.name));
+        self.names
+            .extend(pairs.iter().map(|pair| pair.name.clone()));
+        if !pairs.is_empty() {
+            self.pairs.extend(pairs);
+            self.watch(session);
+        }
     }
 
     /// Takes pauses of a stream that have become known, also for its open spans.
@@ -161,6 +195,9 @@ impl SpanEnds {
         mut ended: impl FnMut(SpanEnd),
     ) -> bool {
         let Hit { target, sample } = hit;
+        if let Some(mut ids) = self.ids.as_ref().and_then(|ids| ids.lock().ok()) {
+            ids.take(resolver, hit);
+        }
         let mut ends = false;
         for role in self.roles.get(target.event as usize).into_iter().flatten() {
             let Some(key) = self.keys.get(role.pair as usize) else {

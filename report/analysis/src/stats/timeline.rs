@@ -5,6 +5,7 @@ use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::selection::SampleFilter;
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::TraceSession;
+use usdtrec_trace::session::recorded_part::RecordedPart;
 
 /// Most intervals.
 const MAX_INTERVALS: u64 = 1 << 16;
@@ -74,6 +75,19 @@ impl Timeline {
             first: self.begin(interval),
             last: self.begin(interval.saturating_add(1)).min(self.until),
         }
+    }
+
+    /// For how long events were recorded in each interval, ns. Pauses count where all of them had the same ones.
+    pub(crate) fn recorded(&self, session: &TraceSession, events: &[usize]) -> Vec<u64> {
+        let part = |interval: u64| {
+            let time = self.part(interval);
+            let all = time.last.saturating_sub(time.first);
+            match RecordedPart::new(session, events, time) {
+                Some(part) if part.is_same => part.recorded,
+                _ => all.saturating_sub(session.files().unrecorded(time)),
+            }
+        };
+        (0..self.intervals as u64).map(part).collect()
     }
 
     /// The interval of a time.

@@ -132,13 +132,22 @@ fn sum(lost: impl Iterator<Item = (Option<usize>, u64)>) -> u64 {
     lost.fold(0, |all, (_, lost)| all.saturating_add(lost))
 }
 
-/// Whether hits of attached probes are missing because of a shortfall. Of files that were not read, and of patterns without a probe, none are attached.
+/// Whether hits of attached probes are missing because of a shortfall, and not counted. Of files that were not read, and of patterns without a probe, none are attached.
 fn lacks_hits(shortfall: &Shortfall) -> bool {
     use ShortfallKind::{
-        BreakpointLeft, NoProbe, NotRead, Reader, SemaphoreLeft, ShortSpans, ShortWindow,
+        BreakpointLeft, InexactExtremes, NoProbe, NotRead, Reader, SemaphoreLeft, ShortSpans,
+        ShortWindow, Unjudged,
     };
     !matches!(
         shortfall.kind,
-        BreakpointLeft | NoProbe | NotRead | Reader | SemaphoreLeft | ShortSpans | ShortWindow
+        BreakpointLeft
+            | InexactExtremes
+            | NoProbe
+            | NotRead
+            | Reader
+            | SemaphoreLeft
+            | ShortSpans
+            | ShortWindow
+            | Unjudged
     )
 }

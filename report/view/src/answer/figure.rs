@@ -5,7 +5,8 @@ use usdtrec_analysis::stats::number::Scalar;
 
 use crate::text::scalar::decimal;
 
-/// A number. In JSON, floats that JSON has not are the strings `NaN`, `inf` and `-inf`, and integers beyond 64 bits are the nearest float.
+/// A number. In JSON, floats that JSON has not are the strings `NaN`, `inf` and `-inf`, and integers beyond 64 bits, which readers would round, strings of
+/// their digits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Figure {
     /// An integer.
@@ -35,7 +36,7 @@ impl Serialize for Figure {
             Self::Integer(number) => match (u64::try_from(number), i64::try_from(number)) {
                 (Ok(number), _) => serializer.serialize_u64(number),
                 (_, Ok(number)) => serializer.serialize_i64(number),
-                _ => serializer.serialize_f64(number as f64),
+                _ => serializer.collect_str(&number),
             },
             Self::Float(number) if number.is_finite() => serializer.serialize_f64(number),
             Self::Float(number) => serializer.collect_str(&number),
@@ -56,7 +57,8 @@ mod tests {
         let all = [
             ("18446744073709551615", "18446744073709551615"),
             ("-9223372036854775808", "-9223372036854775808"),
-            ("36893488147419103232", "3.6893488147419103e+19"),
+            ("36893488147419103230", "\"36893488147419103230\""),
+            ("-9223372036854775809", "\"-9223372036854775809\""),
             ("500.0", "500.0"),
             ("0.1", "0.1"),
             ("inf", "\"inf\""),

@@ -9,6 +9,7 @@ use usdtrec_trace::session::event_name::short_name as short;
 use crate::columns::folded;
 use crate::head;
 use crate::losses::doubt;
+use crate::report::spans::{NamedRule, matched_by, rule};
 use crate::theme::Theme;
 
 /// Appends the lines about a recording.
@@ -26,6 +27,25 @@ pub(crate) fn put_head(name: &str, side: &ComparedRecording, theme: Theme, out: 
             &format!("#   nothing compared: {}", escape(&reason.to_string())),
             out,
         );
+    }
+}
+
+/// Appends by what spans are matched: of both recordings, if that differs.
+pub(crate) fn rules(comparison: &Comparison, theme: Theme, out: &mut String) {
+    let of_side = |side: &ComparedRecording| {
+        let rules = side.rules.iter().map(|span| NamedRule {
+            name: escape(&span.name).into_owned(),
+            rule: rule(&span.key, &span.agreed),
+        });
+        matched_by(rules)
+    };
+    let (a, b) = (of_side(&comparison.a), of_side(&comparison.b));
+    let is_same = a == b;
+    let b = b.into_iter().filter(|_| !is_same);
+    let of_a = a.into_iter().map(|line| ("A: ", line));
+    for (side, line) in of_a.chain(b.map(|line| ("B: ", line))) {
+        let side = if is_same { "" } else { side };
+        folded(&format!("{side}spans {line}"), "# ", theme, out);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use usdtrec_analysis::diff::comparison::Comparison;
 use usdtrec_analysis::diff::metric::{Metric, MetricKind, MetricSubject};
-use usdtrec_analysis::diff::recording::ComparedRecording;
+use usdtrec_analysis::diff::recording::{ComparedRecording, ProbeSide};
 use usdtrec_analysis::diff::slices::total;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::form::Form;
@@ -52,7 +52,8 @@ fn rate_of(subject: &MetricSubject, recording: &ComparedRecording) -> String {
         _ => None,
     };
     let events = probe.map_or(0, |probe| total(&probe.counts));
-    rate(events, recording.duration())
+    let part = probe.map_or(1.0, ProbeSide::recorded_part);
+    rate(events, (recording.duration() as f64 * part) as u64)
 }
 
 /// Appends a table with a line for each figure.

@@ -12,7 +12,7 @@ use usdtrec_format::{counted, plural_ending};
 
 use crate::columns::folded;
 use crate::cut_apart::cut_apart;
-use crate::diff::head::{losses, put_head};
+use crate::diff::head::{losses, put_head, rules};
 use crate::diff::headline::headline;
 use crate::diff::names::{left_out, ordered, reason};
 use crate::diff::options::DiffOptions;
@@ -38,16 +38,20 @@ pub(crate) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
     put_head("A", &comparison.a, theme, &mut out);
     put_head("B", &comparison.b, theme, &mut out);
     losses(comparison, theme, &mut out);
+    rules(comparison, theme, &mut out);
     if let Some(remark) = only_long(options.spans.least) {
         theme.put_remark(&format!("# {remark}"), &mut out);
     }
     out.push('\n');
     let tables = Tables { comparison, human };
+    let length = out.len();
     if !shares.beyond.is_empty() {
         table("Beyond noise", &shares.beyond, &tables, theme, &mut out);
     }
     news(comparison, theme, &mut out);
-    out.push('\n');
+    if out.len() > length {
+        out.push('\n');
+    }
     if options.all {
         everything(&shares, &tables, theme, &mut out);
     } else {

@@ -206,20 +206,44 @@ fn is_by_thread(span: &SpanFacts) -> bool {
 /// Which spans are matched by the thread alone, as those are of which nothing else is said.
 fn matched_by_thread(shown: &[&SpanFacts], all: &[&SpanFacts]) -> Option<String> {
     let of_thread = shown.iter().filter(|span| is_by_thread(span));
-    let names: Vec<String> = of_thread.map(|span| name(span, all)).collect();
-    (!names.is_empty()).then(|| format!("matched by thread: {}", names.join(", ")))
+    matched_by(of_thread.map(|span| named_rule(span, all))).pop()
+}
+
+fn named_rule(span: &SpanFacts, all: &[&SpanFacts]) -> NamedRule {
+    NamedRule {
+        name: name(span, all),
+        rule: rule(&span.key, &span.agreed),
+    }
+}
+
+/// Spans, and what their begins and ends have in common.
+pub(crate) struct NamedRule {
+    pub(crate) name: String,
+    pub(crate) rule: String,
+}
+
+/// `matched by thread and arg1: request`: a line for each rule.
+pub(crate) fn matched_by(spans: impl Iterator<Item = NamedRule>) -> Vec<String> {
+    let mut rules: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for NamedRule { name, rule } in spans {
+        rules.entry(rule).or_default().push(name);
+    }
+    let rules = rules.into_iter();
+    let line = |(rule, names): (String, Vec<String>)| {
+        format!("matched by {}: {}", escape(&rule), names.join(", "))
+    };
+    rules.map(line).collect()
 }
 
 /// What begin and end have in common: `thread and arg1`.
-fn rule(span: &SpanFacts) -> String {
+pub(crate) fn rule(key: &str, agreed: &[String]) -> String {
     let word = |key| match key {
         "tid" => "thread",
         "pid" => "process",
         other => other,
     };
-    let keys = span.key.split(',').map(word);
-    let all = keys.chain(span.agreed.iter().map(String::as_str));
-    let mut all: Vec<&str> = all.collect();
+    let all = key.split(',').map(word);
+    let mut all: Vec<&str> = all.chain(agreed.iter().map(String::as_str)).collect();
     match all.pop() {
         Some(last) if !all.is_empty() => format!("{} and {last}", all.join(", ")),
         last => last.unwrap_or_default().to_owned(),
@@ -262,18 +286,8 @@ fn end_reasons(span: &SpanFacts) -> Vec<String> {
 
 /// Remarks: by what spans are matched, nesting, hits that belong to no span, and how exact percentiles are.
 pub fn remarks(shown: &[&SpanFacts], all: &[&SpanFacts]) -> Vec<String> {
-    let mut remarks = Vec::new();
-    let mut rules: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for span in shown.iter().filter(|span| !is_by_thread(span)) {
-        rules.entry(rule(span)).or_default().push(name(span, all));
-    }
-    for (rule, names) in rules {
-        remarks.push(format!(
-            "matched by {}: {}",
-            escape(&rule),
-            names.join(", ")
-        ));
-    }
+    let others = shown.iter().filter(|span| !is_by_thread(span));
+    let mut remarks = matched_by(others.map(|span| named_rule(span, all)));
     let mut each = |what: &str, of: &dyn Fn(&SpanFacts) -> Option<String>| {
         let listed = shown
             .iter()

@@ -8,6 +8,7 @@ use usdtrec_analysis::context_question::ContextQuestion;
 use usdtrec_analysis::spans::ends::EndsWorker;
 use usdtrec_analysis::spans::matcher::OpenSpans;
 use usdtrec_trace::error::ReportError;
+use usdtrec_trace::events::notices::SpanOverlap;
 use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::events::stream::{StreamSamples, StreamSummary, StreamView, watch};
@@ -44,7 +45,8 @@ pub fn print_stream<'a>(
     if let Some(question) = &options.spans {
         return print_span_stream(input, path, sources, selection, question, options, to);
     }
-    watch(
+    let mut overlaps = Vec::new();
+    let mut summary = watch(
         input,
         path,
         sources,
@@ -70,13 +72,16 @@ pub fn print_stream<'a>(
                 before: PreviousTimes::default(),
                 text: Text::default(),
                 to,
+                overlaps: &mut overlaps,
             })
         },
-    )
+    )?;
+    summary.notices.overlaps = overlaps;
+    Ok(summary)
 }
 
 /// Prints samples.
-struct Printer<'a> {
+struct Printer<'a, 't> {
     options: &'a ScriptOptions,
     style: LineStyle,
     spans: Option<SpanColumn>,
@@ -86,9 +91,11 @@ struct Printer<'a> {
     before: PreviousTimes,
     text: Text,
     to: StreamOutput<'a>,
+    /// The spans that overlap on their threads, when the stream has ended.
+    overlaps: &'t mut Vec<SpanOverlap>,
 }
 
-impl StreamView for Printer<'_> {
+impl StreamView for Printer<'_, '_> {
     fn show(&mut self, samples: StreamSamples<'_>) -> Result<(), ReportError> {
         let mut lines = LineWriter::new(samples.session, &self.style);
         let mut worker = EndsWorker::new(
@@ -160,5 +167,12 @@ impl StreamView for Printer<'_> {
 
     fn lose(&mut self, session: &TraceSession, event: Option<usize>, lost: u64) {
         self.to.lose(session, event, lost);
+    }
+
+    fn end(&mut self, _: &TraceSession) -> Result<(), ReportError> {
+        if let Some(spans) = &self.spans {
+            *self.overlaps = spans.ends.overlaps();
+        }
+        Ok(())
     }
 }

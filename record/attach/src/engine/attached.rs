@@ -1,0 +1,104 @@
+//! What is open in the kernel: the events of process records, and the probes, attached by an engine.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use super::dispatch::Engine;
+use super::events::pmu::UprobePmu;
+use super::events::process_records::Processes;
+use super::opened::{Opened, ProbeAttr};
+use crate::error::RecordError;
+use crate::select::probe::{PlannedProbe, RefusedProbe};
+
+/// Everything that is open in the kernel. Dropping it closes all of it, the probes first.
+#[derive(Debug)]
+pub struct Attached {
+    /// The engine, with what it has attached.
+    pub engine: Engine,
+    /// The events of process records.
+    pub processes: Processes,
+    /// The probes that are attached, those that were added later at the end.
+    pub probes: Vec<PlannedProbe>,
+    /// Their attrs, in the same order.
+    pub attrs: Vec<ProbeAttr>,
+    /// Number of those that the recording began with.
+    first_probes: usize,
+    /// The planned probes that the kernel refused.
+    pub refused: Vec<RefusedProbe>,
+    /// Error of the bpf engine, if it was tried first.
+    pub passed_over: Option<RecordError>,
+    /// The uprobe PMU.
+    pub pmu: UprobePmu,
+}
+
+impl Attached {
+    pub(super) fn new(opened: Opened<Engine>, processes: Processes, pmu: UprobePmu) -> Self {
+        let Opened {
+            engine,
+            probes,
+            attrs,
+            refused,
+        } = opened;
+        Self {
+            first_probes: probes.len(),
+            engine,
+            processes,
+            probes,
+            attrs,
+            refused,
+            passed_over: None,
+            pmu,
+        }
+    }
+
+    /// What belongs to the events of the probes and to that of process records, in the order of the trace's events: those of the probes that
+    /// the recording began with, that of process records, those of probes that were added later.
+    pub fn in_order_of_trace<T>(
+        &self,
+        probes: impl IntoIterator<Item = T>,
+        processes: T,
+    ) -> Vec<T> {
+        let mut probes = probes.into_iter();
+        let mut all: Vec<T> = probes.by_ref().take(self.first_probes).collect();
+        all.push(processes);
+        all.extend(probes);
+        all
+    }
+
+    /// The index of a probe's event in the trace.
+    pub const fn event_index(&self, probe: usize) -> usize {
+        if probe < self.first_probes {
+            probe
+        } else {
+            probe + 1
+        }
+    }
+
+    /// Disables everything; the rings keep their records.
+    pub fn disable(&mut self) -> io::Result<()> {
+        self.engine.disable()?;
+        self.processes.disable()
+    }
+
+    /// Descriptors that become readable when the ring of a CPU has many records.
+    pub fn readable(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.engine.event_rings().chain(self.processes.readable())
+    }
+
+    /// Records on CPUs that have come on line, if all threads are recorded. Hits of events that cannot be opened are missing, like earlier
+    /// hits on those CPUs.
+    ///
+    /// A uevent of the kernel reports them. With `-a` events are opened there at once: an event of all threads cannot be opened on a CPU
+    /// that is off line, and one on a CPU that went off line stops counting. Hits before that are missing, and this is reported. Events of
+    /// single threads follow these to any CPU that was on line at first; they are not opened on later CPUs: children have inherited copies
+    /// of them, which the recorder cannot reach.
+    pub fn follow_to(&mut self, cpus: &[u32]) {
+        if !self.processes.watches_cpus() {
+            return;
+        }
+        for &cpu in cpus {
+            let _ = self.processes.follow_to(cpu);
+            let _ = self.engine.follow_to(cpu, &self.probes);
+        }
+    }
+}

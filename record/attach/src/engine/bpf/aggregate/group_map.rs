@@ -1,0 +1,221 @@
+//! The maps of programs that count hits by group: the groups, their numbers, and slots in which programs make keys.
+//!
+//! All of their memory is allocated at once: no group is refused for lack of memory later. It does not grow with the number of possible CPUs.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
+use usdtrec_kernel::host::cpus;
+
+use super::durations::{self, DurationBuckets};
+use super::group_numbers::GroupNumbers;
+use super::group_paths::GroupPaths;
+use super::grouping::Grouping;
+use super::stack_layout::StackLayout;
+use super::stack_map::StackMap;
+use crate::aggregation::BucketCount;
+
+/// Maximum number of groups, and maximum size of all maps but the slots, bytes.
+const MAX_GROUPS: usize = 65_536;
+const MAX_BYTES: usize = 60 << 20;
+/// Maximum size of the numbers, bytes.
+const MAX_NUMBER_BYTES: usize = 36 << 20;
+/// The part of both that open spans take, where spans are aggregated.
+pub(in crate::engine::bpf) const MAX_SPAN_BYTES: usize = 10 << 20;
+/// The same if there are no keys, so that a group is an event.
+const MAX_EVENT_BYTES: usize = 8 << 20;
+/// Maximum number of groups if there are no keys.
+const MAX_EVENTS: usize = 4096;
+/// What an element takes besides its key and value, with its share of the buckets, bytes.
+const ELEMENT: usize = 80;
+
+/// Offset in an element of the place of the group among the numbers, after the count of its hits.
+pub(super) const ELEMENT_NUMBER: i16 = 8;
+
+/// The maps.
+#[derive(Debug)]
+pub(in crate::engine::bpf) struct GroupMaps {
+    groups: OwnedFd,
+    slots: OwnedFd,
+    /// `None` if no argument is measured.
+    pub(super) numbers: Option<GroupNumbers>,
+    /// `None` if no key is the stack.
+    pub(super) stacks: Option<StackMap>,
+    /// `None` if no spans are aggregated.
+    durations: Option<DurationBuckets>,
+    /// `None` if no key is about control groups.
+    pub(super) paths: Option<GroupPaths>,
+    shape: MapShape,
+    /// How hits are grouped.
+    pub(in crate::engine::bpf) grouping: Grouping,
+}
+
+/// A group, as it is in the map.
+pub(in crate::engine::bpf) struct GroupElement<'a> {
+    pub(in crate::engine::bpf) key: &'a [u8],
+    pub(in crate::engine::bpf) count: u64,
+    /// Its place among the numbers; `None` if no argument is measured.
+    pub(in crate::engine::bpf) number: Option<u64>,
+}
+
+impl GroupMaps {
+    /// Creates them.
+    ///
+    /// # Errors
+    /// The error of bpf(2): `E2BIG` if the kernel has no keys of this size.
+    pub(in crate::engine::bpf) fn new(grouping: Grouping) -> io::Result<Self> {
+        let layout = &grouping.numbers;
+        let has_numbers = !layout.is_empty();
+        let value_size = if has_numbers { 16 } else { 8 };
+        let numbers = has_numbers
+            .then(|| GroupNumbers::new(layout, measured_groups(&grouping)))
+            .transpose()?;
+        let stacks = grouping.stacks.map_or(0, StackLayout::map_bytes);
+        let left = MAX_BYTES - stacks - span_bytes(&grouping);
+        let left = left - numbers.as_ref().map_or(0, GroupNumbers::bytes);
+        let element = grouping.bytes as usize + value_size + ELEMENT;
+        // The kernel adds an element for each possible CPU.
+        let cpus = cpus::possible().map_or(1, |possible| possible.len());
+        let groups = (left / element).saturating_sub(cpus);
+        let most = match grouping.aggregation.by.is_empty() {
+            true => MAX_EVENTS,
+            false => MAX_GROUPS,
+        };
+        let shape = MapShape {
+            key_size: grouping.bytes,
+            value_size: value_size as u32,
+            entries: groups.clamp(1, most) as u32,
+        };
+        let slots = MapShape {
+            key_size: 4,
+            value_size: grouping.slot_bytes(),
+            entries: grouping.rows * grouping.slots_of_row(),
+        };
+        let durations = grouping.duration_place().map(|_| DurationBuckets::new());
+        Ok(Self {
+            durations: durations.transpose()?,
+            groups: sys::create_map(MapKind::Hash, shape)?,
+            slots: sys::create_map(MapKind::Array, slots)?,
+            numbers,
+            stacks: grouping.stacks.map(StackMap::new).transpose()?,
+            paths: grouping.aggregation.has_cgroup().then(GroupPaths::new),
+            shape,
+            grouping,
+        })
+    }
+
+    /// Passes all groups to `take`. Those that are added meanwhile may be missing.
+    ///
+    /// # Errors
+    /// The error of bpf(2).
+    pub(in crate::engine::bpf) fn read(
+        &self,
+        mut take: impl FnMut(GroupElement<'_>),
+    ) -> io::Result<()> {
+        if let Some(paths) = &self.paths {
+            paths.begin();
+        }
+        sys::read_map(self.groups.as_fd(), self.shape, |key, value| {
+            let mut words = value.chunks_exact(8).map_while(<[u8]>::first_chunk);
+            let mut word = || words.next().map(|word| u64::from_ne_bytes(*word));
+            take(GroupElement {
+                key,
+                count: word().unwrap_or(0),
+                number: word(),
+            });
+        })
+    }
+
+    /// Passes the counts of the buckets of durations to `take`, with the places of their groups among the numbers. Those of all spans that
+    /// [`read`](Self::read) has counted before are there.
+    ///
+    /// # Errors
+    /// The error of bpf(2).
+    pub(in crate::engine::bpf) fn read_durations(
+        &self,
+        take: impl FnMut(u64, BucketCount),
+    ) -> io::Result<()> {
+        let durations = self.durations.as_ref();
+        durations.map_or(Ok(()), |durations| durations.read(take))
+    }
+
+    /// The maps, for programs.
+    pub(in crate::engine::bpf) fn descriptors(&self) -> GroupDescriptors<'_> {
+        GroupDescriptors {
+            groups: self.groups.as_fd(),
+            slots: self.slots.as_fd(),
+            numbers: self.numbers.as_ref().map(AsFd::as_fd),
+            stacks: self.stacks.as_ref().map(AsFd::as_fd),
+            durations: self.durations.as_ref().map(AsFd::as_fd),
+        }
+    }
+}
+
+/// Size of what open spans and the buckets of durations take, bytes.
+fn span_bytes(grouping: &Grouping) -> usize {
+    match grouping.duration_place() {
+        Some(_) => MAX_SPAN_BYTES + durations::BYTES,
+        None => 0,
+    }
+}
+
+/// Number of groups that have room for numbers.
+fn measured_groups(grouping: &Grouping) -> u32 {
+    let bytes = match grouping.aggregation.by.is_empty() {
+        true => MAX_EVENT_BYTES,
+        false => MAX_NUMBER_BYTES - span_bytes(grouping),
+    };
+    let each = grouping.numbers.bytes() as usize;
+    (bytes / each.max(8)).clamp(1, MAX_GROUPS) as u32
+}
+
+/// The maps, for programs.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine::bpf) struct GroupDescriptors<'a> {
+    pub(in crate::engine::bpf) groups: BorrowedFd<'a>,
+    pub(in crate::engine::bpf) slots: BorrowedFd<'a>,
+    pub(in crate::engine::bpf) numbers: Option<BorrowedFd<'a>>,
+    pub(in crate::engine::bpf) stacks: Option<BorrowedFd<'a>>,
+    pub(in crate::engine::bpf) durations: Option<BorrowedFd<'a>>,
+}
+
+impl GroupDescriptors<'_> {
+    /// Duplicates.
+    ///
+    /// # Errors
+    /// The error of `dup(2)`.
+    pub(in crate::engine::bpf) fn share(self) -> io::Result<SharedGroups> {
+        let own = |map: BorrowedFd<'_>| map.try_clone_to_owned();
+        Ok(SharedGroups {
+            groups: own(self.groups)?,
+            slots: own(self.slots)?,
+            numbers: self.numbers.map(own).transpose()?,
+            stacks: self.stacks.map(own).transpose()?,
+            durations: self.durations.map(own).transpose()?,
+        })
+    }
+}
+
+/// Duplicates of the descriptors of the maps, for a thread that attaches further probes.
+#[derive(Debug)]
+pub(in crate::engine::bpf) struct SharedGroups {
+    groups: OwnedFd,
+    slots: OwnedFd,
+    numbers: Option<OwnedFd>,
+    stacks: Option<OwnedFd>,
+    durations: Option<OwnedFd>,
+}
+
+impl SharedGroups {
+    /// The maps, for programs.
+    pub(in crate::engine::bpf) fn descriptors(&self) -> GroupDescriptors<'_> {
+        GroupDescriptors {
+            groups: self.groups.as_fd(),
+            slots: self.slots.as_fd(),
+            numbers: self.numbers.as_ref().map(AsFd::as_fd),
+            stacks: self.stacks.as_ref().map(AsFd::as_fd),
+            durations: self.durations.as_ref().map(AsFd::as_fd),
+        }
+    }
+}

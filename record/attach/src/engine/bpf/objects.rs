@@ -1,0 +1,248 @@
+//! What the programs and the recorder share in the kernel: maps and rings.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::bpf::features::RunningKernel;
+use usdtrec_kernel::bpf::features::trials::functions_take_memory;
+use usdtrec_kernel::bpf::features::version::tells_processes;
+use usdtrec_kernel::bpf::rings::cpu_rings::{CpuRings, Sizes};
+use usdtrec_kernel::{BpfObject, BpfRefusal};
+
+use super::super::gap_hold::GapHold;
+use super::super::options::AttachRequest;
+use super::super::task_filter::TaskFilter;
+use super::aggregate::{
+    EventNeeds, GroupDescriptors, GroupMaps, Grouping, MAX_SPAN_BYTES, SharedGroups,
+};
+use super::attach;
+use super::attach::site_programs::Maps;
+use super::control::Control;
+use super::processes::executables::Executables;
+use super::processes::follow::Tracked;
+use super::processes::groups::Groups;
+use super::processes::mapping_hold::MappingHold;
+use super::processes::watched_files::WatchedFiles;
+use super::samples::Samples;
+use super::samples::stack_rates;
+use super::setup::setup;
+use super::spans::{MAX_BYTES, SharedSpans, SpanDescriptors, SpanMaps, memory_for};
+use super::thread_contexts::ThreadContexts;
+use crate::callbacks::Caution;
+use crate::error::RecordError;
+
+/// The maps and rings of a recording.
+#[derive(Debug)]
+pub(super) struct Objects {
+    pub(super) tracked: Tracked,
+    /// `None` if processes of all control groups are recorded.
+    pub(super) groups: Option<Groups>,
+    /// `None` if all executables are recorded.
+    pub(super) executables: Option<Executables>,
+    /// `None` if no process is held when it maps a file.
+    pub(super) mapping_hold: Option<MappingHold>,
+    /// What watches who maps files with probes; or why there is nothing. `None` if probes are in chosen processes only, and when it is taken.
+    pub(super) watched_files: Option<io::Result<WatchedFiles>>,
+    /// That of the first part, which has what is about the whole recording.
+    pub(super) control: Arc<Control>,
+    pub(super) rings: CpuRings,
+    /// `None` if thread contexts are not read.
+    pub(super) thread_contexts: Option<ThreadContexts>,
+    /// `None` if hits are not counted by group.
+    pub(super) hit_groups: Option<GroupMaps>,
+    /// `None` if programs match no spans.
+    pub(super) spans: Option<SpanMaps>,
+    /// `None` if the rate of stacks is not limited.
+    stack_rates: Option<OwnedFd>,
+}
+
+impl Objects {
+    /// Creates the objects for the sample ids of `samples`.
+    pub(super) fn create(
+        request: &AttachRequest<'_>,
+        ring_bytes: usize,
+        kernel: RunningKernel<'_>,
+        samples: &Samples,
+    ) -> Result<Self, RecordError> {
+        let control = samples.new_control();
+        let control = control.map_err(setup(BpfObject::Control))?;
+        let AttachRequest {
+            options,
+            perf_target,
+            filter,
+            say,
+            ..
+        } = request;
+        let sizes = Sizes {
+            cpus: &perf_target.cpus,
+            bytes: ring_bytes,
+        };
+        let rings = CpuRings::new(sizes).map_err(setup(BpfObject::Rings))?;
+        let can_hold = attach::can_be_apart(request) && kernel.namespace.is_none();
+        let is_everywhere = match filter {
+            TaskFilter::All => true,
+            TaskFilter::Processes(_) => !can_hold,
+            TaskFilter::ProcessesAlone(_) | TaskFilter::Threads(_) => !tells_processes(),
+        };
+        let watched_files =
+            (is_everywhere && kernel.namespace.is_none()).then(|| WatchedFiles::new(kernel));
+        let tracked = Tracked::new(filter, kernel, can_hold.then_some(&control));
+        let tracked = tracked.map_err(setup(BpfObject::Follower))?;
+        let (choice, btf) = (&options.processes, kernel.btf);
+        let groups = (!choice.groups.is_empty()).then(|| Groups::follow(choice, btf));
+        let executables =
+            (!choice.executables.is_empty()).then(|| Executables::open(&choice.executables, btf));
+        let mapping_hold = match options.no_gap {
+            None => None,
+            Some(how) => match mapping_hold(&control, &tracked, kernel)? {
+                Ok(hold) => Some(hold),
+                Err(error) if how == GapHold::Required => {
+                    return Err(setup(BpfObject::MappingHold)(error));
+                }
+                Err(error) => {
+                    say(&Caution::NotHeld(error));
+                    None
+                }
+            },
+        };
+        let stack_rates = options.graph.and_then(|graph| graph.rate);
+        let stack_rates = stack_rates.map(|_| stack_rates::create()).transpose();
+        let thread_contexts = options
+            .thread_context
+            .then(|| ThreadContexts::new(kernel))
+            .transpose();
+        let grouping = match &options.aggregation {
+            Some(aggregation) => {
+                let needs = EventNeeds::from_events(&samples.groups);
+                Grouping::new(aggregation, options.graph, &needs)?
+            }
+            None => None,
+        };
+        let has_stacks = grouping
+            .as_ref()
+            .is_some_and(|grouping| grouping.stacks.is_some());
+        if has_stacks && !functions_take_memory(kernel.preemption) {
+            return Err(KernelError::NoBpf(BpfRefusal::StackKeys).into());
+        }
+        let spans = options.slow_spans.as_ref();
+        let spans = spans.map(|spans| {
+            let groups = &samples.groups;
+            let memory = memory_for(groups, spans.least, grouping.as_ref());
+            let bytes = match grouping {
+                Some(_) => MAX_SPAN_BYTES,
+                None => MAX_BYTES,
+            };
+            // Without a span that programs match, records of later parts have no room.
+            let may_match = groups.is_empty() || groups.iter().any(|group| group.role.is_some());
+            SpanMaps::new(memory, bytes, (!may_match).then_some(1))
+        });
+        let hit_groups = grouping.map(GroupMaps::new).transpose();
+        Ok(Self {
+            spans: spans.transpose().map_err(setup(BpfObject::Spans))?,
+            hit_groups: hit_groups.map_err(setup(BpfObject::HitGroups))?,
+            thread_contexts: thread_contexts.map_err(setup(BpfObject::ThreadContexts))?,
+            stack_rates: stack_rates.map_err(setup(BpfObject::Control))?,
+            tracked,
+            groups: groups.transpose()?,
+            executables: executables.transpose()?,
+            mapping_hold,
+            watched_files,
+            control: Arc::new(control),
+            rings,
+        })
+    }
+
+    /// The maps, for programs.
+    pub(super) fn maps(&self) -> Maps<'_> {
+        Maps {
+            rings: self.rings.array(),
+            control: self.control.as_fd(),
+            first_control: self.control.as_fd(),
+            tracked: self.tracked.as_fd(),
+            groups: self.groups.as_ref().map(AsFd::as_fd),
+            executables: self.executables.as_ref().map(AsFd::as_fd),
+            can_hold: self.tracked.hold.is_some(),
+            stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
+            thread_contexts: self.thread_contexts.as_ref().map(AsFd::as_fd),
+            hit_groups: self.hit_groups.as_ref().map(GroupMaps::descriptors),
+            spans: self.spans.as_ref().map(SpanMaps::descriptors),
+        }
+    }
+
+    /// Duplicates of the descriptors of the maps.
+    pub(super) fn share(&self) -> io::Result<SharedMaps> {
+        let maps = self.maps();
+        let own = |map: BorrowedFd<'_>| map.try_clone_to_owned();
+        Ok(SharedMaps {
+            rings: own(maps.rings)?,
+            first_control: own(maps.first_control)?,
+            tracked: own(maps.tracked)?,
+            groups: maps.groups.map(own).transpose()?,
+            executables: maps.executables.map(own).transpose()?,
+            stack_rates: maps.stack_rates.map(own).transpose()?,
+            thread_contexts: maps.thread_contexts.map(own).transpose()?,
+            hit_groups: maps.hit_groups.map(GroupDescriptors::share).transpose()?,
+            spans: maps.spans.map(SpanDescriptors::share).transpose()?,
+        })
+    }
+
+    /// Holds processes that map files which are not known from now on.
+    pub(super) fn begin_holding(&self) {
+        self.control.set_holding(self.mapping_hold.is_some());
+    }
+
+    /// Holds none any longer.
+    pub(super) fn end_holding(&mut self) {
+        self.control.set_holding(false);
+        if let Some(hold) = &mut self.mapping_hold {
+            hold.forget_new();
+        }
+    }
+}
+
+/// What holds processes that map files which are not known, or why the kernel cannot.
+fn mapping_hold(
+    control: &Control,
+    tracked: &Tracked,
+    kernel: RunningKernel<'_>,
+) -> Result<io::Result<MappingHold>, RecordError> {
+    if kernel.namespace.is_some() {
+        return Err(KernelError::NoBpf(BpfRefusal::MappingHoldNamespace).into());
+    }
+    Ok(MappingHold::new(control, tracked.as_fd(), kernel))
+}
+
+/// What all parts of a recording share, for a thread that attaches further ones.
+#[derive(Debug)]
+pub(super) struct SharedMaps {
+    rings: OwnedFd,
+    first_control: OwnedFd,
+    tracked: OwnedFd,
+    groups: Option<OwnedFd>,
+    executables: Option<OwnedFd>,
+    stack_rates: Option<OwnedFd>,
+    thread_contexts: Option<OwnedFd>,
+    hit_groups: Option<SharedGroups>,
+    spans: Option<SharedSpans>,
+}
+
+impl SharedMaps {
+    /// The maps for the programs of a part. No process is held until they are attached to it.
+    pub(super) fn with_control<'a>(&'a self, control: BorrowedFd<'a>) -> Maps<'a> {
+        Maps {
+            rings: self.rings.as_fd(),
+            control,
+            first_control: self.first_control.as_fd(),
+            tracked: self.tracked.as_fd(),
+            groups: self.groups.as_ref().map(AsFd::as_fd),
+            executables: self.executables.as_ref().map(AsFd::as_fd),
+            can_hold: false,
+            stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
+            thread_contexts: self.thread_contexts.as_ref().map(AsFd::as_fd),
+            hit_groups: self.hit_groups.as_ref().map(SharedGroups::descriptors),
+            spans: self.spans.as_ref().map(SharedSpans::descriptors),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Attaching all probes: the objects in the kernel, the programs, and the processes that are followed.
+
+use std::sync::Arc;
+
+use usdtrec_format::perf::{Attr, EventAttr};
+use usdtrec_format::{Arch, Btf};
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::bpf::features::RunningKernel;
+use usdtrec_kernel::bpf::features::btf;
+use usdtrec_kernel::bpf::features::members::IdMembers;
+use usdtrec_kernel::bpf::features::pid_namespace::PidNamespace;
+use usdtrec_kernel::bpf::features::trials::{functions_take_memory, loads_ids};
+use usdtrec_kernel::bpf::preemption::Preemption;
+use usdtrec_kernel::bpf::rings::ring_size::ring_bytes;
+use usdtrec_kernel::{BpfObject, BpfRefusal};
+
+use super::super::opened::{Opened, ProbeAttr};
+use super::super::options::{AttachRequest, EngineOptions};
+use super::attach::Attaching;
+use super::attach::attacher::AttachedSites;
+use super::attach::site_programs::{BadSite, Site};
+use super::fitting::Fitting;
+use super::nonresident::Touch;
+use super::objects::Objects;
+use super::part::{Part, Parts};
+use super::plan::{Group, Ids, PlanRequest};
+use super::processes::children::Children;
+use super::processes::executables::Executables;
+use super::processes::follow;
+use super::program::{Common, CpuRange, Spec, ThreadBase};
+use super::samples::Samples;
+use super::setup::setup;
+use super::{BpfEngine, NonResident, NotFaultedIn};
+use crate::budget::Units;
+use crate::error::RecordError;
+use crate::plan::call_graph::CallGraph;
+use crate::select::probe::{PlannedProbe, RefusedProbe};
+
+impl BpfEngine {
+    /// Attaches all probes, disabled; there may be none yet. Sites that were not attached to are refused, each as a probe. They stay among the definitions,
+    /// without hits. `metadata` is the attr of the session's other events.
+    pub fn open(
+        probes: &[PlannedProbe],
+        request: &AttachRequest<'_>,
+        metadata: &EventAttr,
+    ) -> Result<Opened<Self>, RecordError> {
+        let options = request.options;
+        let btf = btf::from_sysfs();
+        let preemption = Preemption::from_btf(btf.as_ref())?;
+        let namespace = PidNamespace::own(btf.as_ref());
+        let kernel = RunningKernel {
+            btf: btf.as_ref(),
+            preemption,
+            namespace: namespace.map_err(|_| KernelError::NoBpf(BpfRefusal::PidNamespace))?,
+        };
+        let thread_base = thread_base(btf.as_ref());
+        let first_id = metadata.ids.iter().max().map_or(1, |id| id + 1);
+        let ids = Ids::first(first_id);
+        let has_thread = thread_base.is_some();
+        if options.thread_context && !has_thread {
+            return Err(KernelError::NoBpf(BpfRefusal::ThreadPointer).into());
+        }
+        let request_of_plan = PlanRequest {
+            probes,
+            options,
+            has_thread,
+            first_type: ids.event,
+        };
+        let Fitting {
+            groups,
+            refused: unfit,
+        } = Fitting::plan(&request_of_plan, None)?;
+        if let Some(aggregation) = &options.aggregation {
+            let planned: Vec<_> = groups.iter().map(|group| &group.probe).collect();
+            let of_no_span = groups.iter().filter(|group| group.role.is_none());
+            let measured: Vec<_> = of_no_span.map(|group| &group.probe).collect();
+            aggregation.check(&planned, &measured)?;
+        }
+        let samples = Samples::new(groups, ids, options);
+        let cpus = request.perf_target.cpus.len();
+        let has_copies = options.graph.is_some_and(CallGraph::unwinds);
+        let wanted_ring_bytes = ring_bytes(options.ring_bytes, cpus, has_copies);
+        let mut objects = Objects::create(request, wanted_ring_bytes, kernel, &samples)?;
+        samples.set_stack_sizes(&objects.control);
+        let touch = Touch::new(options.nonresident, btf.as_ref());
+        let common = Common {
+            touch,
+            thread_base,
+            preemption,
+            namespace: kernel.namespace,
+            id_members: id_members(kernel, preemption),
+            functions_take_memory: functions_take_memory(preemption),
+            ..common(request, &objects)
+        };
+        let attaching = Attaching {
+            sites: &sites(&samples.groups, units(&samples, options).as_ref()),
+            common: with_ids(&common, &samples),
+            maps: objects.maps(),
+            request,
+        };
+        let AttachedSites {
+            mut attachment,
+            bad,
+        } = if probes.is_empty() {
+            attaching.nothing()?
+        } else {
+            attaching.run()?
+        };
+        let filled = objects.rings.wait_until_filled();
+        filled.map_err(setup(BpfObject::Rings))?;
+        if touch == Touch::Never && options.nonresident == NonResident::Auto {
+            attachment.not_faulted_in = Some(NotFaultedIn::NoBtf);
+        }
+        let children = match (objects.tracked.hold.take(), attachment.later.take()) {
+            (Some(hold), Some(later)) => {
+                let children = Children::follow(hold, later, &objects.control);
+                Some(children.map_err(setup(BpfObject::Children))?)
+            }
+            (hold, _) => {
+                objects.tracked.hold = hold;
+                None
+            }
+        };
+        let (probes, attrs) = described(&samples, &metadata.attr);
+        Ok(Opened {
+            probes,
+            attrs,
+            refused: refused(&samples, bad, unfit),
+            engine: Self {
+                children,
+                in_namespace: kernel.namespace.is_some(),
+                parts: Parts::new(Part {
+                    attachment,
+                    control: Arc::clone(&objects.control),
+                    samples,
+                    probes_before: 0,
+                    is_detached: false,
+                }),
+                objects,
+                common,
+                wanted_ring_bytes,
+                batch: Vec::new(),
+                releases: Vec::new(),
+            },
+        })
+    }
+}
+
+/// The probes of the samples, and their attrs.
+pub(super) fn described(samples: &Samples, metadata: &Attr) -> (Vec<PlannedProbe>, Vec<ProbeAttr>) {
+    let probes = samples.groups.iter().map(|group| group.probe.clone());
+    let attrs = samples.attrs(metadata).into_iter().map(|attr| ProbeAttr {
+        site_ids: attr.ids.iter().map(|id| vec![*id]).collect(),
+        attr,
+    });
+    (probes.collect(), attrs.collect())
+}
+
+/// Sites that were not attached to, each as a probe, and after them probes that were not planned.
+pub(super) fn refused(
+    samples: &Samples,
+    bad: Vec<BadSite>,
+    unfit: Vec<RefusedProbe>,
+) -> Vec<RefusedProbe> {
+    let refused = bad.into_iter().filter_map(|BadSite { site, error }| {
+        let group = samples.group_of(site)?;
+        Some(RefusedProbe {
+            probe: group.probe.clone(),
+            error,
+        })
+    });
+    refused.chain(unfit).collect()
+}
+
+/// What programs of a recording have in common, but for what the kernel's structures decide.
+fn common(request: &AttachRequest<'_>, objects: &Objects) -> Common {
+    Common {
+        cpus: (request.options.cpus.is_some())
+            .then(|| CpuRange::from_cpus(&request.perf_target.cpus)),
+        recorded: follow::recorded_processes(&request.filter),
+        in_groups: objects.groups.is_some(),
+        executables: objects.executables.as_ref().map(Executables::members),
+        grouping: objects
+            .hit_groups
+            .as_ref()
+            .map(|maps| maps.grouping.clone()),
+        spans: objects.spans.as_ref().map(|maps| maps.memory),
+        ring_bytes: objects.rings.bytes() as u32,
+        ..Common::default()
+    }
+}
+
+/// The same for the programs of these samples.
+pub(super) fn with_ids(common: &Common, samples: &Samples) -> Common {
+    Common {
+        first_id: samples.first_id(),
+        ids: samples.ids() as u32,
+        strings: samples.strings() as u32,
+        hit_counts: samples.hit_counts(),
+        ..common.clone()
+    }
+}
+
+/// Where the kernel keeps the base of thread-local storage; `None` if it does not describe its structures.
+fn thread_base(btf: Option<&Btf>) -> Option<ThreadBase> {
+    let member = |names: &[&str]| btf?.member("task_struct", names);
+    match Arch::host()? {
+        Arch::X86_64 => Some(ThreadBase {
+            pointer: member(&["thread", "fsbase"])?,
+            descriptors: Some(member(&["thread", "tls_array"])?),
+        }),
+        Arch::Aarch64 => Some(ThreadBase {
+            pointer: member(&["thread", "uw", "tp_value"])?,
+            descriptors: None,
+        }),
+        _ => None,
+    }
+}
+
+/// Where programs find the ids and the user of a task; `None` if helpers have to give them: the ids of a pid namespace are not in the task itself.
+fn id_members(kernel: RunningKernel<'_>, preemption: Option<Preemption>) -> Option<IdMembers> {
+    let btf = kernel.btf.filter(|_| kernel.namespace.is_none());
+    btf.and_then(IdMembers::find)
+        .filter(|members| loads_ids(*members, preemption))
+}
+
+/// Which events are detached together; `None` if none are.
+fn units(samples: &Samples, options: &EngineOptions) -> Option<Units> {
+    options.budget.as_ref()?;
+    let probes = samples.groups.iter().map(|group| &group.probe);
+    Some(Units::of_probes(probes))
+}
+
+/// All sites, in the order of their sample ids.
+pub(super) fn sites<'a>(groups: &'a [Group], units: Option<&Units>) -> Vec<Site<'a>> {
+    let of_group = groups.iter().enumerate().flat_map(|(event, group)| {
+        let sites = group.probe.sites.iter().zip(&group.plans);
+        let unit = units.and_then(|units| units.unit(event));
+        sites.map(move |(site, plan)| (group, site, plan, unit))
+    });
+    of_group
+        .map(|(group, site, plan, unit)| Site {
+            unit,
+            probe: &group.probe,
+            site: &site.site,
+            spec: Spec {
+                arch: group.arch(),
+                captures: &plan.captures,
+                layout: &group.layout,
+                measured: &group.measured,
+                graph: group.graph,
+                return_address: plan.return_address,
+                condition: plan.condition.as_ref(),
+                role: group.role.as_ref(),
+                cookie: None,
+            },
+        })
+        .collect()
+}

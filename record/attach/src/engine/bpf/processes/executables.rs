@@ -1,0 +1,170 @@
+//! The programs whose processes are recorded: a map of the addresses of their inodes in the kernel.
+//!
+//! At a hit the address of the inode that the process executes is looked up, so it does not matter under which path, in which mount namespace and on
+//! which file system that is (the device numbers that `stat(2)` gives are not those of the kernel on btrfs and overlays). The addresses do not reach
+//! the recorder: a program that it runs adds that of a file that it has open, and while it has, no other inode gets the address. A file that has
+//! replaced one at its path is taken in the next pass of the recorder, within a tenth of a second.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use usdtrec_buildid_cache::served::{Handle, Patience, Reader};
+
+use super::super::setup::setup;
+use crate::chosen::ChoiceError;
+use crate::error::RecordError;
+use usdtrec_format::Btf;
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::bpf::features::members::ExecutableMembers;
+use usdtrec_kernel::bpf::features::trials::has_task_types;
+use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
+use usdtrec_kernel::bpf::sys::{self, ProgramKind};
+use usdtrec_kernel::{BpfObject, BpfRefusal};
+
+/// Maximum number of files that are taken.
+const MAX_FILES: usize = 256;
+
+/// Stack slots.
+const INODE: i16 = -8;
+const VALUE: i16 = -16;
+
+/// The map, and the files that it has.
+#[derive(Debug)]
+pub(in crate::engine::bpf) struct Executables {
+    inodes: OwnedFd,
+    members: ExecutableMembers,
+    paths: Vec<Executable>,
+    /// Keeps the addresses of the inodes.
+    open: Vec<OwnedFd>,
+}
+
+/// A path, and the file that was there when it was last looked at.
+#[derive(Debug)]
+struct Executable {
+    path: PathBuf,
+    id: FileId,
+}
+
+/// Device and inode number.
+type FileId = (u64, u64);
+
+impl Executables {
+    /// Takes the files at these paths.
+    pub(in crate::engine::bpf) fn open(
+        paths: &[PathBuf],
+        btf: Option<&Btf>,
+    ) -> Result<Self, RecordError> {
+        let members = btf.and_then(ExecutableMembers::find);
+        let members = members.filter(|_| has_task_types());
+        let members = members.ok_or(KernelError::NoBpf(BpfRefusal::Executables))?;
+        let inodes = sys::create_set(8, MAX_FILES as u32);
+        let mut executables = Self {
+            inodes: inodes.map_err(setup(BpfObject::Executables))?,
+            members,
+            paths: Vec::new(),
+            open: Vec::new(),
+        };
+        for path in paths {
+            let file = open(path).map_err(|source| ChoiceError::Executable {
+                path: path.clone(),
+                source,
+            })?;
+            let id = executables.take(file);
+            executables.paths.push(Executable {
+                path: path.clone(),
+                id: id.map_err(setup(BpfObject::Executables))?,
+            });
+        }
+        Ok(executables)
+    }
+
+    /// Where the kernel has the inode that a process executes.
+    pub(in crate::engine::bpf) const fn members(&self) -> ExecutableMembers {
+        self.members
+    }
+
+    /// Takes the files that have replaced others since the last time.
+    pub(in crate::engine::bpf) fn look(&mut self) {
+        for index in 0..self.paths.len() {
+            let Executable { path, id } = &self.paths[index];
+            let is_new = handle(path, Patience::Short).is_ok_and(|found| id_of(&found) != *id);
+            if !is_new || self.open.len() >= MAX_FILES {
+                continue;
+            }
+            // If there is no file now, one may come.
+            if let Ok(id) = open(path).and_then(|file| self.take(file)) {
+                self.paths[index].id = id;
+            }
+        }
+    }
+
+    /// Adds the inode of an open file to the map.
+    fn take(&mut self, file: Handle) -> io::Result<FileId> {
+        let id = id_of(&file);
+        let file = file.into_descriptor();
+        let code = add(self.members, &file);
+        let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
+        let program = sys::load(ProgramKind::Run, &code.with_maps(|_| self.as_fd()))?;
+        match sys::run(program.as_fd())? {
+            0 => {
+                self.open.push(file);
+                Ok(id)
+            }
+            error => Err(io::Error::from_raw_os_error(error.saturating_neg())),
+        }
+    }
+}
+
+impl AsFd for Executables {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inodes.as_fd()
+    }
+}
+
+/// Opens a file by its path, for its inode only.
+fn open(path: &Path) -> io::Result<Handle> {
+    handle(path, Patience::Usual)
+}
+
+fn handle(path: &Path, patience: Patience) -> io::Result<Handle> {
+    Handle::of_path(path, Reader::of_unknown(patience))
+}
+
+fn id_of(file: &Handle) -> FileId {
+    let id = file.stat().id;
+    (id.device, id.inode)
+}
+
+/// Adds the inode of an open file of the process that runs this. The result is 0, or a negative error number.
+fn add(members: ExecutableMembers, file: &OwnedFd) -> Option<Code> {
+    let mut asm = Assembler::default();
+    let out = asm.label();
+    let at = u32::try_from(file.as_raw_fd()).ok()?.checked_mul(8)?;
+    asm.call(Helper::CurrentTask);
+    asm.copy(Reg::R3, Reg::R0);
+    for offset in [
+        members.files,
+        members.table,
+        members.descriptors,
+        at,
+        members.inode,
+    ] {
+        read(&mut asm, offset, out);
+    }
+    asm.store_value(Width::Word, Reg::R10, VALUE, 1);
+    asm.update_map(Map::Executables, INODE, VALUE);
+    asm.place(out);
+    asm.exit();
+    asm.finish()
+}
+
+/// `R3`, and its slot, = the pointer in kernel memory at `R3 + offset`.
+fn read(asm: &mut Assembler, offset: u32, out: Label) {
+    asm.op_value(Op::Add, Reg::R3, offset.cast_signed());
+    asm.address(Reg::R1, Reg::R10, INODE.into());
+    asm.set(Reg::R2, 8);
+    asm.call(Helper::ReadKernel);
+    asm.jump_if(If::NotEqual, Reg::R0, 0, out);
+    asm.load(Width::Double, Reg::R3, Reg::R10, INODE);
+}

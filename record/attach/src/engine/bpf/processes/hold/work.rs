@@ -1,0 +1,169 @@
+//! Work that a held task runs before it returns to user mode, again and again (`bpf_task_work_schedule_resume`, Linux 6.18).
+//!
+//! Each held task has two pieces of work in a map, which queue each other, because a running one cannot queue itself.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use usdtrec_format::Btf;
+use usdtrec_kernel::bpf::insn::{
+    Assembler, Code, FunctionKind, Helper, If, Label, Map, Op, Reg, Width,
+};
+use usdtrec_kernel::bpf::sys::{self, ProgramKind};
+
+use crate::engine::bpf::control::{self, Control};
+
+/// Stack slots: the 8-byte keys of two pieces of work, and an empty piece of work.
+pub(in crate::engine::bpf::processes) const WORK: i16 = -16;
+pub(in crate::engine::bpf::processes) const RUNNING: i16 = -24;
+const EMPTY: i16 = -64;
+
+/// Offsets in the map's values: since when the process is held; a number of the program; the token of the hold.
+pub(in crate::engine::bpf::processes) const SINCE: i16 = 8;
+pub(in crate::engine::bpf::processes) const NUMBER: i16 = 16;
+pub(in crate::engine::bpf::processes) const HELD_TOKEN: i16 = 24;
+/// Size of a value, words.
+const WORDS: i16 = 4;
+/// Bit of the upper half of the key of the second piece of work.
+const OTHER: i32 = 1;
+/// Lower priorities are real-time (include/linux/sched/prio.h). A held task of such a priority could keep the recorder from its CPU.
+pub(in crate::engine::bpf::processes) const MAX_RT_PRIO: i32 = 100;
+
+/// Maximum time for which a task is held.
+pub const MAX_HOLD: Duration = Duration::from_secs(2);
+/// The same as an operand, ns: the kernel extends its sign.
+pub(in crate::engine::bpf::processes) const MAX_HOLD_NS: i32 = MAX_HOLD.as_nanos() as i32;
+const _: () = assert!(MAX_HOLD.as_nanos() <= i32::MAX as u128);
+
+/// The function of the kernel that queues work; `None` if there is none.
+pub(in crate::engine::bpf::processes) fn schedule_function(btf: &Btf) -> Option<u32> {
+    // Until Linux 6.19 the function had a last argument, which the verifier fills in.
+    let plain = btf.function("bpf_task_work_schedule_resume");
+    let plain = plain.filter(|function| function.arguments == 4);
+    let schedule = plain.or_else(|| {
+        let function = btf.function("bpf_task_work_schedule_resume_impl");
+        function.filter(|function| function.arguments == 5)
+    })?;
+    Some(schedule.kind)
+}
+
+/// Error on a kernel without such a function.
+pub(in crate::engine::bpf::processes) fn no_work() -> io::Error {
+    io::Error::other("there is no task work for programs (Linux 6.18)")
+}
+
+/// Queues work for this process, which must run before the system call returns. Linux 7.1 and later cannot allocate it on processors without
+/// `cmpxchg16b`.
+pub(in crate::engine::bpf::processes) fn try_out(
+    schedule: u32,
+    works: BorrowedFd<'_>,
+    control: &Control,
+) -> io::Result<()> {
+    let code = trial(schedule).ok_or_else(|| io::Error::other("a program too long"))?;
+    let code = code.with_maps(|map| match map {
+        Map::Held => works,
+        _ => control.as_fd(),
+    });
+    let trial = sys::load(ProgramKind::Run, &code)?;
+    let result = sys::run(trial.as_fd())?;
+    if result < 0 {
+        return Err(io::Error::from_raw_os_error(-result));
+    }
+    if control.take_calls() == 0 {
+        return Err(io::Error::other("task work comes too late"));
+    }
+    Ok(())
+}
+
+/// Queues work for the task that runs this, and counts a call. The result is 0, or a negative error number.
+fn trial(function: u32) -> Option<Code> {
+    let mut asm = Assembler::default();
+    let (out, work, missed) = (asm.label(), asm.label(), asm.label());
+    asm.store_value(Width::Double, Reg::R10, WORK, 0);
+    asm.set(Reg::R9, (-libc::ENOMEM).into());
+    find(&mut asm, false, missed);
+    asm.call(Helper::CurrentTaskBtf);
+    asm.copy(Reg::R1, Reg::R0);
+    schedule(&mut asm, function, work, out);
+    asm.jump(out);
+    asm.place(missed);
+    asm.copy(Reg::R0, Reg::R9);
+    asm.place(out);
+    asm.exit();
+    asm.function(work, FunctionKind::Static);
+    asm.count(control::CALLS);
+    asm.exit_with(0);
+    asm.finish()
+}
+
+/// The beginning of a piece of work, whose key is in `R2` and whose value is in `R3`: `R7` = the value; the keys of both pieces are in their
+/// slots.
+pub(in crate::engine::bpf::processes) fn begin(asm: &mut Assembler) {
+    asm.copy(Reg::R7, Reg::R3);
+    asm.load(Width::Double, Reg::R1, Reg::R2, 0);
+    asm.store(Width::Double, Reg::R10, RUNNING, Reg::R1);
+    other(asm);
+}
+
+/// Copies 8-byte stack slots to offsets of the value in `R8`.
+pub(in crate::engine::bpf::processes) fn set(asm: &mut Assembler, slots: &[(i16, i16)]) {
+    for (slot, at) in slots {
+        asm.load(Width::Double, Reg::R1, Reg::R10, *slot);
+        asm.store(Width::Double, Reg::R8, *at, Reg::R1);
+    }
+}
+
+/// Stores the key of the other piece of work of the process in its slot; `R1` has the key of the one in `RUNNING`.
+pub(in crate::engine::bpf::processes) fn other(asm: &mut Assembler) {
+    asm.set(Reg::R2, i64::from(OTHER) << 32);
+    asm.op(Op::Xor, Reg::R1, Reg::R2);
+    asm.store(Width::Double, Reg::R10, WORK, Reg::R1);
+}
+
+/// Removes both pieces of work of a process from the map.
+pub(in crate::engine::bpf::processes) fn forget(asm: &mut Assembler) {
+    for key in [RUNNING, WORK] {
+        asm.call_map(Helper::MapDelete, Map::Held, key);
+    }
+}
+
+/// `R8`: the value of the key in its slot, existing or new.
+pub(in crate::engine::bpf::processes) fn find(
+    asm: &mut Assembler,
+    may_be_there: bool,
+    missed: Label,
+) {
+    let found = asm.label();
+    if may_be_there {
+        asm.call_map(Helper::MapLookup, Map::Held, WORK);
+        asm.copy(Reg::R8, Reg::R0);
+        asm.jump_if(If::NotEqual, Reg::R0, 0, found);
+    }
+    for word in 0..WORDS {
+        asm.store_value(Width::Double, Reg::R10, EMPTY + 8 * word, 0);
+    }
+    asm.address(Reg::R3, Reg::R10, EMPTY.into());
+    asm.set(Reg::R4, 0);
+    asm.call_map(Helper::MapUpdate, Map::Held, WORK);
+    asm.call_map(Helper::MapLookup, Map::Held, WORK);
+    asm.copy(Reg::R8, Reg::R0);
+    asm.jump_if(If::Equal, Reg::R0, 0, missed);
+    asm.place(found);
+}
+
+/// Queues the work in the value `R8` for the task in `R1`.
+pub(in crate::engine::bpf::processes) fn schedule(
+    asm: &mut Assembler,
+    function: u32,
+    work: Label,
+    missed: Label,
+) {
+    asm.copy(Reg::R2, Reg::R8);
+    asm.set_map(Reg::R3, Map::Held);
+    asm.set_function(Reg::R4, work);
+    asm.set(Reg::R5, 0);
+    asm.call_kernel(function);
+    asm.cut_to_32(Reg::R0);
+    asm.jump_if(If::NotEqual, Reg::R0, 0, missed);
+}

@@ -1,0 +1,119 @@
+//! Holding a thread that maps a file with code that is not known yet, until the probes of the file are attached (`--no-gap`). The
+//! [invariants](super) are one level up.
+//!
+//! Programs on `execve` and `mmap`, run when the kernel has written the record of the mapping, look up the file of the descriptor or of the
+//! executable in a map of known files. If it is not there, they hold the thread until the recorder has answered, before it returns to user mode:
+//! before the loader goes on, and long before constructors. So nothing of the file has run, unless another thread of the process guesses the
+//! address. It is held in the kernel ([`by_work`], Linux 6.18), which nobody notices. Where that is not possible, no thread is held.
+//!
+//! Each such mapping has a token, the number of those so far, and the recorder answers in their order. Then the file is known, and no thread is
+//! held for it any more.
+//!
+//! A breakpoint in the loader (`r_debug.r_brk`) is not needed. It would not be hit by mappings without the loader, and would have to be found
+//! and planted in each loader. Memory that `mprotect` makes executable later is not seen: compilers at run time do that all the time, loaders
+//! do not. Its gap is reported as without `--no-gap`.
+
+mod by_work;
+pub(super) mod kernel;
+mod maps;
+mod new_mapping;
+mod program;
+mod work_program;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use usdtrec_kernel::bpf::features::RunningKernel;
+use usdtrec_kernel::bpf::rings::ringbuf::Ring;
+use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
+
+use self::by_work::WorkHold;
+use self::kernel::{Kernel, WorkKernel};
+use self::maps::MappingMaps;
+use self::new_mapping::FILE_BYTES;
+pub use self::new_mapping::NewMapping;
+use super::follow::missing;
+pub use super::hold::work::MAX_HOLD;
+use crate::engine::bpf::control::Control;
+
+/// Size of the ring of mappings, bytes: more than 1,000.
+const RING: usize = 64 << 10;
+/// Maximum number of known files; of more, those that were not mapped for the longest time are forgotten.
+const MAX_KNOWN_FILES: u32 = 16_384;
+
+/// The maps of the hold, and the programs on new mappings.
+#[derive(Debug)]
+pub(in crate::engine::bpf) struct MappingHold {
+    work: WorkHold,
+    mappings: Ring,
+    known: OwnedFd,
+}
+
+impl MappingHold {
+    /// Prepares to hold processes of the map `tracked`. None is held before `control` allows it.
+    ///
+    /// # Errors
+    /// The kernel has no such work or does not describe its structures, or an error of bpf(2).
+    pub(in crate::engine::bpf) fn new(
+        control: &Control,
+        tracked: BorrowedFd<'_>,
+        running: RunningKernel<'_>,
+    ) -> io::Result<Self> {
+        let mappings = Ring::new(RING, rustix::param::page_size(), None)?;
+        let known = sys::create_map(
+            MapKind::LruHash,
+            MapShape {
+                key_size: FILE_BYTES as u32,
+                value_size: 4,
+                entries: MAX_KNOWN_FILES,
+            },
+        )?;
+        let maps = MappingMaps {
+            control,
+            tracked,
+            mappings: mappings.as_fd(),
+            known: known.as_fd(),
+        };
+        let btf = running.btf.ok_or_else(missing)?;
+        let kernel = WorkKernel::find(btf, Kernel::find(btf, running.preemption)?)?;
+        Ok(Self {
+            work: WorkHold::new(kernel, maps)?,
+            mappings,
+            known,
+        })
+    }
+
+    /// Takes the mappings that have arrived.
+    pub(in crate::engine::bpf) fn take(&mut self) -> Vec<NewMapping> {
+        let mut mappings = Vec::new();
+        self.mappings.drain_arrived(|record| {
+            mappings.extend(NewMapping::parse(record));
+        });
+        mappings
+    }
+
+    /// The probes of the files up to this mapping are attached. No process is held any more that maps its file.
+    pub(in crate::engine::bpf) fn answer(&self, mapping: &NewMapping, control: &Control) {
+        // Without that the next process is held, too.
+        let _ = sys::insert_bytes(self.known.as_fd(), &mapping.file);
+        control.set_answered(mapping.token);
+    }
+
+    /// Drops the mappings that have arrived. `control` allows no hold any more.
+    pub(in crate::engine::bpf) fn forget_new(&mut self) {
+        let _: Vec<NewMapping> = self.take();
+    }
+
+    /// Number of executed programs that the program on `execve` was not run for: it may be preempted, and is not run for another thread on the
+    /// CPU meanwhile. That on `mmap` is not counted: most of its runs are for other processes and system calls.
+    pub(in crate::engine::bpf) fn missed(&self) -> u64 {
+        sys::recursion_misses(self.work.executed.program.as_fd()).unwrap_or(0)
+    }
+}
+
+impl AsFd for MappingHold {
+    /// Readable when mappings have arrived.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.mappings.as_fd()
+    }
+}

@@ -1,0 +1,210 @@
+//! What programs on new mappings have in common: they find the file, and write a record if it is not known.
+//!
+//! Registers: `R8` is the file's inode, then unused, `R9` the record.
+
+use usdtrec_kernel::bpf::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
+use usdtrec_kernel::bpf::preemption;
+
+use super::kernel::{Kernel, MmapCall, Unlocked};
+use crate::engine::bpf::control;
+use crate::engine::bpf::processes::hold::work::MAX_HOLD_NS;
+
+/// Stack slots, apart from those of [`work`](crate::engine::bpf::processes::hold::work): a 4-byte process id, a time, and the 16-byte key of the
+/// file.
+pub(super) const KEY: i16 = -4;
+pub(super) const NOW: i16 = -72;
+pub(super) const FILE: i16 = -96;
+
+/// Offsets in a record, bytes: token, time, ids of thread and process, key of the file, and whether the thread is held.
+pub(super) const TOKEN_AT: i16 = 0;
+pub(super) const TIME: i16 = 8;
+pub(super) const THREAD: i16 = 16;
+pub(super) const FILE_AT: i16 = 24;
+pub(super) const IS_HELD: i16 = 40;
+/// Size of a record, bytes.
+pub(super) const CALL_BYTES: i32 = 48;
+
+/// `PROT_EXEC`.
+const EXECUTABLE: i32 = 4;
+const NS_OF_MS: i32 = 1_000_000;
+
+/// Labels of a program.
+#[derive(Clone, Copy)]
+pub(super) struct Labels {
+    /// The end of the program.
+    pub(super) out: Label,
+    /// The thread is not held, which is counted. There is a record.
+    pub(super) unheld: Label,
+    /// The record is submitted.
+    submit: Label,
+    /// There is no room for a record.
+    full: Label,
+}
+
+impl Labels {
+    pub(super) fn new(asm: &mut Assembler) -> Self {
+        Self {
+            out: asm.label(),
+            unheld: asm.label(),
+            submit: asm.label(),
+            full: asm.label(),
+        }
+    }
+}
+
+/// Goes on for recorded processes only, and while threads are held. The recorder, which may be a child of one, would wait for itself.
+pub(super) fn is_recorded(asm: &mut Assembler, out: Label) -> Option<()> {
+    asm.load_control(control::HOLDING);
+    asm.jump_if(If::Equal, Reg::R1, 0, out);
+    let own = i32::try_from(std::process::id()).ok()?;
+    asm.store_process(KEY);
+    asm.jump_if(If::Equal, Reg::R0, own, out);
+    asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
+    asm.jump_if(If::Equal, Reg::R0, 0, out);
+    Some(())
+}
+
+/// `R8`: the inode of the program that `sched_process_exec` with the arguments at `R1` is about. Disables preemption.
+pub(super) fn find_executed(asm: &mut Assembler, kernel: Kernel, out: Label) -> Option<()> {
+    asm.load(Width::Double, Reg::R8, Reg::R1, 16);
+    preemption::disable(asm, kernel.preemption);
+    is_recorded(asm, out)?;
+    follow(asm, kernel.executable, out);
+    follow(asm, kernel.inode, out);
+    Some(())
+}
+
+/// `R8`: the inode of the file that `mmap` has mapped, at `mmap_lock_released` with the arguments at `R1`. Disables preemption.
+pub(super) fn find_unlocked(
+    asm: &mut Assembler,
+    kernel: Kernel,
+    unlocked: Unlocked,
+    out: Label,
+) -> Option<()> {
+    asm.load(Width::Double, Reg::R6, Reg::R1, 8);
+    let writes = asm.label();
+    asm.jump_if(If::NotEqual, Reg::R6, 0, writes);
+    asm.exit_with(0);
+    asm.place(writes);
+    preemption::disable(asm, kernel.preemption);
+    is_recorded(asm, out)?;
+    asm.call(Helper::CurrentTaskBtf);
+    asm.copy(Reg::R7, Reg::R0);
+    asm.copy(Reg::R1, Reg::R0);
+    asm.call(Helper::TaskPtRegs);
+    find_descriptor(asm, unlocked.calls, out);
+    asm.copy(Reg::R8, Reg::R7);
+    find_opened(asm, kernel, out);
+    Some(())
+}
+
+/// `R9`: the descriptor that the system call with the registers in `R0` maps; goes on if it is a mapping with code of a file.
+fn find_descriptor(asm: &mut Assembler, calls: [MmapCall; 2], out: Label) {
+    let found = asm.label();
+    for call in calls {
+        let other = asm.label();
+        asm.load(Width::Word, Reg::R1, Reg::R0, call.number_at);
+        asm.jump_if(If::NotEqual, Reg::R1, call.number, other);
+        asm.load(Width::Word, Reg::R2, Reg::R0, call.protection_at);
+        asm.load(Width::Word, Reg::R9, Reg::R0, call.descriptor_at);
+        asm.jump(found);
+        asm.place(other);
+    }
+    asm.jump(out);
+    asm.place(found);
+    is_file_of_code(asm, out);
+}
+
+/// `R8`: the inode of the descriptor in `R9` of the task in `R8`.
+fn find_opened(asm: &mut Assembler, kernel: Kernel, out: Label) {
+    for offset in kernel.descriptors {
+        follow(asm, offset, out);
+    }
+    asm.op_value(Op::Multiply, Reg::R9, 8);
+    asm.op(Op::Add, Reg::R8, Reg::R9);
+    follow(asm, 0, out);
+    follow(asm, kernel.inode, out);
+}
+
+/// Goes on if `R9` is a descriptor, and the protection in `R2` that of code.
+fn is_file_of_code(asm: &mut Assembler, out: Label) {
+    asm.op_value(Op::And, Reg::R2, EXECUTABLE);
+    asm.jump_if(If::Equal, Reg::R2, 0, out);
+    // -1 is memory of no file.
+    asm.extend(Reg::R9, 32, true);
+    asm.jump_if(If::BelowSigned, Reg::R9, 0, out);
+}
+
+/// `R8` = the pointer in kernel memory at `R8 + offset`.
+fn follow(asm: &mut Assembler, offset: u32, out: Label) {
+    read(asm, offset, NOW, 8, out);
+    asm.load(Width::Double, Reg::R8, Reg::R10, NOW);
+    asm.jump_if(If::Equal, Reg::R8, 0, out);
+}
+
+/// Reads kernel memory at `R8 + offset` to a slot.
+fn read(asm: &mut Assembler, offset: u32, slot: i16, bytes: i64, out: Label) {
+    asm.address(Reg::R3, Reg::R8, offset.cast_signed());
+    asm.address(Reg::R1, Reg::R10, slot.into());
+    asm.set(Reg::R2, bytes);
+    asm.call(Helper::ReadKernel);
+    asm.jump_if(If::NotEqual, Reg::R0, 0, out);
+}
+
+/// Goes on with a record of the mapping in `R9` if the file with the inode in `R8` is not known.
+pub(super) fn begin_record(asm: &mut Assembler, kernel: Kernel, labels: Labels) {
+    let Labels { out, full, .. } = labels;
+    read(asm, kernel.number, FILE, 8, out);
+    read(asm, kernel.generation, FILE + 12, 4, out);
+    follow(asm, kernel.file_system, out);
+    read(asm, kernel.device, FILE + 8, 4, out);
+    asm.call_map(Helper::MapLookup, Map::KnownFiles, FILE);
+    asm.jump_if(If::NotEqual, Reg::R0, 0, out);
+    asm.set_map(Reg::R1, Map::Calls);
+    asm.set(Reg::R2, CALL_BYTES.into());
+    asm.set(Reg::R3, 0);
+    asm.call(Helper::RingReserve);
+    asm.jump_if(If::Equal, Reg::R0, 0, full);
+    asm.copy(Reg::R9, Reg::R0);
+    asm.call(Helper::KtimeNs);
+    asm.store(Width::Double, Reg::R10, NOW, Reg::R0);
+    asm.store(Width::Double, Reg::R9, TIME, Reg::R0);
+    asm.call(Helper::PidTgid);
+    asm.store(Width::Double, Reg::R9, THREAD, Reg::R0);
+    for at in [0, 8] {
+        asm.load(Width::Double, Reg::R1, Reg::R10, FILE + at);
+        asm.store(Width::Double, Reg::R9, FILE_AT + at, Reg::R1);
+    }
+    asm.store_value(Width::Double, Reg::R9, IS_HELD, 0);
+}
+
+/// Goes on if the recorder runs.
+pub(super) fn recorder_runs(asm: &mut Assembler, unheld: Label) {
+    asm.load_control(control::LOOKED);
+    asm.op_value(Op::Multiply, Reg::R1, NS_OF_MS);
+    asm.load(Width::Double, Reg::R2, Reg::R10, NOW);
+    asm.op(Op::Sub, Reg::R2, Reg::R1);
+    asm.jump_if(If::AboveSigned, Reg::R2, MAX_HOLD_NS, unheld);
+}
+
+/// The thread is held: submits the record that says so.
+pub(super) fn submit_held(asm: &mut Assembler, labels: Labels) {
+    asm.store_value(Width::Double, Reg::R9, IS_HELD, 1);
+    asm.jump(labels.submit);
+}
+
+/// The end of the program.
+pub(super) fn end(asm: &mut Assembler, kernel: Kernel, labels: Labels) {
+    asm.place(labels.unheld);
+    asm.count(control::UNHELD);
+    asm.place(labels.submit);
+    asm.copy(Reg::R1, Reg::R9);
+    asm.set(Reg::R2, 0);
+    asm.call(Helper::RingSubmit);
+    asm.jump(labels.out);
+    asm.place(labels.full);
+    asm.count(control::UNHELD);
+    asm.place(labels.out);
+    preemption::enable(asm, kernel.preemption);
+    asm.exit_with(0);
+}

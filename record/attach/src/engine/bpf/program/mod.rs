@@ -1,0 +1,167 @@
+//! The program of sites: bytecode, generated from the capture plans, that writes a whole `PERF_RECORD_SAMPLE` into the ring
+//! ([`sample_record`]).
+//!
+//! Where the values of a hit are written is a parameter ([`Target`](target::Target)).
+//!
+//! Sites with different plans have a variant each: straight-line code, which the site's cookie chooses. So a file needs one program and one
+//! link, however many probes it has.
+//!
+//! Programs are generated from the capture plan as bytecode; the only loop follows frame pointers. What brings memory in
+//! is a global function, which the verifier checks once and not at each read: loading takes a tenth of the time.
+
+mod address;
+mod builder;
+mod chosen;
+mod cookie;
+mod entry_check;
+mod frame_function;
+mod frame_pointers;
+mod ids;
+mod nonresident_memory;
+mod recorded_processes;
+mod sample_record;
+pub(super) mod slots;
+mod spec;
+mod stack;
+mod string;
+pub(super) mod target;
+mod thread_context;
+mod values;
+
+use super::nonresident::Functions;
+pub(super) use builder::{Exits, Program};
+pub(super) use cookie::Cookie;
+pub(super) use frame_function::CHAIN;
+pub(super) use nonresident_memory::Bytes;
+pub(super) use recorded_processes::{FIRST_TOKEN, FOLLOWED, LINKED, RecordedProcesses};
+pub(in crate::engine::bpf) use sample_record::RAW;
+pub(super) use sample_record::{END_SIZE, Rooms, THREAD, rooms};
+pub(super) use spec::{Common, CpuRange, Spec, ThreadBase};
+pub(super) use stack::{EndKind, stack_ends};
+use target::Target;
+use usdtrec_kernel::bpf::insn::{Assembler, Code, Label, Reg};
+use usdtrec_kernel::bpf::preemption;
+
+/// Generates the program of sites: the variant of each site is one of `specs`. `None` if it is too long, or there is none.
+pub(super) fn generate(specs: &[&Spec<'_>], common: &Common) -> Option<Code> {
+    let mut program = Program::new(specs.first()?, common);
+    let exits = program.begin();
+    let variants: Vec<Label> = specs.iter().map(|_| program.asm.label()).collect();
+    if variants.len() > 1 {
+        program.choose_variant(&variants);
+    }
+    for (spec, variant) in specs.iter().zip(variants) {
+        program.asm.place(variant);
+        program.spec = spec;
+        program.variant(exits);
+    }
+    program.finish(exits)
+}
+
+impl<'a> Program<'a> {
+    /// A program that writes values to records.
+    pub(super) fn new(spec: &'a Spec<'a>, common: &'a Common) -> Self {
+        let mut asm = Assembler::default();
+        Self {
+            bring_in: asm.label(),
+            asm,
+            spec,
+            common,
+            absent: Vec::new(),
+            brings_in: false,
+            reads: 0,
+            room: rooms(spec.layout).whole,
+            ends: Vec::new(),
+            longer: None,
+            target: Target::RECORD,
+            writes_values: false,
+            keeps_cookie: false,
+            in_span: false,
+            frame_functions: Vec::new(),
+            stack_number: None,
+            user_function: None,
+        }
+    }
+
+    /// Writes what comes before all variants.
+    pub(super) fn begin(&mut self) -> Exits {
+        let asm = &mut self.asm;
+        let (out, dropped) = (asm.label(), asm.label());
+        asm.copy(Reg::R6, Reg::R1);
+        preemption::disable(asm, self.common.preemption);
+        self.entry_check(out);
+        Exits { out, dropped }
+    }
+
+    /// Writes the end of the program, and its functions.
+    pub(super) fn finish(mut self, Exits { out, dropped }: Exits) -> Option<Code> {
+        self.asm.place(out);
+        preemption::enable(&mut self.asm, self.common.preemption);
+        self.asm.exit_with(0);
+        self.asm.place(dropped);
+        self.count_loss(out);
+        self.write_frame_functions();
+        self.write_stack_number();
+        self.write_user_function();
+        if self.brings_in {
+            let mut functions = Functions {
+                asm: &mut self.asm,
+                touch: self.common.touch,
+                preemption: self.common.preemption,
+            };
+            functions.write(self.bring_in);
+        }
+        self.asm.finish()
+    }
+
+    /// Writes what the hit of a site is recorded with, and ends the program.
+    fn variant(&mut self, exits: Exits) {
+        let Exits { out, dropped } = exits;
+        let rooms = rooms(self.spec.layout);
+        self.writes_values = false;
+        let graph = self.spec.graph;
+        self.ends = graph
+            .map(|graph| stack_ends(graph, self.spec.arch))
+            .unwrap_or_default();
+        if let (Some(memory), Some(role)) = (self.common.spans, self.spec.role) {
+            return self.span(memory, role, exits);
+        }
+        if let Some(condition) = self.spec.condition {
+            self.filter(condition, out);
+        }
+        if let Some(counts) = self.common.hit_counts {
+            return self.aggregate(counts, exits);
+        }
+        self.begin_reads();
+        self.find_ring(dropped);
+        self.choose_stack_size(out);
+        let whole = self.asm.label();
+        if let Some(short) = rooms.short {
+            self.keep_cookie();
+            self.skip_short(whole);
+            let longer = self.asm.label();
+            self.room = short;
+            self.longer = Some(longer);
+            self.record(exits);
+            self.asm.place(longer);
+            self.discard();
+        }
+        self.room = rooms.whole;
+        self.longer = None;
+        self.asm.place(whole);
+        self.record(exits);
+        if !self.absent.is_empty() {
+            self.bring_in_and_do_again(whole, exits);
+        }
+    }
+
+    /// Writes a record with [`room`](Self::room) for each string, and ends the program.
+    fn record(&mut self, exits: Exits) {
+        self.reserve(exits.dropped);
+        self.head();
+        self.arguments();
+        self.stack();
+        self.submit();
+        self.asm.jump(exits.out);
+    }
+}

@@ -1,0 +1,157 @@
+//! Memory that is not resident.
+//!
+//! Nothing waits while a record is reserved, because later records wait with it: reads do not fault. If one fails, the program discards
+//! the record, brings the memory in as far as [`Touch`] allows, and starts again with the reservation ([`Program::bring_in_or_fail`]): with whole room
+//! for the strings, so that the verifier has only one record to follow for each read that may have failed.
+//!
+//! Each read is tried again at most once. Filters are evaluated before the reservation. So reads of resident memory
+//! cost no additional instruction, and a page fault delays only the thread that caused it.
+
+use usdtrec_kernel::bpf::insn::{If, Label, Op, Reg, Width};
+use usdtrec_kernel::bpf::preemption;
+
+use super::super::nonresident::Touch;
+use super::builder::{Exits, Program};
+use super::slots::{ABSENT, ABSENT_BYTES, NOT_MAPPED, READS, STACK_SIZE};
+use super::target::Target;
+
+/// Maximum number of reads of a program for which memory is brought in.
+const MAX_READS: u8 = 63;
+
+/// Number of bytes to bring in.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine::bpf) enum Bytes {
+    /// A constant.
+    Number(i32),
+    /// The value of `R2`.
+    InR2,
+}
+
+impl Program<'_> {
+    /// Stores that no read has been tried again yet.
+    pub(in crate::engine::bpf) fn begin_reads(&mut self) {
+        self.asm.store_value(Width::Double, Reg::R10, READS, 0);
+        self.asm.store_value(Width::Double, Reg::R10, NOT_MAPPED, 0);
+    }
+
+    /// After a read at `R9` that failed: brings in `bytes` bytes and starts again. If this has been done already, or is not allowed,
+    /// jumps to `gone`, with 1 in `R1` if nothing is mapped there, or 0 if the memory is not resident.
+    ///
+    /// Reads are retried in their order, each at most once. So the number of restarts is bounded, and the verifier
+    /// need not consider each set of reads that may have failed.
+    pub(in crate::engine::bpf) fn bring_in_or_fail(&mut self, bytes: Bytes, gone: Label) {
+        if self.common.touch == Touch::Never || self.reads == MAX_READS {
+            self.asm.set(Reg::R1, 0);
+            self.asm.jump(gone);
+            return;
+        }
+        let read = i32::from(self.reads);
+        let asm = &mut self.asm;
+        // The record with whole room has the same reads as the short one.
+        if self.absent.len() <= self.reads.into() {
+            self.absent.push(asm.label());
+        }
+        let absent = self.absent[usize::from(self.reads)];
+        self.reads += 1;
+        let tried = asm.label();
+        match bytes {
+            Bytes::Number(bytes) => {
+                asm.store_value(Width::Double, Reg::R10, ABSENT_BYTES, bytes);
+            }
+            Bytes::InR2 => asm.store(Width::Double, Reg::R10, ABSENT_BYTES, Reg::R2),
+        }
+        asm.store(Width::Double, Reg::R10, ABSENT, Reg::R9);
+        asm.load(Width::Double, Reg::R1, Reg::R10, READS);
+        asm.jump_if(If::Above, Reg::R1, read, tried);
+        asm.jump(absent);
+        asm.place(tried);
+        asm.load(Width::Double, Reg::R1, Reg::R10, NOT_MAPPED);
+        asm.op_value(Op::ShiftRight, Reg::R1, read);
+        asm.op_value(Op::And, Reg::R1, 1);
+        asm.jump(gone);
+    }
+
+    /// Of each read: discards the record, or leaves the slot of the key, that values are written to (an element of the map of spans stays), brings in the memory that could not be read, and continues at
+    /// `again`.
+    ///
+    /// The number of the read is a constant here. If it came from before the call, kernels before 6.5 could not follow it over the call, would
+    /// take each number of each register for one that matters, and exceed the limit of verified instructions.
+    pub(in crate::engine::bpf) fn bring_in_and_do_again(&mut self, again: Label, exits: Exits) {
+        self.brings_in = true;
+        let has_record = self.target == Target::RECORD;
+        let is_in = self.asm.label();
+        for (read, absent) in (0..).zip(std::mem::take(&mut self.absent)) {
+            self.asm.place(absent);
+            match has_record {
+                _ if self.in_span => self.leave_element(),
+                true => self.discard(),
+                false => self.leave_slot(),
+            }
+            self.bring_in_for(read);
+            self.asm.jump(is_in);
+        }
+        self.asm.place(is_in);
+        self.keep_cookie_again();
+        // This may have taken long.
+        self.is_enabled(exits.out);
+        if has_record && !self.in_span {
+            self.find_ring(exits.dropped);
+        }
+        self.asm.jump(again);
+    }
+
+    /// Brings in the memory for a read, by its number.
+    ///
+    /// This may sleep, so preemption is enabled, and the stack may be that of other threads: what is needed afterwards is in registers meanwhile.
+    fn bring_in_for(&mut self, read: i32) {
+        const BYTES_AT: i32 = 8;
+        const BYTE: i32 = 0xff;
+        let has_sizes = self.ends.len() > 1;
+        let asm = &mut self.asm;
+        asm.load(Width::Double, Reg::R9, Reg::R10, ABSENT);
+        asm.load(Width::Double, Reg::R8, Reg::R10, NOT_MAPPED);
+        asm.load(Width::Double, Reg::R7, Reg::R10, ABSENT_BYTES);
+        if has_sizes {
+            asm.op_value(Op::ShiftLeft, Reg::R7, BYTES_AT);
+            asm.load(Width::Double, Reg::R1, Reg::R10, STACK_SIZE);
+            asm.op(Op::Or, Reg::R7, Reg::R1);
+        }
+        preemption::enable(asm, self.common.preemption);
+        asm.copy(Reg::R1, Reg::R9);
+        asm.copy(Reg::R2, Reg::R7);
+        if has_sizes {
+            asm.op_value(Op::ShiftRight, Reg::R2, BYTES_AT);
+        }
+        asm.call_function(self.bring_in);
+        asm.op_value(Op::ShiftLeft, Reg::R0, read);
+        asm.op(Op::Or, Reg::R8, Reg::R0);
+        preemption::disable(asm, self.common.preemption);
+        asm.store(Width::Double, Reg::R10, NOT_MAPPED, Reg::R8);
+        if has_sizes {
+            asm.op_value(Op::And, Reg::R7, BYTE);
+            asm.store(Width::Double, Reg::R10, STACK_SIZE, Reg::R7);
+        }
+        asm.store_value(Width::Double, Reg::R10, READS, read + 1);
+    }
+
+    /// Before a record is reserved: brings in `bytes` bytes at `R9`, after a read there failed. `R8` = 1 if nothing is mapped there, else 0. Of the stack
+    /// only the cookie is what it was.
+    pub(in crate::engine::bpf) fn bring_in(&mut self, bytes: i32) {
+        self.brings_in = true;
+        let asm = &mut self.asm;
+        preemption::enable(asm, self.common.preemption);
+        asm.copy(Reg::R1, Reg::R9);
+        asm.set(Reg::R2, bytes.into());
+        asm.call_function(self.bring_in);
+        asm.copy(Reg::R8, Reg::R0);
+        preemption::disable(asm, self.common.preemption);
+        self.keep_cookie_again();
+    }
+
+    /// Stores the cookie anew, if it was in its slot.
+    fn keep_cookie_again(&mut self) {
+        if std::mem::take(&mut self.keeps_cookie) {
+            self.keep_cookie();
+        }
+    }
+}

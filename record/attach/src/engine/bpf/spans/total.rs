@@ -1,0 +1,101 @@
+//! What programs do with spans that are aggregated.
+//!
+//! The element of a begin has the key of its group in a slot. The end writes the duration there, and adds it to the numbers of the group.
+
+use usdtrec_kernel::bpf::insn::{Helper, If, Label, Op, Reg, Width};
+
+use super::super::aggregate::{Grouping, HitCounts, HitWord};
+use super::super::program::{Exits, Program, slots};
+use super::entry::{DEPTH, LEVELS, SpanMemory};
+use super::program::After;
+use super::role::SpanRole;
+
+/// Slot of the duration, or of the number of unfinished spans. The marks of the hit are not needed any more.
+const NUMBER: i16 = slots::SPAN_MARKS;
+
+impl Program<'_> {
+    /// Writes the time, the key and the marks of the hit to the slot at `R7`.
+    pub(super) fn write_key(&mut self, memory: SpanMemory, role: &SpanRole, grouping: &Grouping) {
+        let asm = &mut self.asm;
+        asm.call(Helper::KtimeNs);
+        asm.store(Width::Double, Reg::R10, slots::NOW, Reg::R0);
+        if !grouping.has_arguments() {
+            self.clear_strings(&role.agreed);
+        }
+        self.begin_key(grouping);
+        if memory.marks > 0 {
+            self.marks(&role.agreed, memory.marks);
+        }
+        if role.begins {
+            self.end_key(grouping);
+        }
+    }
+
+    /// Adds the span of the level in its slot, whose duration is in `R1`, to its group. What is to be done then is in its slot.
+    pub(super) fn add_span(&mut self, memory: SpanMemory, grouping: &Grouping, removal: Label) {
+        let full = self.asm.label();
+        self.asm.store(Width::Double, Reg::R10, NUMBER, Reg::R1);
+        self.load_begin(memory, full);
+        let asm = &mut self.asm;
+        if let Some(place) = grouping.duration_place() {
+            asm.load(Width::Double, Reg::R1, Reg::R10, NUMBER);
+            asm.store(Width::Double, Reg::R7, grouping.number_at(place), Reg::R1);
+        }
+        self.find_group(grouping, full);
+        self.add_numbers(grouping);
+        self.asm.increment(Reg::R0);
+        self.then_remove(After::Recorded, removal);
+        self.asm.place(full);
+        self.then_remove(After::Ungrouped, removal);
+    }
+
+    /// Stores how many spans began within the one of the level in its slot, and have not ended.
+    pub(super) fn store_unfinished(&mut self) {
+        let asm = &mut self.asm;
+        asm.load(Width::Double, Reg::R9, Reg::R10, slots::SPAN_ELEMENT);
+        asm.load(Width::Double, Reg::R1, Reg::R9, DEPTH);
+        asm.load(Width::Double, Reg::R2, Reg::R10, slots::SPAN_LEVEL);
+        asm.op(Op::Sub, Reg::R1, Reg::R2);
+        asm.op_value(Op::Sub, Reg::R1, 1);
+        asm.store(Width::Double, Reg::R10, NUMBER, Reg::R1);
+    }
+
+    /// Counts the span that ended, and those within it that have not, and ends the program.
+    pub(super) fn count_ended(&mut self, counts: HitCounts, exits: Exits) {
+        let (all, ungrouped) = (self.asm.label(), self.asm.label());
+        self.hit_word(counts, HitWord::Ended, exits);
+        let asm = &mut self.asm;
+        asm.increment(Reg::R1);
+        asm.load(Width::Double, Reg::R1, Reg::R10, NUMBER);
+        asm.jump_if(If::Equal, Reg::R1, 0, all);
+        self.hit_word(counts, HitWord::Unfinished, exits);
+        let asm = &mut self.asm;
+        asm.load(Width::Double, Reg::R2, Reg::R10, NUMBER);
+        asm.atomic_add(Reg::R1, 0, Reg::R2);
+        asm.place(all);
+        asm.load(Width::Double, Reg::R1, Reg::R10, slots::SPAN_AFTER);
+        asm.jump_if(If::Equal, Reg::R1, After::Ungrouped as i32, ungrouped);
+        asm.jump_if(If::NotEqual, Reg::R1, After::Short as i32, exits.out);
+        self.count_span(HitWord::Short, exits);
+        self.asm.place(ungrouped);
+        self.count_span(HitWord::UngroupedEnd, exits);
+    }
+
+    /// Gives up all open spans of the key, counts the begin as one that is not kept, and ends the program.
+    pub(super) fn give_up(
+        &mut self,
+        memory: SpanMemory,
+        role: &SpanRole,
+        counts: HitCounts,
+        exits: Exits,
+    ) {
+        self.asm
+            .store_value(Width::Double, Reg::R10, slots::SPAN_LEVEL, 0);
+        self.remove_levels(memory, role);
+        self.hit_word(counts, HitWord::Unfinished, exits);
+        let asm = &mut self.asm;
+        asm.set(Reg::R2, LEVELS.into());
+        asm.atomic_add(Reg::R1, 0, Reg::R2);
+        self.count_span(HitWord::Deep, exits);
+    }
+}

@@ -1,0 +1,349 @@
+//! A perf event: the descriptor that `perf_event_open(2)` returns, and its attr.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use perf_event_open_sys::bindings::{self, perf_event_attr};
+use perf_event_open_sys::{ioctls, perf_event_open};
+use usdtrec_format::perf::{Attr, SampleType};
+use usdtrec_format::{Arch, CapturePlan};
+
+use crate::plan::call_graph::{CallGraph, mask};
+
+/// `sample_type` of all events of a trace: the fixed head of each sample, and the sample id of each other record.
+const COMMON_SAMPLE_TYPE: u64 = SampleType::IDENTIFIER.0
+    | SampleType::IP.0
+    | SampleType::TID.0
+    | SampleType::TIME.0
+    | SampleType::CPU.0;
+
+/// Size of the `perf_event_attr` that is passed to the kernel, bytes: up to and including `sample_max_stack` (`PERF_ATTR_SIZE_VER5`, Linux
+/// 4.1). It is also the size that is written to the trace.
+const ATTR_SIZE: u32 = 112;
+
+/// Settings of all events of a session.
+#[derive(Clone, Copy, Debug)]
+pub struct Mode {
+    /// Threads and children that are created later inherit the events.
+    pub inherit: bool,
+    /// The kernel enables the events at the next `execve(2)` of the traced process.
+    pub enable_on_exec: bool,
+    /// Whether mappings without code have records, too.
+    pub maps_data: bool,
+    /// Whether the reader of a ring is woken by each record.
+    pub is_prompt: bool,
+    /// How the callers of hits are found; `None` if they are not.
+    pub graph: Option<CallGraph>,
+    /// Whether the kernel counts losses per event (`PERF_FORMAT_LOST`, Linux 6.0).
+    pub counts_losses: bool,
+}
+
+/// The counts of an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Hits.
+    pub hits: u64,
+    /// Hits whose sample did not fit into the ring; `None` if the kernel does not count them.
+    pub lost: Option<u64>,
+}
+
+/// The counts of a sample id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdCount {
+    /// Index of its probe.
+    pub probe: usize,
+    /// The sample id.
+    pub id: u64,
+    /// Its counts.
+    pub count: Count,
+}
+
+/// An open perf event.
+#[derive(Debug)]
+pub struct Event {
+    file: File,
+    /// Sample id.
+    pub id: u64,
+    counts_losses: bool,
+}
+
+impl Event {
+    /// Opens an event for a thread (`-1`: all) on one CPU.
+    pub fn open(attr: &KernelAttr<'_>, tid: i32, cpu: u32) -> io::Result<Self> {
+        let mut raw = attr.raw;
+        let cpu = i32::try_from(cpu).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        // SAFETY: `raw` is a whole perf_event_attr; the path it may point to is borrowed by `attr`
+        // and so outlives the call, which copies it.
+        let fd = unsafe {
+            perf_event_open(
+                &raw mut raw,
+                tid,
+                cpu,
+                -1,
+                bindings::PERF_FLAG_FD_CLOEXEC.into(),
+            )
+        };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just opened this descriptor, and nothing else owns it.
+        let file = unsafe { File::from_raw_fd(fd) };
+        let mut id = 0_u64;
+        // SAFETY: the ioctl writes one u64 to `id`.
+        check(unsafe { ioctls::ID(file.as_raw_fd(), &raw mut id) })?;
+        Ok(Self {
+            file,
+            id,
+            counts_losses: attr.mode.counts_losses,
+        })
+    }
+
+    /// Enables the event and its inherited copies.
+    pub fn enable(&self) -> io::Result<()> {
+        // SAFETY: the ioctl takes an integer.
+        check(unsafe { ioctls::ENABLE(self.file.as_raw_fd(), 0) })
+    }
+
+    /// Disables the event and its inherited copies.
+    pub fn disable(&self) -> io::Result<()> {
+        // SAFETY: the ioctl takes an integer.
+        check(unsafe { ioctls::DISABLE(self.file.as_raw_fd(), 0) })
+    }
+
+    /// Redirects the event's records to the ring of `owner`, which must be on the same CPU.
+    pub fn redirect(&self, owner: BorrowedFd<'_>) -> io::Result<()> {
+        // SAFETY: the ioctl takes a descriptor, which is open while it is borrowed.
+        check(unsafe { ioctls::SET_OUTPUT(self.file.as_raw_fd(), owner.as_raw_fd()) })
+    }
+
+    /// Reads the counts (perf_event_open(2), "Reading results": value, id, lost).
+    pub fn count(&self) -> io::Result<Count> {
+        let mut bytes = [0_u8; 24];
+        let wanted = if self.counts_losses { 24 } else { 16 };
+        (&self.file).read_exact(&mut bytes[..wanted])?;
+        let word = |at: usize| {
+            bytes[at..at + 8]
+                .iter()
+                .rev()
+                .fold(0_u64, |word, byte| word << 8 | u64::from(*byte))
+        };
+        Ok(Count {
+            hits: word(0),
+            lost: self.counts_losses.then(|| word(16)),
+        })
+    }
+}
+
+impl From<Event> for OwnedFd {
+    fn from(event: Event) -> Self {
+        event.file.into()
+    }
+}
+
+impl AsFd for Event {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// A `perf_event_attr` for the kernel, with the path that it points to.
+pub struct KernelAttr<'a> {
+    raw: perf_event_attr,
+    mode: Mode,
+    _path: Option<&'a CStr>,
+}
+
+/// The kernel's event of a site.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) enum SiteEvent {
+    /// A tracefs event, by its number.
+    Tracepoint(u64),
+    /// The uprobe PMU, by its number, with the file offset of the site and the `config`, which has that of its semaphore.
+    Uprobe { pmu: u32, offset: u64, config: u64 },
+}
+
+impl<'a> KernelAttr<'a> {
+    /// The attr of a site's event, in the file with this path.
+    pub(in crate::engine) fn for_site(
+        place: &SiteEvent,
+        path: &'a CStr,
+        mode: Mode,
+        plan: &CapturePlan,
+    ) -> Self {
+        match *place {
+            SiteEvent::Tracepoint(id) => Self::tracepoint(mode, id, plan),
+            SiteEvent::Uprobe {
+                pmu,
+                offset,
+                config,
+            } => Self::uprobe(mode, pmu, path, offset, config, plan),
+        }
+    }
+
+    /// The attr of an event that counts nothing and owns a CPU's ring. The reader is woken when `wakeup` bytes are in the ring.
+    pub fn ring_owner(mode: Mode, wakeup: u32) -> Self {
+        let mode = Mode {
+            inherit: false,
+            enable_on_exec: false,
+            ..mode
+        };
+        let mut raw = common(mode);
+        raw.type_ = bindings::PERF_TYPE_SOFTWARE;
+        raw.config = u64::from(bindings::PERF_COUNT_SW_DUMMY);
+        raw.__bindgen_anon_2.wakeup_watermark = wakeup;
+        Self {
+            raw,
+            mode,
+            _path: None,
+        }
+    }
+
+    /// The attr of an event for process records: COMM, FORK, EXIT and MMAP2.
+    pub fn metadata(mode: Mode) -> Self {
+        let mut raw = common(mode);
+        raw.type_ = bindings::PERF_TYPE_SOFTWARE;
+        raw.config = u64::from(bindings::PERF_COUNT_SW_DUMMY);
+        raw.set_comm(1);
+        raw.set_comm_exec(1);
+        raw.set_task(1);
+        raw.set_mmap(1);
+        raw.set_mmap2(1);
+        raw.set_mmap_data(u64::from(mode.maps_data));
+        Self {
+            raw,
+            mode,
+            _path: None,
+        }
+    }
+
+    /// The attr of [`metadata`](Self::metadata) for an event with a ring of its own, whose reader is woken by each record.
+    pub fn prompt_metadata(mode: Mode) -> Self {
+        let mut attr = Self::metadata(mode);
+        attr.raw.__bindgen_anon_2.wakeup_watermark = 1;
+        attr
+    }
+
+    /// The attr of a uprobe at a file offset (PMU `uprobe`, Linux 4.17; the file offset of the reference counter is the upper half of
+    /// `config`, Linux 4.20). The event cannot be inherited.
+    fn uprobe(
+        mode: Mode,
+        pmu: u32,
+        path: &'a CStr,
+        offset: u64,
+        config: u64,
+        plan: &CapturePlan,
+    ) -> Self {
+        let mut raw = sampling(mode, plan);
+        raw.type_ = pmu;
+        raw.config = config;
+        raw.__bindgen_anon_3.uprobe_path = path.as_ptr() as u64;
+        raw.__bindgen_anon_4.probe_offset = offset;
+        Self {
+            raw,
+            mode,
+            _path: Some(path),
+        }
+    }
+
+    /// The attr of a tracefs event.
+    fn tracepoint(mode: Mode, id: u64, plan: &CapturePlan) -> Self {
+        let mut raw = sampling(mode, plan);
+        raw.type_ = bindings::PERF_TYPE_TRACEPOINT;
+        raw.config = id;
+        Self {
+            raw,
+            mode,
+            _path: None,
+        }
+    }
+
+    /// The attr as stored in the trace. For a probe it is that of the uprobe PMU, whatever the attach method, without the fields of a
+    /// single site or of this process: the number of a tracefs event has no meaning after the event is removed.
+    pub fn for_trace(&self, pmu: u32) -> Attr {
+        let raw = &self.raw;
+        let (kind, config) = match raw.type_ {
+            bindings::PERF_TYPE_SOFTWARE => (raw.type_, raw.config),
+            _ => (pmu, 0),
+        };
+        Attr {
+            kind,
+            size: ATTR_SIZE,
+            config,
+            sample_period: 1,
+            sample_type: SampleType(raw.sample_type),
+            read_format: raw.read_format,
+            flags: raw._bitfield_1.get(0, 64),
+            clockid: raw.clockid,
+            sample_regs_user: raw.sample_regs_user,
+            sample_stack_user: raw.sample_stack_user,
+            sample_max_stack: raw.sample_max_stack,
+            ..Attr::default()
+        }
+    }
+}
+
+/// An attr that samples what a plan needs.
+fn sampling(mode: Mode, plan: &CapturePlan) -> perf_event_attr {
+    let mut raw = common(mode);
+    if plan.registers != 0 {
+        raw.sample_type |= SampleType::REGS_USER.0;
+        raw.sample_regs_user = plan.registers;
+    }
+    if plan.stack != 0 {
+        raw.sample_type |= SampleType::STACK_USER.0;
+        raw.sample_stack_user = plan.stack;
+    }
+    if let Some(graph) = mode.graph {
+        with_callers(&mut raw, graph);
+    }
+    raw
+}
+
+/// Adds what the callers are found from.
+fn with_callers(raw: &mut perf_event_attr, graph: CallGraph) {
+    raw.sample_type |= SampleType::CALLCHAIN.0;
+    raw.set_exclude_callchain_kernel(1);
+    match graph.method.copied() {
+        None => raw.sample_max_stack = graph.frames,
+        Some(bytes) => {
+            raw.sample_type |= (SampleType::REGS_USER | SampleType::STACK_USER).0;
+            raw.sample_regs_user |= Arch::host().map_or(0, mask);
+            raw.sample_stack_user = raw.sample_stack_user.max(bytes);
+            raw.set_exclude_callchain_user(1);
+        }
+    }
+}
+
+/// The fields that all events of a session share.
+fn common(mode: Mode) -> perf_event_attr {
+    let mut raw = perf_event_attr {
+        size: ATTR_SIZE,
+        sample_type: COMMON_SAMPLE_TYPE,
+        ..Default::default()
+    };
+    raw.__bindgen_anon_1.sample_period = 1;
+    raw.read_format = u64::from(bindings::PERF_FORMAT_ID);
+    if mode.counts_losses {
+        raw.read_format |= u64::from(bindings::PERF_FORMAT_LOST);
+    }
+    raw.set_disabled(1);
+    raw.set_inherit(u64::from(mode.inherit));
+    raw.set_enable_on_exec(u64::from(mode.enable_on_exec));
+    raw.set_exclude_kernel(1);
+    raw.set_exclude_hv(1);
+    raw.set_sample_id_all(1);
+    raw.set_watermark(1);
+    raw.set_use_clockid(1);
+    raw.clockid = libc::CLOCK_MONOTONIC;
+    raw
+}
+
+fn check(status: i32) -> io::Result<()> {
+    if status < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}

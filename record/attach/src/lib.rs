@@ -1,0 +1,25 @@
+//! Attaching probes: which sites are selected ([`select`]), what is captured at a hit ([`plan`]), and the two engines that attach and capture
+//! ([`engine`]).
+//!
+//! No probe outlives its recorder for long. Perf events and BPF links end with their descriptors, even if the recorder is killed; at a normal end a
+//! helper process closes them ([`release`](engine::release)). A guard process removes tracefs events.
+
+pub mod aggregation;
+pub mod budget;
+pub mod callbacks;
+pub mod checks;
+pub mod chosen;
+pub mod debug_info;
+pub mod engine;
+pub mod error;
+mod file_change;
+pub mod filter;
+pub mod places;
+pub mod plan;
+pub mod select;
+pub mod site_decoder;
+pub mod slow_spans;
+pub mod target;
+pub mod usage_error;
+
+pub use file_change::FileChange;

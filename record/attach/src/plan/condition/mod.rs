@@ -1,0 +1,149 @@
+//! A filter of a site: an expression over its arguments, made into comparisons that a program in the kernel can do.
+//!
+//! A comparison has a value of the hit on one side and a constant on the other. Where the value cannot be read the
+//! comparison is not true, whether it is negated or not, as everywhere: `!` is moved inwards to the comparisons.
+//!
+//! Comparisons with constants are compiled from the syntax tree of `expr`, for each site's operands, and programs
+//! evaluate them before they reserve space in the ring. Floats are compared as integers (`float.rs`). What a program
+//! cannot evaluate, and all filters of perf events, the recorder evaluates (`user_filter.rs`).
+//!
+//! An argument list (`-e 'p:n(url=str(*arg1))'`) is compiled in the same way: each expression becomes a chain of loads,
+//! sums and casts whose result is a field of the layout. Such a layout is marked `listed`: readers take sizes and signs
+//! from its fields, and names and types from the definitions, not from the note. A fault at any step sets the field's
+//! fault bit.
+
+mod error;
+mod float;
+mod list;
+mod relation;
+mod side;
+mod site;
+
+pub use error::ConditionError;
+pub(crate) use list::ListedArgument;
+pub(crate) use relation::Relation;
+pub(crate) use site::{Site, own_argument};
+
+use super::read::{Chain, Start, Step};
+
+/// Maximum length of a string in a comparison, bytes.
+pub(crate) const MAX_STRING_BYTES: usize = 240;
+
+/// Maximum length of a thread's name, bytes (`TASK_COMM_LEN` includes the NUL).
+pub(crate) const MAX_COMM_BYTES: usize = 15;
+
+/// A compiled filter of a site.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Condition {
+    /// All hits pass.
+    Always,
+    /// No hit passes.
+    Never,
+    /// All of these must be true.
+    All(Vec<Self>),
+    /// At least one of these must be true.
+    Any(Vec<Self>),
+    /// A comparison of a number of the hit with a constant.
+    Number {
+        value: Chain,
+        relation: Relation,
+        /// The constant, as the bits of a number with the value's size and sign.
+        with: u64,
+    },
+    /// A comparison of the string at an address.
+    String { at: Chain, string: ComparedString },
+    /// A comparison of the thread's name.
+    Comm(ComparedString),
+}
+
+/// The string to compare with.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ComparedString {
+    pub bytes: Vec<u8>,
+    /// Whether more bytes may follow.
+    pub is_prefix: bool,
+    /// Whether the string must differ.
+    pub negated: bool,
+}
+
+/// Compares by value, independent of sizes and signs. A final addition is subtracted from the constant instead, because the sum may exceed
+/// 64 bits.
+fn number(mut value: Chain, relation: Relation, mut with: i128) -> Condition {
+    while let Some(Step::Add(added)) = value.steps.last() {
+        with = with.saturating_sub((*added).into());
+        value.steps.pop();
+    }
+    let (least, most) = if value.signed {
+        (i128::from(i64::MIN), i128::from(i64::MAX))
+    } else {
+        (0, i128::from(u64::MAX))
+    };
+    let beyond = match with {
+        with if with < least => Some(std::cmp::Ordering::Greater),
+        with if with > most => Some(std::cmp::Ordering::Less),
+        _ => None,
+    };
+    match beyond.map(|ordering| relation.holds(ordering)) {
+        Some(true) => return Condition::any(value),
+        Some(false) => return Condition::Never,
+        None => {}
+    }
+    Condition::Number {
+        value,
+        relation,
+        with: with as u64,
+    }
+}
+
+impl Condition {
+    /// True of any value, if there is one.
+    fn any(value: Chain) -> Self {
+        if !value.may_be_missing() {
+            return Self::Always;
+        }
+        let least = if value.signed { i64::MIN } else { 0 };
+        Self::Number {
+            value,
+            relation: Relation::GreaterOrEqual,
+            with: least.cast_unsigned(),
+        }
+    }
+}
+
+fn all_of(conditions: Vec<Condition>) -> Condition {
+    if conditions.contains(&Condition::Never) {
+        return Condition::Never;
+    }
+    let mut left: Vec<_> = conditions
+        .into_iter()
+        .filter(|condition| *condition != Condition::Always)
+        .collect();
+    match left.len() {
+        0 => Condition::Always,
+        1 => left.remove(0),
+        _ => Condition::All(left),
+    }
+}
+
+fn any_of(conditions: Vec<Condition>) -> Condition {
+    if conditions.contains(&Condition::Always) {
+        return Condition::Always;
+    }
+    let mut left: Vec<_> = conditions
+        .into_iter()
+        .filter(|condition| *condition != Condition::Never)
+        .collect();
+    match left.len() {
+        0 => Condition::Never,
+        1 => left.remove(0),
+        _ => Condition::Any(left),
+    }
+}
+
+fn always_if(is_true: bool) -> Condition {
+    if is_true {
+        Condition::Always
+    } else {
+        Condition::Never
+    }
+}

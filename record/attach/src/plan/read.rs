@@ -1,0 +1,111 @@
+//! A value that is read at a hit, from a register or memory, and the operations on it.
+
+use usdtrec_decode::SampleField;
+use usdtrec_format::Register;
+
+use super::float_type::FloatType;
+
+/// A value to be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Read {
+    pub source: Source,
+    /// Bytes: 1, 2, 4 or 8.
+    pub size: u8,
+    /// Whether it is a signed integer.
+    pub signed: bool,
+    /// Whether it may be the address of a string.
+    pub pointer: bool,
+}
+
+/// Source of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A register, from byte `from` on.
+    Register { register: Register, from: u8 },
+    /// Memory.
+    Memory(Address),
+    /// An address itself.
+    Address(Address),
+    /// A number of the note.
+    Number(u64),
+    /// The result of an expression.
+    Computed(Box<Chain>),
+}
+
+impl Read {
+    /// Whether memory is read, which may not be there.
+    pub(crate) fn may_fault(&self) -> bool {
+        match &self.source {
+            Source::Memory(_) => true,
+            Source::Computed(chain) => chain.may_fault(),
+            Source::Address(address) => address.thread,
+            Source::Register { .. } | Source::Number(_) => false,
+        }
+    }
+}
+
+/// `segment + base + index * scale + offset`, wrapping at the width of the program's addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Address {
+    /// Whether the thread's storage (`%fs` of a 64-bit program) is the base.
+    pub thread: bool,
+    pub base: Option<Register>,
+    pub index: Option<(Register, u8)>,
+    pub offset: i64,
+}
+
+/// A value of a hit and what is done with it. The result has 64 bits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Chain {
+    pub start: Start,
+    pub steps: Vec<Step>,
+    /// Whether the result is signed.
+    pub signed: bool,
+}
+
+impl Chain {
+    /// A value without operations.
+    pub(super) fn from_read(read: Read) -> Self {
+        Self {
+            signed: read.signed,
+            start: Start::Argument(read),
+            steps: Vec::new(),
+        }
+    }
+
+    /// Whether memory is read, which may not be there.
+    pub(crate) fn may_fault(&self) -> bool {
+        let of_argument = matches!(&self.start, Start::Argument(read) if read.may_fault());
+        let loads = |step: &Step| matches!(step, Step::Load { .. });
+        of_argument || self.steps.iter().any(loads)
+    }
+
+    /// Whether a hit may have no value.
+    pub(super) fn may_be_missing(&self) -> bool {
+        let ranks = |step: &Step| matches!(step, Step::Rank(_));
+        self.may_fault() || self.steps.iter().any(ranks)
+    }
+}
+
+/// The start of a chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    Argument(Read),
+    /// A number that is known of each hit.
+    Field(SampleField),
+}
+
+/// An operation on a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Adds.
+    Add(i64),
+    /// Keeps these bits only.
+    And(u64),
+    /// Keeps the lowest bytes, as a number.
+    Cut { bytes: u8, signed: bool },
+    /// Reads memory at the address.
+    Load { bytes: u8, signed: bool },
+    /// Of the bits of a floating-point number, its rank: an integer that orders as the numbers do. NaN has no value.
+    Rank(FloatType),
+}

@@ -1,0 +1,177 @@
+//! A probe that was selected.
+
+use std::path::PathBuf;
+use std::sync::Arc as Shared;
+
+use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_format::expr::{Capture, Expr};
+use usdtrec_format::schema::telemetry::Telemetry;
+use usdtrec_format::schema::{Argument, LockUse, ScriptCall};
+use usdtrec_format::{
+    Arch, BuildId, CapturePlan, ProbeDefinition, ShownArgument, Site, SiteDefinition,
+};
+use usdtrec_kernel::host::cached_pages;
+
+use crate::error::{RecordError, with_source};
+use crate::select::planned_site::PlannedSite;
+use crate::select::program::Program;
+use crate::select::refusal::{Refusal, RefusalReason};
+
+/// Sites of one probe in one file: as selected, all of them; as attached, those with the same capture plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedProbe {
+    /// Provider.
+    pub provider: String,
+    /// Name.
+    pub name: String,
+    /// When the probe fires, in one line, from its schema.
+    pub description: Option<String>,
+    /// What the program needs for the probe to fire at all, in one line, from its schema.
+    pub needs: Option<String>,
+    /// Which function of a script is called or returns, from its schema.
+    pub call: Option<ScriptCall>,
+    /// What is done with a lock, from its schema.
+    pub lock: Option<LockUse>,
+    /// What a span that begins or ends there is in OpenTelemetry, from its schema.
+    pub telemetry: Telemetry,
+    /// The open file, so that the checked file is the one that the kernel attaches to.
+    pub program: Shared<Program>,
+    /// Path of the file.
+    pub path: PathBuf,
+    /// Its build-id.
+    pub build_id: Option<BuildId>,
+    /// Its architecture.
+    pub arch: Option<Arch>,
+    /// What is captured at a hit; empty until an engine has planned it.
+    pub plan: CapturePlan,
+    /// Filter of the hits; `None` for all hits.
+    pub filter: Option<Expr>,
+    /// Whether the recorder evaluates the filter because the programs of the sites cannot.
+    pub filter_in_recorder: bool,
+    /// The argument list; `None` without one.
+    pub list: Option<Vec<Capture>>,
+    /// The arguments that the list shows, if it computes none; `None` for all.
+    pub shown: Option<Vec<ShownArgument>>,
+    /// Whether the file was found in a process that nobody named, or appeared while recording, so that what is wrong with the probe is no error of the user.
+    pub is_found: bool,
+    /// The sites; at least one.
+    pub sites: Vec<PlannedSite>,
+    /// Names and types of the arguments, as many as the site with the most operands has.
+    pub arguments: Vec<Argument>,
+}
+
+/// A probe that the kernel refused.
+#[derive(Debug)]
+pub struct RefusedProbe {
+    /// The probe.
+    pub probe: PlannedProbe,
+    /// Error of attaching it.
+    pub error: RecordError,
+}
+
+impl RefusedProbe {
+    /// The refusal, with the error as its reason.
+    pub fn refusal(&self) -> Refusal {
+        let reason = match &self.error {
+            RecordError::Refused(refusals) => refusals.first().map(|first| first.reason.clone()),
+            _ => None,
+        };
+        let reason = reason.unwrap_or_else(|| RefusalReason::Unfit(with_source(&self.error)));
+        Refusal::new(self.probe.event(), &self.probe.path, reason)
+    }
+}
+
+/// File offsets, as the kernel takes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SiteOffsets {
+    /// Of the site.
+    pub offset: u64,
+    /// Of the semaphore, which the kernel calls reference counter; 0 without one.
+    pub ref_ctr: u64,
+}
+
+impl SiteOffsets {
+    /// Indexes of the pages that the kernel reads when it attaches.
+    pub fn pages(self) -> impl Iterator<Item = u64> {
+        cached_pages::of_site(self.offset, self.ref_ctr)
+    }
+
+    /// The `config` of an event of the uprobe PMU, which has 32 bits for the semaphore (`PERF_UPROBE_REF_CTR_OFFSET_BITS`,
+    /// `kernel/events/core.c`).
+    pub fn pmu_config(self) -> Result<u64, RefusalReason> {
+        match u32::try_from(self.ref_ctr) {
+            Ok(low) => Ok(u64::from(low) << 32),
+            Err(_) => Err(RefusalReason::SemaphoreOffset(self.ref_ctr)),
+        }
+    }
+}
+
+/// File offset of the semaphore that the kernel counts at a site; 0 if there is none, or the kernel would count it wrong
+/// (`record/watch/src/semaphores/`).
+pub fn ref_ctr(file: &ObjectFile, site: &Site) -> u64 {
+    let page = rustix::param::page_size() as u64;
+    match file.semaphore_fault(site, page) {
+        None => site.semaphore_offset.unwrap_or(0),
+        Some(_) => 0,
+    }
+}
+
+impl PlannedProbe {
+    /// perf's event name, `sdt_PROVIDER:NAME`.
+    #[must_use]
+    pub fn event(&self) -> String {
+        format!("sdt_{}:{}", self.provider, self.name)
+    }
+
+    /// File offsets of a site and of the semaphore that the kernel counts there.
+    pub fn offsets(&self, site: &Site) -> Result<SiteOffsets, RecordError> {
+        let offset = site
+            .offset
+            .ok_or_else(|| self.refused(RefusalReason::NoSegment))?;
+        Ok(SiteOffsets {
+            offset,
+            ref_ctr: ref_ctr(self.file(), site),
+        })
+    }
+
+    /// The refusal of a probe that was found, for an error that is about it alone; the error itself of others.
+    pub fn refused_for(&self, error: RecordError) -> Result<RefusedProbe, RecordError> {
+        if !self.is_found || matches!(error, RecordError::Interrupted(_)) {
+            return Err(error);
+        }
+        Ok(RefusedProbe {
+            probe: self.clone(),
+            error,
+        })
+    }
+
+    /// The error for a probe that cannot be attached.
+    pub fn refused(&self, reason: RefusalReason) -> RecordError {
+        RecordError::Refused(vec![Refusal::new(self.event(), &self.path, reason)])
+    }
+
+    /// What a trace says of it, with these of its sites, in a file with this index.
+    pub fn definition(&self, sites: Vec<SiteDefinition>, file: usize) -> ProbeDefinition {
+        ProbeDefinition {
+            event: self.event(),
+            provider: self.provider.clone(),
+            name: self.name.clone(),
+            description: self.description.clone(),
+            needs: self.needs.clone(),
+            call: self.call.clone(),
+            lock: self.lock.clone(),
+            telemetry: self.telemetry.clone(),
+            filter: self.filter.as_ref().map(ToString::to_string),
+            file,
+            plan: self.plan.clone(),
+            arguments: self.arguments.clone(),
+            shown: self.shown.clone(),
+            sites,
+        }
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Shared<ObjectFile> {
+        self.program.file()
+    }
+}

@@ -1,0 +1,123 @@
+//! An open file with probes, with the parts that planning reads.
+//!
+//! A file is opened once. Between a check by path and `BPF_LINK_CREATE` the owner of a file could exchange it, and the
+//! kernel would write to a different file: a semaphore is a file offset at which the kernel adds 1. Therefore selection
+//! opens the file (for `-p` through the mapping's link in `map_files`), everything is read from this descriptor, and
+//! the kernel gets `/proc/self/fd/N`. A site must be in the file's own notes; the cache only determines which files are
+//! opened.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_kernel::host::cached_pages::CachedPages;
+use usdtrec_kernel::host::page_reading::NotCached;
+
+use crate::places::Place;
+use crate::plan::frame::Frames;
+use crate::plan::symbols::Symbols;
+
+/// An open file with probes. Its unwind table and its symbols are read once, on first use.
+pub struct Program {
+    file: Arc<ObjectFile>,
+    parts: Mutex<Parts>,
+    /// What its probes take of the limits, while they are attached.
+    places: Mutex<Vec<Place>>,
+    pages: CachedPages,
+}
+
+/// The parts that were read.
+#[derive(Default)]
+struct Parts {
+    frames: Option<Arc<Frames>>,
+    symbols: Option<Arc<Symbols>>,
+}
+
+impl Program {
+    /// An open file of which nothing is read yet.
+    #[must_use]
+    pub fn new(file: Arc<ObjectFile>) -> Self {
+        Self {
+            file,
+            parts: Mutex::default(),
+            places: Mutex::default(),
+            pages: CachedPages::default(),
+        }
+    }
+
+    /// Keeps places until its probes are detached.
+    pub fn hold(&self, place: Place) {
+        self.places().push(place);
+    }
+
+    /// Its probes are detached: gives its places back.
+    pub fn give_back(&self) {
+        self.places().clear();
+    }
+
+    fn places(&self) -> MutexGuard<'_, Vec<Place>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file.
+    #[must_use]
+    pub const fn file(&self) -> &Arc<ObjectFile> {
+        &self.file
+    }
+
+    /// The frames of its functions, from the unwind table.
+    pub fn frames(&self) -> Arc<Frames> {
+        let mut parts = self.parts();
+        let frames = &mut parts.frames;
+        Arc::clone(frames.get_or_insert_with(|| Arc::new(Frames::for_file(&self.file))))
+    }
+
+    /// Its symbols.
+    pub fn symbols(&self) -> Arc<Symbols> {
+        let mut parts = self.parts();
+        let symbols = &mut parts.symbols;
+        Arc::clone(symbols.get_or_insert_with(|| Arc::new(Symbols::from_file(&self.file))))
+    }
+
+    /// Reads pages, and keeps them in the page cache. Returns those that are not there ([`CachedPages::keep`]).
+    pub fn keep_pages(&self, pages: impl IntoIterator<Item = u64>) -> BTreeMap<u64, NotCached> {
+        self.pages.keep((&*self.file).into(), pages)
+    }
+
+    /// Attaches although pages are not in the page cache.
+    pub fn force_pages(&self) {
+        self.pages.force();
+    }
+
+    /// Checks right before attaching that the pages which the kernel reads then are in the page cache.
+    ///
+    /// # Errors
+    /// [`NotCached`], as the source of an error.
+    pub fn check_pages(&self, pages: impl IntoIterator<Item = u64>) -> io::Result<()> {
+        self.pages.check((&*self.file).into(), pages)
+    }
+
+    /// Frees what was read. The file stays open.
+    pub fn free(&self) {
+        *self.parts() = Parts::default();
+    }
+
+    fn parts(&self) -> MutexGuard<'_, Parts> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Programs of the same file are equal.
+impl PartialEq for Program {
+    fn eq(&self, other: &Self) -> bool {
+        self.file == other.file
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Program").field(&self.file.path()).finish()
+    }
+}

@@ -1,0 +1,16 @@
+//! What a recorder asks of the kernel: `bpf(2)` and an assembler for its programs ([`bpf`]), `/proc`, CPUs, limits and privileges ([`host`]),
+//! signals ([`signals`]), clocks ([`clocks`]), and processes that make calls that a kill must not interrupt ([`separate_process`]).
+//!
+//! It knows neither probes nor traces. Its interface is that of `usdtrec-record`'s parts, and follows them.
+
+pub mod bpf;
+pub mod clocks;
+mod error;
+pub mod host;
+pub mod nop5;
+mod refusal;
+pub mod separate_process;
+pub mod signals;
+
+pub use error::{CpuListError, KernelError};
+pub use refusal::{BpfObject, BpfRefusal, ErrorMeaning, KernelOperation, in_brackets};

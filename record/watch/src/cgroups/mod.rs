@@ -1,0 +1,403 @@
+//! The control groups of processes with hits, and so their containers and services; and the programs that they execute.
+//!
+//! A process gets its control group before it executes its program, from its parent or from who starts it. So it is read once, after the first
+//! hit: in a thread, because the kernel shows it under a lock of all control groups (`cgroup_mutex`) that may be held for long.
+//!
+//! The path is read, because the kernel's id of a control group (`bpf_get_current_cgroup_id`) is of cgroup v2 only and
+//! is no path. A pass waits at most 5 ms for it, so that streams have the record before the hits of the next pass. The
+//! start time of the process is compared with the time of the hit, so a later process with the same pid is not taken
+//! for it. A process that executes another program between its hit and the reading is asked for again at its next hit, and the program of the
+//! first one is not known.
+
+mod of_process;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use usdtrec_format::perf::{Comm, RecordType, SampleId, SampleType, Task};
+use usdtrec_format::trace::ProcessCgroup;
+
+use self::of_process::ProcessPaths;
+use crate::batch::{Batch, Record, RecordBuffer, SampleHead};
+use crate::stage::Stage;
+
+/// Name of the thread, as in `/proc/PID/task/TID/comm`.
+const NAME: &str = "cgroups";
+/// Maximum number of processes that wait to be read, and of those that are noted as read.
+const MAX_PROCESSES: usize = 1 << 16;
+/// How long a pass waits for the control groups of new processes: readers of a pipe need them before the hits.
+const PASS_LIMIT: Duration = Duration::from_millis(5);
+/// How much later than `/proc/PID/exe` has a new program the kernel may note its beginning, ns.
+const NOTED_LATER: u64 = 1_000_000;
+/// How long the end of the recording waits.
+const LAST_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Reads the control groups of processes with hits.
+#[derive(Debug)]
+pub struct Cgroups {
+    /// `sample_type` of the process records' sample ids.
+    id_type: SampleType,
+    /// `None` if there is no thread.
+    reader: Option<Reader>,
+    /// Processes that were asked for since they began.
+    asked: HashSet<i32>,
+    /// Processes of which the file has a record: a later process of the same id must not be taken for one of these.
+    written: HashSet<i32>,
+    /// The first hits in this pass of processes that were not asked for.
+    new: HashMap<i32, u64>,
+    /// When processes that were asked for last executed another program, ns: an answer that is read later may be of that.
+    executed: HashMap<i32, u64>,
+    /// The answers of the last pass whose program is known.
+    answered: Vec<Answer>,
+    /// Process of a sample that was asked for: the next samples are likely to be of the same. 0 if none is.
+    known: i32,
+    /// Records to be added at the end of the pass, and those that were added at the last one.
+    out: RecordBuffer,
+    passed: RecordBuffer,
+}
+
+/// The thread that reads.
+#[derive(Debug)]
+struct Reader {
+    hits: Sender<FirstHit>,
+    answers: Receiver<Answer>,
+    /// Number of answers that are missing.
+    missing: usize,
+}
+
+/// The first hit of a process.
+#[derive(Clone, Copy, Debug)]
+struct FirstHit {
+    pid: i32,
+    /// ns.
+    time: u64,
+}
+
+#[derive(Debug)]
+struct Answer {
+    hit: FirstHit,
+    /// `None` if they could not be read.
+    paths: Option<ProcessPaths>,
+}
+
+/// A process that a record begins, or its next program.
+struct Begun {
+    pid: i32,
+    /// When it executed its program, ns; `None` if it did not.
+    executed: Option<u64>,
+}
+
+impl Answer {
+    /// Whether its program may be one that the process executed after the hit, at this time.
+    fn is_of_later(&self, executed: u64) -> bool {
+        let read = self.paths.as_ref().filter(|paths| paths.exe.is_some());
+        let until = read.map_or(0, |paths| paths.read_at.saturating_add(NOTED_LATER));
+        (self.hit.time..=until).contains(&executed)
+    }
+
+    /// The record; its program is not known if a process may have executed another one.
+    fn record(&self, has_program: bool) -> ProcessCgroup<'_> {
+        let FirstHit { pid, time } = self.hit;
+        let paths = self.paths.as_ref();
+        let cgroup = paths.and_then(|paths| paths.cgroup.as_deref());
+        let exe = paths.and_then(|paths| paths.exe.as_deref());
+        ProcessCgroup {
+            pid,
+            path: cgroup.unwrap_or_default(),
+            exe: exe.filter(|_| has_program).unwrap_or_default(),
+            id: SampleId {
+                pid,
+                tid: pid,
+                time,
+                ..SampleId::default()
+            },
+        }
+    }
+}
+
+impl Cgroups {
+    /// Knows no process yet.
+    pub fn new(id_type: SampleType) -> Self {
+        Self {
+            id_type,
+            reader: Reader::start(),
+            asked: HashSet::new(),
+            written: HashSet::new(),
+            new: HashMap::new(),
+            executed: HashMap::new(),
+            answered: Vec::new(),
+            known: 0,
+            out: RecordBuffer::default(),
+            passed: RecordBuffer::default(),
+        }
+    }
+
+    fn take_sample(&mut self, sample: SampleHead) {
+        let SampleHead { pid, time, .. } = sample;
+        if pid == self.known {
+            return;
+        }
+        if self.asked.contains(&pid) {
+            self.known = pid;
+            return;
+        }
+        if pid <= 0 {
+            return;
+        }
+        if self.new.len() < MAX_PROCESSES {
+            // Records of several CPUs are not in the order of time.
+            let first = self.new.entry(pid).or_insert(time);
+            *first = (*first).min(time);
+        }
+    }
+
+    /// Processes with first hits in this pass.
+    pub fn new_processes(&self) -> impl Iterator<Item = i32> {
+        self.new.keys().copied()
+    }
+
+    /// The process that a record begins: it has no control group that is known, and gets another one before it executes a program.
+    fn begun(&self, record: Record<'_>) -> Option<Begun> {
+        match record.kind() {
+            RecordType::COMM => {
+                let comm = Comm::parse(&record.raw(), self.id_type)?;
+                comm.exec.then_some(Begun {
+                    pid: comm.pid,
+                    executed: Some(comm.id.time),
+                })
+            }
+            RecordType::FORK => {
+                let task = Task::parse_fork(&record.raw(), self.id_type)?;
+                (task.pid != task.parent_pid).then_some(Begun {
+                    pid: task.pid,
+                    executed: None,
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn begin(&mut self, begun: Begun) {
+        let Begun { pid, executed } = begun;
+        let was_asked = self.asked.remove(&pid);
+        self.known = 0;
+        let Some(time) = executed else {
+            return;
+        };
+        if was_asked || self.new.contains_key(&pid) {
+            let last = self.executed.entry(pid).or_insert(time);
+            *last = (*last).max(time);
+        }
+        let is_of_later = |answer: &mut Answer| answer.hit.pid == pid && answer.is_of_later(time);
+        for answer in self.answered.extract_if(.., is_of_later) {
+            // Replaces the record that has the program.
+            let record = answer.record(false);
+            self.out.write(|bytes| record.encode(self.id_type, bytes));
+        }
+    }
+
+    /// Adds the records of what was read, until none is missing or `patience` is over.
+    fn read(&mut self, patience: Duration) {
+        let Some(reader) = &mut self.reader else {
+            self.executed.clear();
+            return;
+        };
+        let deadline = Instant::now() + patience;
+        self.answered.clear();
+        while let Some(answer) = reader.answer(deadline) {
+            let pid = answer.hit.pid;
+            let is_written = self.written.contains(&pid);
+            if answer.paths.is_none() && !is_written && self.written.len() < MAX_PROCESSES {
+                continue;
+            }
+            let executed = self.executed.get(&pid);
+            let is_of_later = executed.is_some_and(|time| answer.is_of_later(*time));
+            let record = answer.record(!is_of_later);
+            self.out.write(|bytes| record.encode(self.id_type, bytes));
+            if self.written.len() < MAX_PROCESSES {
+                self.written.insert(pid);
+            }
+            if !is_of_later {
+                self.answered.push(answer);
+            }
+        }
+        if reader.missing == 0 {
+            self.executed.clear();
+        }
+    }
+
+    /// What was added since the last call.
+    fn take_out(&mut self) -> Option<Batch<'_>> {
+        std::mem::swap(&mut self.out, &mut self.passed);
+        self.out.clear();
+        Some(self.passed.batch())
+    }
+}
+
+impl Stage for Cgroups {
+    fn take<'a>(&'a mut self, batch: Batch<'a>) -> Batch<'a> {
+        for record in batch.records() {
+            if let Some(sample) = record.sample() {
+                self.take_sample(sample);
+            } else if let Some(begun) = self.begun(record) {
+                self.begin(begun);
+            }
+        }
+        batch
+    }
+
+    fn end_pass(&mut self) -> Option<Batch<'_>> {
+        if self.asked.len() > MAX_PROCESSES {
+            self.asked.clear();
+        }
+        for (pid, time) in self.new.drain() {
+            // Its next hit is of another program if it has executed one since.
+            if self
+                .executed
+                .get(&pid)
+                .is_none_or(|executed| *executed < time)
+            {
+                self.asked.insert(pid);
+            }
+            if let Some(reader) = &mut self.reader {
+                reader.ask(FirstHit { pid, time });
+            }
+        }
+        self.known = 0;
+        self.read(PASS_LIMIT);
+        self.take_out()
+    }
+
+    fn end_recording(&mut self) -> Option<Batch<'_>> {
+        self.read(LAST_TIMEOUT);
+        self.take_out()
+    }
+
+    /// A file must have the records of all processes.
+    fn begin_file(&mut self) {
+        self.asked.clear();
+        self.written.clear();
+        self.known = 0;
+    }
+}
+
+impl Reader {
+    /// Starts the thread; `None` if that is impossible.
+    fn start() -> Option<Self> {
+        let (hits, asked) = channel::<FirstHit>();
+        let (answer, answers) = channel();
+        let read = move || {
+            // It ends with the recording.
+            for hit in asked {
+                let paths = of_process::read(hit.pid, hit.time);
+                if answer.send(Answer { hit, paths }).is_err() {
+                    return;
+                }
+            }
+        };
+        let thread = thread::Builder::new().name(NAME.to_owned()).spawn(read);
+        thread.ok().map(|_| Self {
+            hits,
+            answers,
+            missing: 0,
+        })
+    }
+
+    /// Asks for a process, unless very many are asked for.
+    fn ask(&mut self, hit: FirstHit) {
+        if self.missing < MAX_PROCESSES && self.hits.send(hit).is_ok() {
+            self.missing += 1;
+        }
+    }
+
+    /// The next answer until `deadline`; `None` if none is missing or none comes.
+    fn answer(&mut self, deadline: Instant) -> Option<Answer> {
+        if self.missing == 0 {
+            return None;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        let answer = self.answers.recv_timeout(left).ok()?;
+        self.missing -= 1;
+        Some(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use usdtrec_format::perf::Records;
+
+    use super::*;
+    use crate::batch::Heads;
+    use usdtrec_kernel::clocks::trace_clock;
+
+    const IDS: SampleType = SampleType(SampleType::TID.0 | SampleType::TIME.0);
+
+    /// A sample of this process.
+    fn hit(time: u64) -> Vec<u8> {
+        let pid = u64::from(std::process::id());
+        let words = [9 | 40 << 48, 1, 0x1000, pid | pid << 32, time];
+        words.into_iter().flat_map(u64::to_ne_bytes).collect()
+    }
+
+    /// That it executed another program.
+    fn executed(time: u64) -> Vec<u8> {
+        let pid = std::process::id() as i32;
+        let id = SampleId {
+            pid,
+            tid: pid,
+            time,
+            ..SampleId::default()
+        };
+        let comm = Comm {
+            pid,
+            tid: pid,
+            exec: true,
+            name: b"x",
+            id,
+        };
+        let mut out = Vec::new();
+        comm.encode(IDS, &mut out);
+        out
+    }
+
+    /// Times and programs of the records that a pass with these ones adds.
+    fn pass(cgroups: &mut Cgroups, records: &[u8]) -> Vec<(u64, bool)> {
+        let mut heads = Heads::default();
+        cgroups.take(Batch::read(records, &mut heads));
+        let own = std::env::current_exe().unwrap().into_os_string();
+        let mut added = Vec::new();
+        for piece in cgroups.end_pass().unwrap().pieces() {
+            for record in Records::new(piece) {
+                let read = ProcessCgroup::parse(&record, IDS).unwrap();
+                assert!(read.exe.is_empty() || read.exe == own.as_encoded_bytes());
+                assert!(!read.path.is_empty());
+                added.push((read.id.time, !read.exe.is_empty()));
+            }
+        }
+        added
+    }
+
+    #[test]
+    fn a_program_that_was_executed_after_the_hit_is_not_that_of_the_hit() {
+        let mut cgroups = Cgroups::new(IDS);
+        let now = trace_clock::now();
+        assert_eq!(pass(&mut cgroups, &hit(now)), [(now, true)]);
+        assert_eq!(pass(&mut cgroups, &hit(now + 1)), [], "it was asked for");
+        // The record of the execution comes later than the answer, in the next pass.
+        let now = trace_clock::now();
+        assert_eq!(pass(&mut cgroups, &executed(now - 1)), []);
+        assert_eq!(pass(&mut cgroups, &hit(now)), [(now, true)]);
+        assert_eq!(pass(&mut cgroups, &executed(now + 1)), [(now, false)]);
+        // It comes before the answer.
+        let now = trace_clock::now();
+        let both = [hit(now), executed(now + 1)].concat();
+        assert_eq!(pass(&mut cgroups, &both), [(now, false)]);
+        let now = trace_clock::now();
+        assert_eq!(pass(&mut cgroups, &hit(now)), [(now, true)]);
+        let both = [executed(now + 1), hit(now + 2)].concat();
+        let expected = [(now, false), (now + 2, true)];
+        assert_eq!(pass(&mut cgroups, &both), expected);
+    }
+}

@@ -1,0 +1,189 @@
+//! Breakpoints in the code of all processes.
+//!
+//! Only pages of executable private file mappings that the process has copied can have one. These are found by `/proc/PID/pagemap`, and
+//! compared with the file.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use usdtrec_buildid_cache::FileMapping;
+use usdtrec_buildid_cache::process::mapped_handle;
+use usdtrec_buildid_cache::served::{Contents, Memory, Patience};
+use usdtrec_format::Arch;
+use usdtrec_kernel::host::pagemap::Page;
+use usdtrec_kernel::host::process::{Process, live_directory};
+
+use super::file_site::FileSite;
+
+/// Maximum number of breakpoints of a scan.
+const MAX_BREAKPOINTS: usize = 1 << 16;
+/// Number of entries of a pagemap that are read at once.
+const ENTRIES: usize = 8192;
+
+/// A breakpoint in the code of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FoundBreakpoint {
+    pub(super) pid: i32,
+    pub(super) path: PathBuf,
+    pub(super) site: FileSite,
+    pub(super) address: u64,
+    /// Whether nothing but breakpoints was changed in its page; else the program may have changed it itself, as loaders of old libraries do.
+    pub(super) is_alone: bool,
+}
+
+/// The breakpoints that were found.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    pub(super) found: Vec<FoundBreakpoint>,
+    /// Number of processes that could not be read, or not in time.
+    pub(super) unchecked: usize,
+    /// Whether the time was too short.
+    pub(super) is_late: bool,
+}
+
+/// Scans all processes but this one, for at most so long. `arch` has the breakpoints.
+pub(super) fn scan(arch: Arch, time: Duration) -> Scan {
+    let mut scan = Scan::default();
+    let begun = Instant::now();
+    let own = std::process::id();
+    let pids = Process::all().into_iter().flatten();
+    let pids = pids.map(|process| process.pid);
+    for pid in pids.filter(|pid| pid.unsigned_abs() != own) {
+        if begun.elapsed() >= time || scan.found.len() >= MAX_BREAKPOINTS {
+            scan.unchecked += 1;
+            scan.is_late = true;
+            continue;
+        }
+        match process(pid, arch, &mut scan.found) {
+            Err(error) if is_unchecked(&error) => scan.unchecked += 1,
+            // It has ended.
+            Ok(()) | Err(_) => {}
+        }
+    }
+    scan
+}
+
+/// Whether a process stays that could not be read.
+fn is_unchecked(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::TimedOut
+    )
+}
+
+fn process(pid: i32, arch: Arch, found: &mut Vec<FoundBreakpoint>) -> io::Result<()> {
+    let proc = live_directory(pid);
+    let maps = std::fs::read(proc.join("maps"))?;
+    let mut code = FileMapping::parse_all(&maps)
+        .filter(|map| map.permissions[2])
+        .peekable();
+    if code.peek().is_none() {
+        return Ok(());
+    }
+    let number = u32::try_from(pid).map_err(|_| io::ErrorKind::NotFound)?;
+    let memory = Memory::open(number, false, Patience::Usual)?;
+    let pagemap = File::open(proc.join("pagemap"))?;
+    for map in code {
+        // A shared mapping has no copies.
+        let copies = copied_pages(&pagemap, &map)?;
+        if copies.is_empty() {
+            continue;
+        }
+        let handle = match mapped_handle(number, &map) {
+            Err(error) if error.is_timeout() => return Err(io::ErrorKind::TimedOut.into()),
+            Err(_) => continue,
+            Ok(handle) => handle,
+        };
+        let id = handle.stat().id;
+        let Ok(file) = handle.open() else {
+            continue;
+        };
+        for page in copies {
+            let offset = map.offset + (page - map.range.start);
+            let changes = changes(arch, &memory, page, &file, offset)?;
+            for at in changes.breakpoints {
+                found.push(FoundBreakpoint {
+                    pid,
+                    path: map.display_path(),
+                    site: FileSite {
+                        file: id,
+                        offset: offset + at,
+                    },
+                    address: page + at,
+                    is_alone: !changes.has_others,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The addresses of the pages of a mapping that are not the file's.
+fn copied_pages(pagemap: &File, map: &FileMapping) -> io::Result<Vec<u64>> {
+    let size = rustix::param::page_size() as u64;
+    let mut copied = Vec::new();
+    let mut entries = vec![0; 8 * ENTRIES];
+    let mut at = map.range.start;
+    while at < map.range.end {
+        let pages = ((map.range.end - at) / size).min(ENTRIES as u64) as usize;
+        let entries = entries.get_mut(..8 * pages).unwrap_or_default();
+        let read = pagemap.read_at(entries, at / size * 8)? / 8;
+        if read == 0 {
+            break;
+        }
+        for entry in entries.chunks_exact(8).take(read) {
+            let entry = entry
+                .first_chunk()
+                .map_or(0, |entry| u64::from_ne_bytes(*entry));
+            if Page::from_entry(entry) == Page::Private {
+                copied.push(at);
+            }
+            at += size;
+        }
+    }
+    Ok(copied)
+}
+
+/// What a page has that the file does not have.
+#[derive(Debug, Default)]
+struct Changes {
+    /// Where in the page there are breakpoints.
+    breakpoints: Vec<u64>,
+    has_others: bool,
+}
+
+fn changes(
+    arch: Arch,
+    memory: &Memory,
+    page: u64,
+    file: &Contents,
+    offset: u64,
+) -> io::Result<Changes> {
+    let mut there = vec![0; rustix::param::page_size()];
+    let mut original = there.clone();
+    // What cannot be read has no breakpoint, unless it could be read later.
+    let len = |read: io::Result<usize>| match read {
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(error),
+        read => Ok(read.unwrap_or(0)),
+    };
+    let read = len(memory.read_at(&mut there, page))?;
+    there.truncate(read);
+    let read = len(file.read_at(&mut original, offset))?;
+    original.truncate(read);
+    let mut changes = Changes::default();
+    let Some(breakpoint) = arch.breakpoint() else {
+        return Ok(changes);
+    };
+    let step = breakpoint.len();
+    let pairs = there.chunks_exact(step).zip(original.chunks_exact(step));
+    for (at, (there, _)) in pairs.enumerate().filter(|(_, (a, b))| a != b) {
+        match there == breakpoint {
+            true => changes.breakpoints.push((at * step) as u64),
+            false => changes.has_others = true,
+        }
+    }
+    Ok(changes)
+}

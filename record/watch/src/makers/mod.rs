@@ -1,0 +1,315 @@
+//! Processes that make code at run time, and the files in which they name it.
+//!
+//! A process names its code in `/tmp/perf-PID.map`, by its number in its own pid namespace and below its own root directory. Once it has ended, neither
+//! can be looked up, and the file may be removed or replaced. Others write a jitdump, which they map executable: it is opened when the record of
+//! the mapping is seen.
+//!
+//! Perf maps vanish, and pids are used again, so no reader looks for a map: the names of the addresses in stacks are
+//! stored in the trace (`CodeNames::made`), by process and the time at which its program began. A map is searched for
+//! these addresses line by line, so memory depends on the stacks and not on the map.
+//!
+//! * The recorder follows forks, `execve` and exits. After the first hit of a program that may execute memory of no
+//!   file, it opens `/tmp` below the root directory of the process (at most 256 directories) and notes the number of
+//!   the process in its pid namespace.
+//! * When the program has ended, its map is opened there (at most 256 maps; others when recording ends). No link is
+//!   followed, and nothing blocks.
+//! * A map that was last changed before the program began, or after it ended, is that of another process with the same
+//!   number, and is not used.
+//! * A jitdump is read when recording ends. The trace gets those of its functions that are at addresses of stacks, with
+//!   their times (`MadeCode::timed`); they take precedence over a perf map. No files are written for functions, unlike
+//!   `perf inject --jit`.
+
+mod change;
+mod clocks;
+mod files;
+mod jit_dump;
+mod map_file;
+mod program;
+mod view;
+
+use std::collections::{HashMap, HashSet};
+
+use usdtrec_format::perf::{SampleType, Task};
+
+pub use self::files::MakerFiles;
+
+use self::change::{Change, Event};
+use self::clocks::{ClockReadings, Clocks};
+use self::jit_dump::DumpMapping;
+use self::program::Program;
+use self::view::{TmpDirs, View};
+use crate::batch::Batch;
+use crate::stage::Stage;
+
+/// Maximum number of programs that run.
+const MAX_PROGRAMS: usize = 1 << 16;
+/// Maximum number of programs whose maps may be looked for when recording ends.
+const MAX_KEPT_PROGRAMS: usize = 1 << 14;
+/// Maximum number of pids with samples in a pass.
+const MAX_SAMPLED_PIDS: usize = 1 << 12;
+/// Maximum number of processes that are looked at after a pass: others are after the next samples of theirs.
+const MAX_VIEWS_OF_PASS: usize = 64;
+/// Maximum number of maps and jitdumps that are kept open. Maps of later processes are opened when recording ends.
+const MAX_OPEN_FILES: usize = 256;
+
+/// Follows processes that make code at run time.
+#[derive(Debug)]
+pub struct CodeMakers {
+    /// `sample_type` of the process records' sample ids.
+    id_type: SampleType,
+    clocks: ClockReadings,
+    /// What each process runs.
+    running: HashMap<i32, Program>,
+    /// Programs that ended in the last pass: the next one may have samples of theirs.
+    ended: Vec<Program>,
+    /// Programs that have ended and had samples.
+    kept: Vec<Program>,
+    events: Vec<Event>,
+    /// Pids with samples in this pass.
+    sampled: HashSet<i32>,
+    /// Those of the last pass: the process records before its latest samples come in this one.
+    sampled_before: HashSet<i32>,
+    /// Processes that ran when recording began, and may have named their code by then. They may end before their first hits are read.
+    ran: Vec<i32>,
+    last_sampled: i32,
+    tmp: TmpDirs,
+    /// Number of further maps and jitdumps that may be kept open.
+    room: usize,
+}
+
+impl CodeMakers {
+    /// Knows no process yet.
+    pub fn new(id_type: SampleType) -> Self {
+        Self {
+            id_type,
+            clocks: ClockReadings::new(Clocks::now()),
+            running: HashMap::new(),
+            ended: Vec::new(),
+            kept: Vec::new(),
+            events: Vec::new(),
+            sampled: HashSet::new(),
+            sampled_before: HashSet::new(),
+            ran: Vec::new(),
+            last_sampled: 0,
+            tmp: TmpDirs::default(),
+            room: MAX_OPEN_FILES,
+        }
+    }
+
+    /// Brings the records of a pass into the order of time, and looks at the processes with samples.
+    fn settle(&mut self) {
+        self.clocks.add(Clocks::now());
+        self.keep_ended();
+        // Records of several CPUs are not in the order of time.
+        let mut events = std::mem::take(&mut self.events);
+        events.sort_by_key(|event| event.time);
+        for event in events.drain(..) {
+            self.apply(event);
+        }
+        self.events = events;
+        let mut sampled = std::mem::take(&mut self.sampled_before);
+        sampled.extend(&self.sampled);
+        for program in &mut self.ended {
+            program.is_sampled |= sampled.contains(&program.pid);
+        }
+        for pid in &sampled {
+            if let Some(program) = self.running.get_mut(pid) {
+                program.is_sampled = true;
+            }
+        }
+        let mut views = 0;
+        for pid in sampled.into_iter().chain(self.ran.drain(..)) {
+            let Some(program) = self.running.get_mut(&pid) else {
+                continue;
+            };
+            if program.makes && program.view.is_none() && views < MAX_VIEWS_OF_PASS {
+                views += 1;
+                program.view = View::for_process(pid, &mut self.tmp);
+            }
+        }
+        std::mem::swap(&mut self.sampled, &mut self.sampled_before);
+        self.last_sampled = 0;
+    }
+
+    /// The maps and jitdumps of all programs, when no more records come.
+    pub fn finish(mut self) -> MakerFiles {
+        self.settle();
+        self.keep_ended();
+        self.kept.extend(self.running.into_values());
+        self.kept
+            .retain(|program| program.makes && program.is_sampled);
+        MakerFiles::new(self.kept, self.clocks)
+    }
+
+    /// Keeps the programs that ended in the last pass, if they had samples, with their maps.
+    fn keep_ended(&mut self) {
+        for mut program in self.ended.drain(..) {
+            let is_sampled = program.is_sampled || self.sampled.contains(&program.pid);
+            if !is_sampled || self.kept.len() >= MAX_KEPT_PROGRAMS {
+                self.room += usize::from(program.dump.is_some());
+                continue;
+            }
+            program.is_sampled = true;
+            if self.room > 0 {
+                program.open_map(&self.clocks);
+                self.room -= usize::from(program.map.is_some());
+            }
+            self.kept.push(program);
+        }
+    }
+
+    fn apply(&mut self, event: Event) {
+        let Event { pid, time, change } = event;
+        match change {
+            Change::Makes => {
+                if time == 0 && self.ran.len() < MAX_VIEWS_OF_PASS {
+                    self.ran.push(pid);
+                }
+                if let Some(program) = self.entry(pid, 0) {
+                    program.makes = true;
+                }
+            }
+            Change::Dumps(mapping) => self.open_dump(pid, &mapping),
+            Change::Executed => {
+                self.end(pid, time);
+                // The other threads have ended without being the last.
+                if let Some(program) = self.entry(pid, time) {
+                    (program.threads, program.makes) = (1, false);
+                }
+            }
+            Change::Forked(task) => self.fork(task, time),
+            Change::Exited => {
+                let Some(program) = self.running.get_mut(&pid) else {
+                    return;
+                };
+                program.threads = program.threads.saturating_sub(1);
+                if program.threads == 0 {
+                    self.end(pid, time);
+                }
+            }
+        }
+    }
+
+    /// Opens a jitdump, in place of an earlier one of the program.
+    fn open_dump(&mut self, pid: i32, mapping: &DumpMapping) {
+        let has_room = self.room > 0;
+        let Some(program) = self.entry(pid, 0) else {
+            return;
+        };
+        program.makes = true;
+        if (has_room || program.dump.is_some())
+            && let Some(dump) = mapping.open(pid)
+            && program.dump.replace(dump).is_none()
+        {
+            self.room -= 1;
+        }
+    }
+
+    fn fork(&mut self, task: Task, time: u64) {
+        if task.pid == task.parent_pid || task.already_ran {
+            // What ran before may have made code before.
+            if let Some(program) = self.entry(task.pid, 0) {
+                program.threads += 1;
+            }
+            return;
+        }
+        let parent = self.running.get(&task.parent_pid);
+        let makes = parent.is_none_or(|parent| parent.makes);
+        self.end(task.pid, time);
+        if let Some(program) = self.entry(task.pid, time) {
+            (program.threads, program.makes) = (1, makes);
+        }
+    }
+
+    /// The program that a process runs, which is new if none is known; `None` if there are too many.
+    fn entry(&mut self, pid: i32, began: u64) -> Option<&mut Program> {
+        if self.running.len() >= MAX_PROGRAMS && !self.running.contains_key(&pid) {
+            return None;
+        }
+        let program = self.running.entry(pid);
+        Some(program.or_insert_with(|| Program::new(pid, began)))
+    }
+
+    fn end(&mut self, pid: i32, time: u64) {
+        if let Some(mut program) = self.running.remove(&pid)
+            && program.makes
+        {
+            program.ended = Some(time);
+            self.ended.push(program);
+        }
+    }
+}
+
+impl Stage for CodeMakers {
+    fn take<'a>(&'a mut self, batch: Batch<'a>) -> Batch<'a> {
+        for record in batch.records() {
+            if let Some(sample) = record.sample() {
+                let pid = sample.pid;
+                if pid != self.last_sampled && self.sampled.len() < MAX_SAMPLED_PIDS {
+                    self.last_sampled = pid;
+                    self.sampled.insert(pid);
+                }
+            } else if let Some(event) = Event::from_record(&record.raw(), self.id_type) {
+                self.events.push(event);
+            }
+        }
+        batch
+    }
+
+    fn end_pass(&mut self) -> Option<Batch<'_>> {
+        self.settle();
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use usdtrec_format::perf::{RawRecord, RecordType, SampleId};
+
+    use super::*;
+    use crate::batch::Heads;
+
+    /// Rings are read one after the other: a pass can have the sample of a process and the next one its beginning.
+    #[test]
+    fn a_process_begins_in_the_pass_after_its_sample() {
+        let pid = std::process::id().cast_signed();
+        let id_type = SampleType::TID | SampleType::TIME;
+        let mut makers = CodeMakers::new(id_type);
+        let mut body = vec![0; 32];
+        body[16..20].copy_from_slice(&pid.to_le_bytes());
+        let sample = RawRecord {
+            kind: RecordType::SAMPLE,
+            misc: 0,
+            body: &body,
+            offset: 0,
+        };
+        let mut records = Vec::new();
+        sample.put(&mut records);
+        let mut heads = Heads::default();
+        makers.take(Batch::read(&records, &mut heads));
+        makers.settle();
+        records.clear();
+        let fork = Task {
+            pid,
+            parent_pid: 1,
+            tid: pid,
+            parent_tid: 1,
+            time: 5,
+            already_ran: false,
+            id: SampleId {
+                time: 5,
+                ..SampleId::default()
+            },
+        };
+        fork.encode_fork(id_type, &mut records);
+        makers.take(Batch::read(&records, &mut heads));
+        makers.settle();
+        let program = makers.running.get(&pid).expect("the process");
+        assert!(program.is_sampled && program.view.is_some(), "{program:?}");
+        let view = program.view.as_ref().expect("what it sees");
+        assert!(view.tmp.is_some(), "{program:?}");
+        // It is looked at once.
+        makers.settle();
+        assert!(makers.sampled_before.is_empty());
+    }
+}

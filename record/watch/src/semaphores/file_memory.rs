@@ -1,0 +1,152 @@
+//! A file in the memory of a process.
+
+use std::io;
+use std::time::Duration;
+
+use usdtrec_buildid_cache::FileMapping;
+use usdtrec_kernel::host::identity::MapIdentity;
+use usdtrec_kernel::host::run_directory;
+
+use super::file::{CountedFile, Semaphore};
+use crate::verify::{ProcessMemory, address_of};
+
+/// The mappings of a file in a process, and its memory, both as they were when this was opened: after an `execve(2)` nothing can be read or
+/// written.
+#[derive(Debug)]
+pub(super) struct FileMemory {
+    memory: ProcessMemory,
+    mappings: Vec<FileMapping>,
+}
+
+/// A change of a semaphore.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    pub(super) address: u64,
+    pub(super) by: i32,
+}
+
+/// A semaphore could not be changed.
+#[derive(Debug)]
+pub(super) struct PartlyChanged {
+    pub(super) error: io::Error,
+    /// The addresses of those whose change could not be taken back.
+    pub(super) left: Vec<u64>,
+}
+
+impl FileMemory {
+    /// Reads what a process has mapped of a file.
+    ///
+    /// # Errors
+    /// Those of [`ProcessMemory::open_writable`].
+    pub(super) fn open(pid: u32, file: MapIdentity) -> io::Result<Self> {
+        let pid = i32::try_from(pid).map_err(io::Error::other)?;
+        // The memory first: if the process executes a program now, the mappings are those of memory that this cannot write.
+        let memory = ProcessMemory::open_writable(pid)?;
+        let mappings = memory.files();
+        let mappings = mappings
+            .filter(|map| file.is(map.device.major, map.device.minor, map.inode))
+            .collect();
+        Ok(Self { memory, mappings })
+    }
+
+    /// The load biases at which the file is mapped.
+    pub(super) fn biases(&self, file: &CountedFile) -> Vec<u64> {
+        let page = rustix::param::page_size() as u64;
+        let code = self.mappings.iter().filter(|map| map.permissions[2]);
+        let biases =
+            code.filter_map(|map| file.object.load_bias(map.range.start, map.offset, page));
+        let mut biases: Vec<u64> = biases.collect();
+        biases.sort_unstable();
+        biases.dedup();
+        biases
+    }
+
+    /// Whether the memory of all semaphores is mapped.
+    pub(super) fn has_semaphores(&self, file: &CountedFile, bias: u64) -> bool {
+        let mut semaphores = file.semaphores.iter();
+        semaphores.all(|semaphore| self.has(semaphore.offset, semaphore.at(bias)))
+    }
+
+    /// Whether an address is that of a file offset, in memory of the process's own that can be written.
+    pub(super) fn has(&self, offset: u64, address: u64) -> bool {
+        self.own(offset).any(|found| found == address)
+    }
+
+    /// Whether exactly one writable mapping has each semaphore that the kernel may count: the loader is done.
+    pub(super) fn is_loaded(&self, file: &CountedFile) -> bool {
+        let mut counted = file
+            .semaphores
+            .iter()
+            .filter(|semaphore| semaphore.place.is_some());
+        counted.all(|semaphore| self.own(semaphore.offset).count() == 1)
+    }
+
+    fn own(&self, offset: u64) -> impl Iterator<Item = u64> {
+        let own = self.mappings.iter();
+        own.filter(|map| map.permissions[1] && map.is_private)
+            .filter_map(move |map| address_of(map, offset))
+    }
+
+    /// The number of breakpoints at the place of a semaphore, where the file has 0.
+    pub(super) fn breakpoints(&self, semaphore: &Semaphore) -> usize {
+        let Some(place) = semaphore.place else {
+            return 0;
+        };
+        let addresses = self
+            .mappings
+            .iter()
+            .filter_map(|map| address_of(map, place));
+        let is_changed = |address: &u64| {
+            let found = self.memory.bytes::<1>(*address);
+            found.is_ok_and(|found| found.first().is_some_and(|byte| *byte != 0))
+        };
+        addresses.filter(is_changed).count()
+    }
+
+    /// The semaphore at an address.
+    ///
+    /// # Errors
+    /// Those of pread(2); `UnexpectedEof` if nothing is mapped there.
+    pub(super) fn semaphore(&self, address: u64) -> io::Result<u16> {
+        let bytes = self.memory.bytes::<2>(address)?;
+        let bytes = bytes.first_chunk().ok_or(io::ErrorKind::UnexpectedEof)?;
+        Ok(u16::from_ne_bytes(*bytes))
+    }
+
+    /// Makes all changes, or, if one fails, none.
+    ///
+    /// # Errors
+    /// [`PartlyChanged`].
+    pub(super) fn change_all(&self, changes: &[Change]) -> Result<(), PartlyChanged> {
+        for (done, change) in changes.iter().enumerate() {
+            if let Err(error) = self.add(change.address, change.by) {
+                let done = changes.iter().take(done);
+                let left = done.filter(|done| self.add(done.address, -done.by).is_err());
+                return Err(PartlyChanged {
+                    left: left.map(|done| done.address).collect(),
+                    error,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds to the semaphore at an address, unless it would leave the range that the kernel allows. [`has`](Self::has) is true of it.
+    ///
+    /// # Errors
+    /// Those of pread(2) and pwrite(2).
+    pub(super) fn add(&self, address: u64, change: i32) -> io::Result<()> {
+        const MAX_LOCK_TIME: Duration = Duration::from_millis(20);
+        /// The kernel refuses to exceed it (`__update_ref_ctr`, a signed 16-bit number).
+        const LARGEST: i32 = i16::MAX as i32;
+        // Other recorders change it in the same way. One that is stopped meanwhile keeps nobody from it.
+        let _lock = run_directory::lock(MAX_LOCK_TIME);
+        let value = i32::from(self.semaphore(address)?).saturating_add(change);
+        match u16::try_from(value) {
+            Ok(value) if i32::from(value) <= LARGEST => {
+                self.memory.write(address, &value.to_ne_bytes())
+            }
+            _ => Ok(()),
+        }
+    }
+}
