@@ -19,11 +19,12 @@ fn verbs(lab: &Lab) -> Vec<String> {
 }
 
 /// What only tests, recorders and command lines of perf use.
-const UNLISTED: [&str; 11] = [
+const UNLISTED: [&str; 12] = [
     "guard-tracefs",
     "release-probes",
     "sync-file",
     "try-nop5",
+    "serve-files",
     "--workload",
     "raw-samples",
     "perf-tracefs",

@@ -199,8 +199,9 @@ fn like_and_like_do_not_differ() {
         },
     ];
     let mut alarms = Vec::new();
+    let rounds = if is_deep() { 20 } else { 5 };
     for (kind, work) in works.into_iter().enumerate() {
-        for round in 0..if is_deep() { 20 } else { 5 } {
+        for round in 0..rounds as u64 {
             let seed = round * 2 + 1000 * kind as u64;
             let a = Work { seed, ..work }.record();
             // How long a recording is does not matter.
@@ -218,7 +219,8 @@ fn like_and_like_do_not_differ() {
         }
     }
     // One of a hundred comparisons for each of seven kinds of figures, as it promises.
-    assert!(alarms.len() <= 2, "{alarms:?}");
+    let most = (7 * works.len() * rounds).div_ceil(100);
+    assert!(alarms.len() <= most, "{alarms:?}");
 }
 
 #[test]

@@ -12,6 +12,8 @@ pub(crate) struct Site {
     /// `sdt_PROVIDER:NAME`.
     pub(crate) event: String,
     pub(crate) pc: u64,
+    /// File offset.
+    pub(crate) offset: u64,
     /// Link-time address; 0 if it has none.
     pub(crate) semaphore: u64,
     /// The argument string's parts.
@@ -46,6 +48,7 @@ fn sites_of_probe(line: &str) -> Vec<Site> {
         .map(|site| Site {
             event: text(&probe["event"]),
             pc: address(&text(&site["pc"])),
+            offset: site["offset"].as_str().map_or(0, address),
             semaphore: site["semaphore"].as_str().map_or(0, address),
             operands: text(&site["args"])
                 .split_whitespace()

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::without_address;
-use crate::common::{Build, Lab, Perf, need_tool, run, test};
+use crate::common::{Build, Lab, Perf, need_tool, run, sites_of, test};
 
 /// Programs whose addresses are those of their files.
 pub(super) fn programs(lab: &Lab) -> [PathBuf; 2] {
@@ -36,16 +36,20 @@ pub(super) fn record(lab: &Lab, program: &Path, options: &[&str]) {
         .success();
 }
 
-/// Records with copies of stacks, which perf unwinds itself.
+/// Records with copies of stacks, which perf unwinds itself. Its 6.1 adds one event of a probe with several sites: each site has an event here, by its offset
+/// in the file.
 #[track_caller]
-fn record_with_perf(perf: &Perf<'_>, program: &Path) {
-    let probes = perf.plant(program, "inlined", &["hit"]);
+fn record_with_perf(perf: &Perf<'_>, lab: &Lab, program: &Path) {
+    let mut probes = perf.plant(program, "inlined", &[]);
+    for (number, site) in sites_of(lab, program).iter().enumerate() {
+        let definition = format!("hit{number}={:#x}", site.offset);
+        probes.add(program, "sdt_inlined", &definition);
+    }
     let program = program.to_str().expect("a path");
     let start = ["record", "-q", "-B", "-m", "1024", "-o", "stacks"];
     let events = ["--call-graph", "dwarf", "-e", "sdt_inlined:hit*"];
     perf.run([&start[..], &events, &["--", program]].concat())
         .success();
-    drop(probes);
 }
 
 /// The frames of all events up to `main`, with their lines, without addresses: perf names no alias of functions of the C library as symbols do.
@@ -76,7 +80,7 @@ fn inlined_frames_and_lines_are_those_of_stock_perf() {
     let lab = Lab::privileged();
     let perf = Perf::new(&lab);
     for program in programs(&lab) {
-        record_with_perf(&perf, &program);
+        record_with_perf(&perf, &lab, &program);
         for fields in ["event,ip,sym,symoff,dso", "event,ip,sym,dso,srcline"] {
             for option in ["--inline", "--no-inline"] {
                 let words = ["script", "-i", "stacks", option, "-F", fields];
