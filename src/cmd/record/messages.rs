@@ -242,13 +242,24 @@ pub(in crate::cmd) fn print_scope(outcome: &Outcome) {
     }
 }
 
+/// Why hits are lost, and what to do.
+const FULL_RING: &str =
+    "the ring was full; try a larger -m, or fewer probes; stat counts hits without rings";
+const UNJUDGED: &str = "their filter could not be evaluated";
+
 /// Prints the losses, also with `-q`.
 pub(in crate::cmd) fn print_losses(outcome: &Outcome) {
     // What is counted in the kernel is lost to filters alone, which is said below.
     let has_rings = outcome.counted.is_none();
+    let lost: u64 = outcome.losses.iter().map(|loss| loss.lost).sum();
+    let why = match outcome.engine.unjudged {
+        0 => FULL_RING.to_owned(),
+        unjudged if unjudged < lost => format!("{UNJUDGED}, or {FULL_RING}"),
+        _ => UNJUDGED.to_owned(),
+    };
     for loss in outcome.losses.iter().filter(|_| has_rings) {
         say(format_args!(
-            "  {} lost {} of {} hits ({:.2} %) because the ring was full; try a larger -m, or fewer probes; stat counts hits without rings",
+            "  {} lost {} of {} hits ({:.2} %) because {why}",
             loss.event,
             loss.lost,
             loss.hits,

@@ -2,7 +2,7 @@
 
 use usdtrec_format::Btf;
 
-/// A tracepoint: each line of [`TRACEPOINTS`] is one.
+/// A tracepoint: each line of `TRACEPOINTS` is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tracepoint {
     /// The current task has started another one, which has not run yet. Interrupts are disabled there: [`Fork`](Self::Fork) can be preempted from
