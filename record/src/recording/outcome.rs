@@ -5,19 +5,19 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
+use usdtrec_attach::FileChange;
 use usdtrec_attach::aggregation::{HitGroup, SpanHits};
 use usdtrec_attach::engine::{EngineOutcome, GuardDeath};
 use usdtrec_attach::error::RecordError;
 use usdtrec_format::trace::{FiredTrigger, Shortfall, Totals};
+use usdtrec_watch::makers::MakerFiles;
+use usdtrec_watch::stacks::{CutStacks, FileElsewhere};
 
 use crate::recording::ending::Ending;
 use crate::recording::following::FollowedFiles;
 use crate::recording::losses::ProbeHits;
 use crate::triggers::CommandFault;
 use crate::window::WrittenWindow;
-use usdtrec_attach::FileChange;
-use usdtrec_watch::makers::MakerFiles;
-use usdtrec_watch::stacks::{CutStacks, FileElsewhere};
 
 /// A recording that has ended. The trace is complete; what is open in the kernel and the command may not have ended.
 #[derive(Debug)]

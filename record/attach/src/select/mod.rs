@@ -119,18 +119,7 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
         may_wait: request.may_wait,
         force: request.force,
         starts_programs: request.starts_programs,
-        is_late: false,
-        copying: HashMap::new(),
-        schemas: request.schemas,
-        event: None,
-        seen: HashSet::new(),
-        at_instruction: HashMap::new(),
-        open: HashMap::new(),
-        programs: HashMap::new(),
-        found: FoundFiles::default(),
-        new: Refusals::default(),
-        refusals: Refusals::default(),
-        selection: Selection::default(),
+        ..Selector::new(request.schemas)
     };
     let files = request.files.iter().filter_map(Candidate::of_file);
     let files: Vec<Candidate> = files.collect();
@@ -230,23 +219,10 @@ pub struct FileRequest<'a> {
 pub fn select_in_file(file: &Shared<ObjectFile>, request: &FileRequest<'_>) -> Selection {
     let events = request.events;
     let mut selector = Selector {
-        processes: &[],
-        is_host: false,
-        may_wait: false,
         force: request.force,
         starts_programs: true,
         is_late: true,
-        copying: HashMap::new(),
-        schemas: request.schemas,
-        event: None,
-        seen: HashSet::new(),
-        at_instruction: HashMap::new(),
-        open: HashMap::new(),
-        programs: HashMap::new(),
-        found: FoundFiles::default(),
-        new: Refusals::default(),
-        refusals: Refusals::default(),
-        selection: Selection::default(),
+        ..Selector::new(request.schemas)
     };
     let Some(candidate) = Candidate::of_file(file) else {
         return selector.finish();
@@ -355,7 +331,30 @@ struct Opened {
     binary: Binary,
 }
 
-impl Selector<'_> {
+impl<'a> Selector<'a> {
+    /// Of no process, before the recording; it has selected nothing.
+    fn new(schemas: &'a Schemas) -> Self {
+        Self {
+            processes: &[],
+            is_host: false,
+            may_wait: false,
+            force: false,
+            starts_programs: false,
+            is_late: false,
+            copying: HashMap::new(),
+            schemas,
+            event: None,
+            seen: HashSet::new(),
+            at_instruction: HashMap::new(),
+            open: HashMap::new(),
+            programs: HashMap::new(),
+            found: FoundFiles::default(),
+            new: Refusals::default(),
+            refusals: Refusals::default(),
+            selection: Selection::default(),
+        }
+    }
+
     fn finish(self) -> Selection {
         let mut selection = self.selection;
         let refusals = self.refusals.into_vec().into_iter();

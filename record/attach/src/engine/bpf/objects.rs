@@ -4,12 +4,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use usdtrec_kernel::KernelError;
 use usdtrec_kernel::bpf::features::RunningKernel;
 use usdtrec_kernel::bpf::features::trials::functions_take_memory;
 use usdtrec_kernel::bpf::features::version::tells_processes;
 use usdtrec_kernel::bpf::rings::cpu_rings::{CpuRings, Sizes};
-use usdtrec_kernel::{BpfObject, BpfRefusal};
+use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError};
 
 use super::super::gap_hold::GapHold;
 use super::super::options::AttachRequest;

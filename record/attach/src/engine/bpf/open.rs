@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use usdtrec_format::perf::{Attr, EventAttr};
 use usdtrec_format::{Arch, Btf};
-use usdtrec_kernel::KernelError;
 use usdtrec_kernel::bpf::features::RunningKernel;
 use usdtrec_kernel::bpf::features::btf;
 use usdtrec_kernel::bpf::features::members::IdMembers;
@@ -12,7 +11,7 @@ use usdtrec_kernel::bpf::features::pid_namespace::PidNamespace;
 use usdtrec_kernel::bpf::features::trials::{functions_take_memory, loads_ids};
 use usdtrec_kernel::bpf::preemption::Preemption;
 use usdtrec_kernel::bpf::rings::ring_size::ring_bytes;
-use usdtrec_kernel::{BpfObject, BpfRefusal};
+use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError};
 
 use super::super::opened::{Opened, ProbeAttr};
 use super::super::options::{AttachRequest, EngineOptions};

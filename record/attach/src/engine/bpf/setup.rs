@@ -2,8 +2,7 @@
 
 use std::io;
 
-use usdtrec_kernel::KernelError;
-use usdtrec_kernel::{BpfObject, KernelOperation};
+use usdtrec_kernel::{BpfObject, KernelError, KernelOperation};
 
 use crate::error::RecordError;
 

@@ -4,9 +4,8 @@ use std::fs;
 use std::io;
 
 use usdtrec_format::Site;
-use usdtrec_kernel::KernelError;
 use usdtrec_kernel::host::privilege;
-use usdtrec_kernel::{ErrorMeaning, KernelOperation};
+use usdtrec_kernel::{ErrorMeaning, KernelError, KernelOperation};
 
 use crate::error::RecordError;
 

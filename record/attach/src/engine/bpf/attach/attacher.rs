@@ -4,13 +4,12 @@ use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
-use usdtrec_kernel::KernelError;
 use usdtrec_kernel::bpf::features::trials::has_cookies;
 use usdtrec_kernel::bpf::features::version::tells_processes;
 use usdtrec_kernel::bpf::sys::{self, Uprobes};
 use usdtrec_kernel::separate_process::planting;
 use usdtrec_kernel::signals::EndSignal;
-use usdtrec_kernel::{BpfRefusal, KernelOperation};
+use usdtrec_kernel::{BpfRefusal, KernelError, KernelOperation};
 
 use super::super::nonresident::Touch;
 use super::attach_method::AttachMethod;

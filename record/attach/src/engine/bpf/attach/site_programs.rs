@@ -9,12 +9,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use usdtrec_buildid_cache::elf::FileId;
-use usdtrec_kernel::KernelError;
 use usdtrec_kernel::bpf::features::trials::has_cookies;
 use usdtrec_kernel::bpf::insn::{Code, Map};
 use usdtrec_kernel::bpf::sys::{self, LoadError, ProgramKind};
 use usdtrec_kernel::signals::EndSignal;
-use usdtrec_kernel::{BpfRefusal, KernelOperation};
+use usdtrec_kernel::{BpfRefusal, KernelError, KernelOperation};
 
 use super::super::aggregate::GroupDescriptors;
 use super::super::program::{Common, Cookie, RecordedProcesses, Spec, generate};

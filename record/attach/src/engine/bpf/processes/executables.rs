@@ -10,17 +10,16 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use usdtrec_buildid_cache::served::{Handle, Patience, Reader};
-
-use super::super::setup::setup;
-use crate::chosen::ChoiceError;
-use crate::error::RecordError;
 use usdtrec_format::Btf;
-use usdtrec_kernel::KernelError;
 use usdtrec_kernel::bpf::features::members::ExecutableMembers;
 use usdtrec_kernel::bpf::features::trials::has_task_types;
 use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use usdtrec_kernel::bpf::sys::{self, ProgramKind};
-use usdtrec_kernel::{BpfObject, BpfRefusal};
+use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError};
+
+use super::super::setup::setup;
+use crate::chosen::ChoiceError;
+use crate::error::RecordError;
 
 /// Maximum number of files that are taken.
 const MAX_FILES: usize = 256;

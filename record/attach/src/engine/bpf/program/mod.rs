@@ -28,6 +28,9 @@ pub(super) mod target;
 mod thread_context;
 mod values;
 
+use usdtrec_kernel::bpf::insn::{Assembler, Code, Label, Reg};
+use usdtrec_kernel::bpf::preemption;
+
 use super::nonresident::Functions;
 pub(super) use builder::{Exits, Program};
 pub(super) use cookie::Cookie;
@@ -39,8 +42,6 @@ pub(super) use sample_record::{END_SIZE, Rooms, THREAD, rooms};
 pub(super) use spec::{Common, CpuRange, Spec, ThreadBase};
 pub(super) use stack::{EndKind, stack_ends};
 use target::Target;
-use usdtrec_kernel::bpf::insn::{Assembler, Code, Label, Reg};
-use usdtrec_kernel::bpf::preemption;
 
 /// Generates the program of sites: the variant of each site is one of `specs`. `None` if it is too long, or there is none.
 pub(super) fn generate(specs: &[&Spec<'_>], common: &Common) -> Option<Code> {

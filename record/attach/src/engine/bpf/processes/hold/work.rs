@@ -167,3 +167,62 @@ pub(in crate::engine::bpf::processes) fn schedule(
     asm.cut_to_32(Reg::R0);
     asm.jump_if(If::NotEqual, Reg::R0, 0, missed);
 }
+
+/// A thread that is held at a mapping: the stack slots with the time since which it is held, its start time and its token; the function that queues work, and
+/// the work.
+#[derive(Clone, Copy)]
+pub(in crate::engine::bpf::processes) struct HeldThread {
+    pub(in crate::engine::bpf::processes) now: i16,
+    pub(in crate::engine::bpf::processes) started: i16,
+    pub(in crate::engine::bpf::processes) token: i16,
+    pub(in crate::engine::bpf::processes) schedule: u32,
+    pub(in crate::engine::bpf::processes) work: Label,
+}
+
+impl HeldThread {
+    /// Stores what the value in `R8` has of the thread.
+    pub(in crate::engine::bpf::processes) fn set(self, asm: &mut Assembler) {
+        set(asm, &self.slots());
+    }
+
+    /// Writes the work: `R2` is its key, `R3` its value. It queues itself until `go_on` jumps to its label, no thread is held any more, or the thread has
+    /// been held for too long, which is counted.
+    pub(in crate::engine::bpf::processes) fn wait(
+        self,
+        asm: &mut Assembler,
+        go_on: impl FnOnce(&mut Assembler, Label),
+    ) {
+        let (late, over) = (asm.label(), asm.label());
+        begin(asm);
+        for (slot, at) in self.slots() {
+            asm.load(Width::Double, Reg::R1, Reg::R7, at);
+            asm.store(Width::Double, Reg::R10, slot, Reg::R1);
+        }
+        asm.load_control(control::HOLDING);
+        asm.jump_if(If::Equal, Reg::R1, 0, over);
+        go_on(asm, over);
+        asm.call(Helper::KtimeNs);
+        asm.load(Width::Double, Reg::R1, Reg::R10, self.now);
+        asm.op(Op::Sub, Reg::R0, Reg::R1);
+        asm.jump_if(If::AtLeast, Reg::R0, MAX_HOLD_NS, late);
+        find(asm, true, late);
+        self.set(asm);
+        asm.call(Helper::CurrentTaskBtf);
+        asm.copy(Reg::R1, Reg::R0);
+        schedule(asm, self.schedule, self.work, late);
+        asm.exit_with(0);
+        asm.place(late);
+        asm.count(control::UNHELD);
+        asm.place(over);
+        forget(asm);
+        asm.exit_with(0);
+    }
+
+    fn slots(self) -> [(i16, i16); 3] {
+        [
+            (self.now, SINCE),
+            (self.started, NUMBER),
+            (self.token, HELD_TOKEN),
+        ]
+    }
+}

@@ -8,7 +8,7 @@ use super::kernel::WorkKernel;
 use super::program::{self, Labels, NOW, THREAD, TOKEN_AT};
 use crate::engine::bpf::control;
 use crate::engine::bpf::processes::hold::work::{
-    self, HELD_TOKEN, MAX_HOLD_NS, MAX_RT_PRIO, NUMBER, SINCE, WORK,
+    self, HELD_TOKEN, HeldThread, MAX_RT_PRIO, NUMBER, WORK,
 };
 
 /// Stack slots besides those of [`work`] and [`program`]: the token, and the start time of the thread.
@@ -93,10 +93,7 @@ fn hold(asm: &mut Assembler, kernel: WorkKernel, labels: Labels, work: Label) {
     asm.jump(held);
     asm.place(new);
     work::find(asm, false, labels.unheld);
-    work::set(
-        asm,
-        &[(NOW, SINCE), (STARTED, OF_THREAD), (TOKEN, HELD_TOKEN)],
-    );
+    held_thread(kernel, work).set(asm);
     asm.copy(Reg::R1, Reg::R7);
     work::schedule(asm, kernel.schedule, work, failed);
     asm.place(held);
@@ -105,35 +102,22 @@ fn hold(asm: &mut Assembler, kernel: WorkKernel, labels: Labels, work: Label) {
     asm.call_map(Helper::MapDelete, Map::Held, WORK);
 }
 
-/// The work of a held thread: `R2` is its key, `R3` its value.
-fn wait(asm: &mut Assembler, kernel: WorkKernel, work: Label) {
-    let (late, over) = (asm.label(), asm.label());
-    work::begin(asm);
-    for (at, slot) in [(SINCE, NOW), (OF_THREAD, STARTED), (HELD_TOKEN, TOKEN)] {
-        asm.load(Width::Double, Reg::R1, Reg::R7, at);
-        asm.store(Width::Double, Reg::R10, slot, Reg::R1);
+/// The stack slots of a held thread, and its work.
+const fn held_thread(kernel: WorkKernel, work: Label) -> HeldThread {
+    HeldThread {
+        now: NOW,
+        started: STARTED,
+        token: TOKEN,
+        schedule: kernel.schedule,
+        work,
     }
-    asm.load_control(control::HOLDING);
-    asm.jump_if(If::Equal, Reg::R1, 0, over);
-    asm.load_control(control::ANSWERED);
-    asm.load(Width::Double, Reg::R2, Reg::R10, TOKEN);
-    asm.jump_if_reg(If::AtLeast, Reg::R1, Reg::R2, over);
-    asm.call(Helper::KtimeNs);
-    asm.load(Width::Double, Reg::R1, Reg::R10, NOW);
-    asm.op(Op::Sub, Reg::R0, Reg::R1);
-    asm.jump_if(If::AtLeast, Reg::R0, MAX_HOLD_NS, late);
-    work::find(asm, true, late);
-    work::set(
-        asm,
-        &[(NOW, SINCE), (STARTED, OF_THREAD), (TOKEN, HELD_TOKEN)],
-    );
-    asm.call(Helper::CurrentTaskBtf);
-    asm.copy(Reg::R1, Reg::R0);
-    work::schedule(asm, kernel.schedule, work, late);
-    asm.exit_with(0);
-    asm.place(late);
-    asm.count(control::UNHELD);
-    asm.place(over);
-    work::forget(asm);
-    asm.exit_with(0);
+}
+
+/// The work of a held thread: it goes on when its token is answered.
+fn wait(asm: &mut Assembler, kernel: WorkKernel, work: Label) {
+    held_thread(kernel, work).wait(asm, |asm, over| {
+        asm.load_control(control::ANSWERED);
+        asm.load(Width::Double, Reg::R2, Reg::R10, TOKEN);
+        asm.jump_if_reg(If::AtLeast, Reg::R1, Reg::R2, over);
+    });
 }

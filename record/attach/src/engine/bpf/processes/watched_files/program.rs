@@ -15,7 +15,7 @@ use super::layout::{
 };
 use crate::engine::bpf::control;
 use crate::engine::bpf::processes::hold::work::{
-    self, HELD_TOKEN, MAX_HOLD_NS, MAX_RT_PRIO, NUMBER, SINCE, WORK,
+    self, HeldThread, MAX_HOLD_NS, MAX_RT_PRIO, NUMBER, WORK,
 };
 
 /// Parts of files are compared in units of 4096 bytes, as `mmap2` has them.
@@ -296,10 +296,7 @@ fn hold(asm: &mut Assembler, kernel: HoldKernel, work: Label, unheld: Label) {
     asm.jump_if_reg(If::Equal, Reg::R1, Reg::R2, held);
     asm.place(new);
     work::find(asm, false, unheld);
-    work::set(
-        asm,
-        &[(NOW, SINCE), (STARTED, OF_THREAD), (INDEX, HELD_TOKEN)],
-    );
+    held_thread(kernel, work).set(asm);
     asm.copy(Reg::R1, Reg::R7);
     work::schedule(asm, kernel.schedule, work, failed);
     asm.place(held);
@@ -320,36 +317,23 @@ fn recorder_runs(asm: &mut Assembler, unheld: Label) {
     asm.jump_if(If::AboveSigned, Reg::R2, MAX_HOLD_NS, unheld);
 }
 
-/// The work of a held thread: `R2` is its key, `R3` its value. It waits until its file has probes.
-fn wait(asm: &mut Assembler, kernel: HoldKernel, work: Label) {
-    let (late, over) = (asm.label(), asm.label());
-    work::begin(asm);
-    for (at, slot) in [(SINCE, NOW), (OF_THREAD, STARTED), (HELD_TOKEN, INDEX)] {
-        asm.load(Width::Double, Reg::R1, Reg::R7, at);
-        asm.store(Width::Double, Reg::R10, slot, Reg::R1);
+/// The stack slots of a held thread, and its work.
+const fn held_thread(kernel: HoldKernel, work: Label) -> HeldThread {
+    HeldThread {
+        now: NOW,
+        started: STARTED,
+        token: INDEX,
+        schedule: kernel.schedule,
+        work,
     }
-    asm.load_control(control::HOLDING);
-    asm.jump_if(If::Equal, Reg::R1, 0, over);
-    asm.load(Width::Double, Reg::R9, Reg::R10, INDEX);
-    find_words(asm, over);
-    asm.load(Width::Double, Reg::R1, Reg::R8, STATE);
-    asm.jump_if(If::NotEqual, Reg::R1, IDLE, over);
-    asm.call(Helper::KtimeNs);
-    asm.load(Width::Double, Reg::R1, Reg::R10, NOW);
-    asm.op(Op::Sub, Reg::R0, Reg::R1);
-    asm.jump_if(If::AtLeast, Reg::R0, MAX_HOLD_NS, late);
-    work::find(asm, true, late);
-    work::set(
-        asm,
-        &[(NOW, SINCE), (STARTED, OF_THREAD), (INDEX, HELD_TOKEN)],
-    );
-    asm.call(Helper::CurrentTaskBtf);
-    asm.copy(Reg::R1, Reg::R0);
-    work::schedule(asm, kernel.schedule, work, late);
-    asm.exit_with(0);
-    asm.place(late);
-    asm.count(control::UNHELD);
-    asm.place(over);
-    work::forget(asm);
-    asm.exit_with(0);
+}
+
+/// The work of a held thread. It waits until its file has probes.
+fn wait(asm: &mut Assembler, kernel: HoldKernel, work: Label) {
+    held_thread(kernel, work).wait(asm, |asm, over| {
+        asm.load(Width::Double, Reg::R9, Reg::R10, INDEX);
+        find_words(asm, over);
+        asm.load(Width::Double, Reg::R1, Reg::R8, STATE);
+        asm.jump_if(If::NotEqual, Reg::R1, IDLE, over);
+    });
 }
