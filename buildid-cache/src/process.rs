@@ -1,9 +1,8 @@
 //! Files mapped by a running process, and their probes.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _};
-use std::os::fd::OwnedFd;
+use std::io::{self, BufRead, BufReader};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,11 +14,7 @@ use crate::elf::{ElfError, ObjectFile, ProbeScan};
 use crate::file_mapping::FileMapping;
 use crate::live_thread::live_directory;
 use crate::process_owner::NOBODY;
-use crate::served::{Handle, Patience, Reader, file_id};
-
-/// Maximum size of `/proc/PID/maps` that is read, bytes. A process may have 65,530 mappings (`vm.max_map_count`) with paths of 4 KB each; those
-/// of large databases with many more mappings have 30 MB.
-const MAX_MAPS_BYTES: u64 = 64 << 20;
+use crate::served::{Handle, MapsReader, Patience, Reader, file_id};
 
 /// A file with probes that a process maps.
 #[derive(Clone, Debug)]
@@ -178,7 +173,7 @@ impl OpenProcess {
         &self,
         is_wanted: impl Fn(&FileMapping) -> bool,
     ) -> io::Result<Vec<FileMapping>> {
-        first_mappings(self.maps()?, MAX_MAPS_BYTES, is_wanted)
+        first_mappings(self.maps()?, is_wanted)
     }
 
     /// Those with code.
@@ -195,14 +190,20 @@ impl OpenProcess {
         let Ok(maps) = self.maps() else {
             return false;
         };
-        let lines = BufReader::new(maps.take(MAX_MAPS_BYTES)).split(b'\n');
+        let lines = maps.split(b'\n');
         let mut mappings = lines.map_while(Result::ok);
         mappings.any(|line| FileMapping::parse(&line).as_ref() == Some(mapping))
     }
 
-    fn maps(&self) -> io::Result<File> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        Ok(openat(&self.handle, c"maps", flags, Mode::empty())?.into())
+    fn maps(&self) -> io::Result<BufReader<MapsReader>> {
+        /// The kernel gives less at once.
+        const CAPACITY: usize = 1 << 16;
+        let reader = Reader {
+            user: self.owner()?,
+            ..Reader::of_unknown(Patience::Usual)
+        };
+        let maps = MapsReader::open(self.handle.as_fd(), reader)?;
+        Ok(BufReader::with_capacity(CAPACITY, maps))
     }
 
     /// The number of its mount namespace; `None` without permission.
@@ -256,28 +257,20 @@ impl OpenProcess {
     }
 }
 
-/// Reads the mappings of files in `maps`, of at most `limit` bytes: of those with the same device, inode and path the first one that is wanted.
+/// Reads the mappings of files in `maps`: of those with the same device, inode and path the first one that is wanted.
 fn first_mappings(
-    maps: impl io::Read,
-    limit: u64,
+    maps: impl BufRead,
     is_wanted: impl Fn(&FileMapping) -> bool,
 ) -> io::Result<Vec<FileMapping>> {
-    let mut maps = maps.take(limit);
     let mut mappings = Vec::new();
     let mut known = HashSet::new();
-    for line in BufReader::new(&mut maps).split(b'\n') {
+    for line in maps.split(b'\n') {
         let mapping = FileMapping::parse(&line?).filter(&is_wanted);
         mappings.extend(
             mapping.filter(|found| known.insert((found.mapped_inode(), found.path.clone()))),
         );
     }
-    if maps.limit() > 0 {
-        return Ok(mappings);
-    }
-    Err(io::Error::new(
-        io::ErrorKind::FileTooLarge,
-        format!("the process has more mappings than are read ({limit} bytes)"),
-    ))
+    Ok(mappings)
 }
 
 /// Whether an open file is that of a mapping.
@@ -367,6 +360,12 @@ impl Mapping<'_> {
 
     /// Opens a handle of the mapped file, if it may be it: the process may have mapped another one since.
     fn open(&self) -> Result<OpenedHandle, ElfError> {
+        if let Some(handle) = Handle::of_local(self.mapping, self.reader) {
+            return Ok(OpenedHandle {
+                handle,
+                is_inside: false,
+            });
+        }
         let directory = &self.process.directory;
         let link = directory
             .join("map_files")
@@ -433,6 +432,7 @@ impl Mapping<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::os::unix::fs::MetadataExt as _;
 
     use super::*;
@@ -501,22 +501,16 @@ mod tests {
     }
 
     #[test]
-    fn each_file_of_maps_is_taken_once_and_very_many_are_refused() {
+    fn each_file_of_maps_is_taken_once() {
         let maps = "1000-2000 r--p 00000000 fe:01 7 /a\n\
                     2000-3000 r-xp 00001000 fe:01 7 /a\n\
                     3000-4000 r-xp 00002000 fe:01 7 /a\n\
                     4000-5000 rw-p 00000000 00:00 0 \n\
                     5000-6000 r-xp 00000000 fe:01 7 /b\n\
                     6000-7000 r-xp 00000000 fe:02 7 /a\n";
-        let read = |limit| first_mappings(maps.as_bytes(), limit, |map| map.permissions[2]);
-        let starts: Vec<u64> = read(1 << 10)
-            .unwrap()
-            .iter()
-            .map(|map| map.range.start)
-            .collect();
+        let found = first_mappings(maps.as_bytes(), |map| map.permissions[2]).unwrap();
+        let starts: Vec<u64> = found.iter().map(|map| map.range.start).collect();
         assert_eq!(starts, [0x2000, 0x5000, 0x6000]);
-        let error = read(maps.len() as u64 - 1).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
     }
 
     /// What is in `/proc/PID` belongs to root if a process is not dumpable, and the directory does not.

@@ -24,12 +24,12 @@ pub fn number(variable: &str, usual: u64) -> u64 {
     number.unwrap_or(usual)
 }
 
-/// The number that an environment variable says; without it `usual`, of which deep tests do ten times as many.
+/// The number that an environment variable says; without it `usual`, of which deep tests do four times as many.
 ///
 /// # Panics
 /// If the variable is no number.
 #[must_use]
 #[track_caller]
 pub fn repetitions(variable: &str, usual: u64) -> u64 {
-    number(variable, if is_deep() { 10 * usual } else { usual })
+    number(variable, if is_deep() { 4 * usual } else { usual })
 }

@@ -16,6 +16,7 @@ use super::helpers::{Reader, are_used, ask};
 use super::local_mounts;
 use super::message::Task;
 use crate::elf::{ElfError, FileId};
+use crate::file_mapping::{DeviceNumber, FileMapping};
 use crate::open_path;
 
 /// Paths that are those of the process that opens them.
@@ -41,12 +42,39 @@ impl Handle {
         if !are_used() {
             return Self::here(link, true, reader);
         }
-        // NFS may check the file to which such a link leads.
-        if !local_mounts::has_device(reader.device) {
-            return Self::by_helper(Task::Open, link, None, reader);
+        // NFS may check the file to which such a link leads, and it is found under the lock of the process's mappings.
+        Self::by_helper(Task::Open, link, None, reader)
+    }
+
+    /// Opens the file of a mapping by its path, if the kernel knows without its file system that this leads to a local file with the mapping's
+    /// device and inode number. Unlike the link in `/proc/PID/map_files` that needs no lock of the process.
+    pub(crate) fn of_local(mapping: &FileMapping, reader: Reader) -> Option<Self> {
+        if mapping.deleted || !are_used() || !local_mounts::has_device(mapping.device) {
+            return None;
         }
-        let descriptor = openat(CWD, link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        Self::described(descriptor, link, reader)
+        let found = openat2(
+            CWD,
+            &mapping.path,
+            OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+            Mode::empty(),
+            ResolveFlags::CACHED | ResolveFlags::NO_MAGICLINKS,
+        );
+        let descriptor = found
+            .ok()
+            .filter(|found| local_mounts::has(found.as_fd()))?;
+        let stat = FileStat::of(descriptor.as_fd()).ok()?;
+        let DeviceNumber { major, minor } = mapping.device;
+        let id = FileId {
+            device: rustix::fs::makedev(major, minor),
+            inode: mapping.inode,
+        };
+        (stat.id == id).then(|| Self {
+            descriptor,
+            stat,
+            name: mapping.path.clone(),
+            is_local: true,
+            reader,
+        })
     }
 
     /// Opens what a path leads to. A path through `/proc/PID/root` and the like is resolved as that process sees it.

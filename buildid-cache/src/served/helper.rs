@@ -15,6 +15,7 @@ use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
 
 use super::file_stat::FileStat;
 use super::message::{MAX_READ, Message, Task, numbers, put, receive, send};
+use super::process_file::open_in;
 use crate::file_mapping::{DeviceNumber, MappedInode};
 use crate::open_path;
 
@@ -124,10 +125,19 @@ impl Server {
                 let open = || reopened(handle);
                 read(cached(&mut self.file, number, open)?, offset, len)
             }
-            Task::ReadMemory => {
-                let [address, len] = numbers(rest).ok_or_else(wrong)?;
-                let memory = request.descriptors.into_iter().next();
-                read(&File::from(memory.ok_or_else(wrong)?), address, len)
+            Task::OpenOfProcess => {
+                let (is_writable, name) = rest.split_first().ok_or_else(wrong)?;
+                let directory = given.ok_or_else(wrong)?.as_fd();
+                let file = open_in(directory, &path(name), *is_writable != 0)?;
+                Ok(Message {
+                    bytes: Vec::new(),
+                    descriptors: vec![file.into()],
+                })
+            }
+            Task::ReadOfProcess => {
+                let [offset, len] = numbers(rest).ok_or_else(wrong)?;
+                let file = request.descriptors.into_iter().next();
+                read(&File::from(file.ok_or_else(wrong)?), offset, len)
             }
             Task::WriteMemory => {
                 let [address] = numbers(rest).ok_or_else(wrong)?;
@@ -266,13 +276,20 @@ fn cached(
 
 fn read(file: &File, offset: u64, len: u64) -> io::Result<Message> {
     let len = usize::try_from(len).unwrap_or(MAX_READ).min(MAX_READ);
-    let mut answer = Message {
-        bytes: vec![0; len],
+    let mut bytes = vec![0; len];
+    let mut count = file.read_at(&mut bytes, offset)?;
+    // Of files in /proc the kernel gives a page at once.
+    while count > 0
+        && let Some(rest) = bytes.get_mut(count..).filter(|rest| !rest.is_empty())
+        && let Ok(more @ 1..) = file.read_at(rest, offset + count as u64)
+    {
+        count += more;
+    }
+    bytes.truncate(count);
+    Ok(Message {
+        bytes,
         descriptors: Vec::new(),
-    };
-    let count = file.read_at(&mut answer.bytes, offset)?;
-    answer.bytes.truncate(count);
-    Ok(answer)
+    })
 }
 
 #[cfg(test)]
@@ -321,7 +338,7 @@ mod tests {
         );
         let memory = File::open("/proc/self/mem").unwrap();
         let known = *b"known";
-        let mut request = vec![Task::ReadMemory.byte()];
+        let mut request = vec![Task::ReadOfProcess.byte()];
         put(&mut request, &[known.as_ptr() as u64, 5]);
         assert_eq!(ask(&ours, &request, &[memory.as_fd()]).1.bytes, known);
         let compare = [Task::ComparePages.byte()];

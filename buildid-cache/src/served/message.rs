@@ -31,8 +31,10 @@ pub(super) enum Task {
     Describe,
     /// Read from a handle's file: file number, offset and length.
     Read,
-    /// Read memory of a process by its open `/proc/PID/mem`: address and length.
-    ReadMemory,
+    /// Open a file in a directory of `/proc`: a byte, 1 for writing, too, and its name. The answer has it.
+    OpenOfProcess,
+    /// Read such a file: offset, of memory the address, and length.
+    ReadOfProcess,
     /// Write to such memory: address and bytes.
     WriteMemory,
     /// Compare the first pages of the files of two handles: a byte, 1 if they are one frame, 0 if not, and none if that is not known.
@@ -44,14 +46,15 @@ pub(super) enum Task {
 }
 
 impl Task {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Start,
         Self::Open,
         Self::OpenNoLink,
         Self::OpenBelow,
         Self::Describe,
         Self::Read,
-        Self::ReadMemory,
+        Self::OpenOfProcess,
+        Self::ReadOfProcess,
         Self::WriteMemory,
         Self::ComparePages,
         Self::CachePage,

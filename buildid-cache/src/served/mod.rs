@@ -15,8 +15,8 @@ mod handle;
 mod helper;
 mod helpers;
 mod local_mounts;
-mod memory;
 mod message;
+mod process_file;
 
 pub use contents::{Contents, PositionedReader, ServedFile};
 pub use file_stat::FileStat;
@@ -24,4 +24,5 @@ pub use handle::{Handle, file_id};
 pub use helper::{PageTools, SERVE_VERB, serve};
 pub(crate) use helpers::pids;
 pub use helpers::{ANSWER_TIME, Haste, Patience, Reader, begin, end, prepare};
-pub use memory::Memory;
+pub(crate) use process_file::MapsReader;
+pub use process_file::{ProcessFile, read_maps};

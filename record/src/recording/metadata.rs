@@ -8,9 +8,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use usdtrec_attach::target::Target;
+use usdtrec_buildid_cache::served::{Patience, read_maps};
 use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MappedInode, MemoryMapping};
 use usdtrec_format::perf::{Mmap, MmapFile, SampleId, SampleType};
-use usdtrec_kernel::host::process::{Process, live_directory};
+use usdtrec_kernel::host::process::Process;
 
 use crate::known_thread::KnownThread;
 use crate::recording::build_ids::{BuildIds, NewFiles};
@@ -148,7 +149,7 @@ impl Synthesis {
             name: Some(&stat.comm),
         });
         // Kernel threads and processes of other users have no maps to read; their names still count.
-        let maps = std::fs::read(live_directory(process.pid).join("maps")).unwrap_or_default();
+        let maps = read_maps(process.pid.cast_unsigned(), Patience::Usual).unwrap_or_default();
         for map in FileMapping::parse_all(&maps) {
             let is_known = self.known.has(&map, stat.started());
             self.build_ids.keep_files(!is_known);

@@ -1,16 +1,13 @@
 //! Which processes map files, as `/proc/PID/maps` has it.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 
 use usdtrec_buildid_cache::FileMapping;
+use usdtrec_buildid_cache::served::{Patience, read_maps};
 use usdtrec_kernel::host::identity::MapIdentity;
 
 use super::file::ProbedFile;
-
-/// Maximum length of `/proc/PID/maps` that is read, bytes.
-const MAX_MAPS_BYTES: u64 = 16 << 20;
 
 /// Who maps files.
 #[derive(Debug, Default)]
@@ -67,13 +64,10 @@ fn mapped_of(
     files: &[ProbedFile],
     place: impl Fn(&MapIdentity) -> Option<usize>,
 ) -> HashMap<usize, Mapped> {
-    let mut maps = Vec::with_capacity(1 << 14);
-    let read = File::open(format!("/proc/{pid}/maps"));
-    let read = read.and_then(|file| file.take(MAX_MAPS_BYTES).read_to_end(&mut maps));
     let mut all: HashMap<usize, Mapped> = HashMap::new();
-    if read.is_err() {
+    let Ok(maps) = read_maps(pid.cast_unsigned(), Patience::Short) else {
         return all;
-    }
+    };
     for map in FileMapping::parse_all(&maps) {
         let identity = MapIdentity {
             device: map.device,

@@ -9,9 +9,8 @@ use std::io;
 use usdtrec_attach::engine::attach_and_remove;
 use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::process::mapped_handle;
-use usdtrec_buildid_cache::served::{Contents, Memory, Patience};
+use usdtrec_buildid_cache::served::{Contents, Patience, ProcessFile, read_maps};
 use usdtrec_format::Arch;
-use usdtrec_kernel::host::process::live_directory;
 
 use super::notes::NotedSite;
 use super::scan::FoundBreakpoint;
@@ -23,7 +22,7 @@ struct Stayed<'a> {
     original: &'a [u8],
     address: u64,
     /// That of the program that ran when it was opened: of another one nothing can be read or written.
-    memory: Memory,
+    memory: ProcessFile,
     mappings: Vec<FileMapping>,
     /// The mapped file.
     file: Contents,
@@ -61,8 +60,8 @@ impl<'a> Stayed<'a> {
         let breakpoint = arch.breakpoint().ok_or_else(changed)?;
         let original = noted.original.get(..breakpoint.len()).ok_or_else(changed)?;
         let pid = u32::try_from(found.pid).map_err(|_| changed())?;
-        let memory = Memory::open(pid, true, Patience::Usual)?;
-        let maps = std::fs::read(live_directory(found.pid).join("maps"))?;
+        let memory = ProcessFile::memory(pid, true, Patience::Usual)?;
+        let maps = read_maps(pid, Patience::Usual)?;
         let mappings: Vec<FileMapping> = FileMapping::parse_all(&maps).collect();
         let is_code = |map: &&FileMapping| {
             map.permissions[2] && address_of(map, noted.offset) == Some(found.address)

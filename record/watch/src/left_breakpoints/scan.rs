@@ -3,18 +3,16 @@
 //! Only pages of executable private file mappings that the process has copied can have one. These are found by `/proc/PID/pagemap`, and
 //! compared with the file.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::process::mapped_handle;
-use usdtrec_buildid_cache::served::{Contents, Memory, Patience};
+use usdtrec_buildid_cache::served::{Contents, Patience, ProcessFile, read_maps};
 use usdtrec_format::Arch;
 use usdtrec_kernel::host::pagemap::Page;
-use usdtrec_kernel::host::process::{Process, live_directory};
+use usdtrec_kernel::host::process::Process;
 
 use super::file_site::FileSite;
 
@@ -75,17 +73,16 @@ fn is_unchecked(error: &io::Error) -> bool {
 }
 
 fn process(pid: i32, arch: Arch, found: &mut Vec<FoundBreakpoint>) -> io::Result<()> {
-    let proc = live_directory(pid);
-    let maps = std::fs::read(proc.join("maps"))?;
+    let number = u32::try_from(pid).map_err(|_| io::ErrorKind::NotFound)?;
+    let maps = read_maps(number, Patience::Usual)?;
     let mut code = FileMapping::parse_all(&maps)
         .filter(|map| map.permissions[2])
         .peekable();
     if code.peek().is_none() {
         return Ok(());
     }
-    let number = u32::try_from(pid).map_err(|_| io::ErrorKind::NotFound)?;
-    let memory = Memory::open(number, false, Patience::Usual)?;
-    let pagemap = File::open(proc.join("pagemap"))?;
+    let memory = ProcessFile::memory(number, false, Patience::Usual)?;
+    let pagemap = ProcessFile::page_map(number, Patience::Usual)?;
     for map in code {
         // A shared mapping has no copies.
         let copies = copied_pages(&pagemap, &map)?;
@@ -122,7 +119,7 @@ fn process(pid: i32, arch: Arch, found: &mut Vec<FoundBreakpoint>) -> io::Result
 }
 
 /// The addresses of the pages of a mapping that are not the file's.
-fn copied_pages(pagemap: &File, map: &FileMapping) -> io::Result<Vec<u64>> {
+fn copied_pages(pagemap: &ProcessFile, map: &FileMapping) -> io::Result<Vec<u64>> {
     let size = rustix::param::page_size() as u64;
     let mut copied = Vec::new();
     let mut entries = vec![0; 8 * ENTRIES];
@@ -157,7 +154,7 @@ struct Changes {
 
 fn changes(
     arch: Arch,
-    memory: &Memory,
+    memory: &ProcessFile,
     page: u64,
     file: &Contents,
     offset: u64,

@@ -10,7 +10,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use usdtrec_buildid_cache::served::{Memory, Patience};
+use usdtrec_buildid_cache::served::{Patience, ProcessFile};
 use usdtrec_format::Arch;
 use usdtrec_unwind::{CPYTHON_ARENA_BYTES, Code, CopiedCode, CopiedFunction, CopiedOriginal};
 
@@ -101,7 +101,7 @@ impl CopiedFunctions {
 
 /// Memory of a process; `None` if it has ended, or may not be read.
 fn read(pid: i32, start: u64, len: u64) -> Option<Vec<u8>> {
-    let memory = Memory::open(u32::try_from(pid).ok()?, false, Patience::Short).ok()?;
+    let memory = ProcessFile::memory(u32::try_from(pid).ok()?, false, Patience::Short).ok()?;
     let mut bytes = vec![0; usize::try_from(len).ok()?];
     let count = memory.read_at(&mut bytes, start).ok()?;
     bytes.truncate(count);

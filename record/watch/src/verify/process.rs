@@ -1,23 +1,17 @@
 //! The memory of a process: what it has mapped, and bytes of it.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 
-use usdtrec_buildid_cache::served::{Memory, Patience};
+use usdtrec_buildid_cache::served::{Patience, ProcessFile, read_maps};
 use usdtrec_buildid_cache::{FileMapping, MemoryMapping};
 use usdtrec_kernel::host::pagemap::Page;
-use usdtrec_kernel::host::process::live_directory;
-
-/// Maximum length of `/proc/PID/maps`, bytes: that of half a million mappings.
-const MAX_MAPS_BYTES: u64 = 64 << 20;
 
 /// The memory of a process. It stays that of the program that ran when it was opened: after an `execve(2)` nothing can be read.
 #[derive(Debug)]
 pub struct ProcessMemory {
-    pid: i32,
-    memory: Memory,
+    pid: u32,
+    memory: ProcessFile,
     maps: Vec<u8>,
 }
 
@@ -40,20 +34,11 @@ impl ProcessMemory {
 
     fn of_process(pid: i32, is_writable: bool) -> io::Result<Self> {
         let number = u32::try_from(pid).map_err(|_| io::ErrorKind::NotFound)?;
-        let mut this = Self {
-            pid,
-            memory: Memory::open(number, is_writable, Patience::Usual)?,
-            maps: Vec::new(),
-        };
-        this.maps = this.read_maps()?;
-        Ok(this)
-    }
-
-    fn read_maps(&self) -> io::Result<Vec<u8>> {
-        let mut maps = Vec::new();
-        let file = File::open(live_directory(self.pid).join("maps"))?;
-        file.take(MAX_MAPS_BYTES).read_to_end(&mut maps)?;
-        Ok(maps)
+        Ok(Self {
+            pid: number,
+            memory: ProcessFile::memory(number, is_writable, Patience::Usual)?,
+            maps: read_maps(number, Patience::Usual)?,
+        })
     }
 
     /// Whether it has no memory: it is ending, or a kernel thread.
@@ -77,7 +62,7 @@ impl ProcessMemory {
 
     /// Whether its mappings are still those that were read.
     pub(super) fn is_unchanged(&self) -> bool {
-        self.read_maps().is_ok_and(|maps| maps == self.maps)
+        read_maps(self.pid, Patience::Usual).is_ok_and(|maps| maps == self.maps)
     }
 
     /// Up to `N` bytes at an address; none where nothing can be read, as beyond the end of a file that was cut.
@@ -120,7 +105,7 @@ impl ProcessMemory {
     /// What the page at an address is.
     pub fn page(&self, address: u64) -> Page {
         let entry = || {
-            let pagemap = File::open(live_directory(self.pid).join("pagemap")).ok()?;
+            let pagemap = ProcessFile::page_map(self.pid, Patience::Usual).ok()?;
             let mut entry = [0; 8];
             let at = address / rustix::param::page_size() as u64 * 8;
             pagemap.read_exact_at(&mut entry, at).ok()?;
