@@ -207,3 +207,65 @@ fn a_killed_recorder_does_not_stay() {
     wait_until("the recorder to end", is_gone);
     assert_eq!(recorder.finish().status.code(), None);
 }
+
+/// Attaching would wait for the lock of a process that maps the file, too, and each process of the host that forks for that.
+#[test]
+fn a_file_of_a_process_with_locked_mappings_is_refused() {
+    let lab = Lab::privileged();
+    if !fs::exists("/dev/fuse").unwrap_or(false) {
+        skip("needs /dev/fuse");
+    }
+    let options: &'static [&'static str] = &["-shared", "-fPIC", "-O1", "-DPROVIDER=silent_lock"];
+    let library = Build {
+        options,
+        ..Build::USUAL
+    };
+    let library = library.make(&lab, "late_library.c", "liblate.so");
+    let loader = Build {
+        options: &["-O1", "-ldl"],
+        ..Build::USUAL
+    };
+    let loader = loader.make(&lab, "late.c", "late");
+    let stuck = Build {
+        options: &["-O1", "-ldl"],
+        ..Build::USUAL
+    };
+    let stuck = stuck.make(&lab, "stuck_unmap.c", "stuck_unmap");
+    let folder = lab.file("stuck");
+    fs::create_dir(&folder).expect("a folder");
+    let answer = lab.file("answer");
+    let mut command = Command::new(stuck);
+    command.args([&folder, &library, &answer]);
+    let mut stuck = Process::spawn(command);
+    if stuck.line_within(LIMIT).as_deref() != Some("mapped") {
+        skip("needs user namespaces and FUSE");
+    }
+    let mut loaded = Process::spawn(Command::new(loader));
+    loaded.say(&format!("load {}", library.display()));
+    loaded.line().expect("a number");
+    stuck.say("");
+    let stack = format!("/proc/{}/stack", stuck.pid());
+    wait_until("the process to wait in munmap", || {
+        fs::read_to_string(&stack).is_ok_and(|stack| stack.contains("munmap"))
+    });
+    let pid = loaded.pid().to_string();
+    let refused = format!(
+        "process {} maps it, and has its mappings locked",
+        stuck.pid()
+    );
+    let event = "silent_lock:hit";
+    for engine in ["bpf-multi", "bpf-perf", "perf-tracefs"] {
+        let options = ["record", "-p", &pid, "-e", event, "--engine", engine];
+        let record = lab.usdtrec([&options[..], &["-o", "trace", "--duration", "1s"]].concat());
+        record.exits(1).complains(&refused).complains("--force");
+    }
+    fs::write(&answer, "").expect("a file");
+    assert_eq!(stuck.line().as_deref(), Some("unmapped"));
+    let recorder = Recorder::start(&lab, ["-p", &pid, "-e", event, "-o", "trace"]);
+    loaded.say("hit 3");
+    loaded.line().expect("a number");
+    recorder.stop();
+    assert_eq!(lab.events("trace").len(), 3);
+    stuck.say("");
+    stuck.finish().success();
+}

@@ -116,6 +116,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("record/kernel/src/host/process.rs", "/proc"),
     ("record/kernel/src/host/run_directory.rs", "/run/usdtrec"),
     ("record/kernel/src/host/shared_inode.rs", "/proc"),
+    ("record/kernel/src/host/stuck_mappings.rs", "/proc"),
     ("record/kernel/src/nop5/trial.rs", "/sys"),
     (
         "record/src/command/runnable.rs",
@@ -139,14 +140,11 @@ const ALLOWED: &[(&str, &str)] = &[
     ),
     ("record/watch/src/left_breakpoints/notes.rs", "/run/usdtrec"),
     ("record/watch/src/left_breakpoints/others.rs", "/proc"),
-    ("record/watch/src/left_breakpoints/restore.rs", "/proc"),
-    ("record/watch/src/left_breakpoints/scan.rs", "/proc"),
     (
         "record/watch/src/semaphores/stored_increments.rs",
         "/run/usdtrec",
     ),
     ("record/watch/src/verify/expected.rs", "its tests"),
-    ("record/watch/src/verify/process.rs", "/proc"),
 ];
 
 /// The calls in a source, but for comments and its tests, which are at its end.

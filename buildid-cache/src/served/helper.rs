@@ -15,7 +15,6 @@ use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
 
 use super::file_stat::FileStat;
 use super::message::{MAX_READ, Message, Task, numbers, put, receive, send};
-use super::process_file::open_in;
 use crate::file_mapping::{DeviceNumber, MappedInode};
 use crate::open_path;
 
@@ -250,6 +249,19 @@ pub(super) fn handle(path: &Path, follow: bool) -> io::Result<OwnedFd> {
     }
     let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     Ok(openat(CWD, path, flags, Mode::empty())?)
+}
+
+/// Opens a file in a directory of `/proc`.
+pub(super) fn open_in(
+    directory: BorrowedFd<'_>,
+    name: &Path,
+    is_writable: bool,
+) -> io::Result<File> {
+    let access = match is_writable {
+        true => OFlags::RDWR,
+        false => OFlags::RDONLY,
+    };
+    Ok(openat(directory, name, access | OFlags::CLOEXEC, Mode::empty())?.into())
 }
 
 /// The file of a handle, open for reading.

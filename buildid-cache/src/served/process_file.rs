@@ -9,6 +9,7 @@ use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
+use super::helper::open_in;
 use super::helpers::{Patience, Reader, are_used, ask};
 use super::message::{MAX_READ, Task, put};
 use crate::live_thread::live_directory;
@@ -169,19 +170,6 @@ pub fn read_maps(pid: u32, patience: Patience) -> io::Result<Vec<u8>> {
 fn open_directory(directory: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(openat(CWD, directory, flags, Mode::empty())?)
-}
-
-/// Opens a file in a directory of `/proc`.
-pub(super) fn open_in(
-    directory: BorrowedFd<'_>,
-    name: &Path,
-    is_writable: bool,
-) -> io::Result<File> {
-    let access = match is_writable {
-        true => OFlags::RDWR,
-        false => OFlags::RDONLY,
-    };
-    Ok(openat(directory, name, access | OFlags::CLOEXEC, Mode::empty())?.into())
 }
 
 #[cfg(test)]

@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_kernel::host::cached_pages::CachedPages;
+use usdtrec_kernel::host::identity::MapIdentity;
 use usdtrec_kernel::host::page_reading::NotCached;
+use usdtrec_kernel::host::stuck_mappings::stuck_process;
 
 use crate::places::Place;
 use crate::plan::frame::Frames;
@@ -81,9 +83,20 @@ impl Program {
         Arc::clone(symbols.get_or_insert_with(|| Arc::new(Symbols::from_file(&self.file))))
     }
 
-    /// Reads pages, and keeps them in the page cache. Returns those that are not there ([`CachedPages::keep`]).
+    /// Reads pages, and keeps them in the page cache. Returns those for which the kernel would wait when it attaches ([`CachedPages::keep`]).
     pub fn keep_pages(&self, pages: impl IntoIterator<Item = u64>) -> BTreeMap<u64, NotCached> {
-        self.pages.keep((&*self.file).into(), pages)
+        match self.locked() {
+            Some(reason) => pages
+                .into_iter()
+                .map(|page| (page, reason.clone()))
+                .collect(),
+            None => self.pages.keep((&*self.file).into(), pages),
+        }
+    }
+
+    /// Whether the mappings of a process that maps it are locked.
+    fn locked(&self) -> Option<NotCached> {
+        stuck_process(|| MapIdentity::of_file(&self.file)).map(NotCached::LockedMappings)
     }
 
     /// Attaches although pages are not in the page cache.
@@ -91,12 +104,16 @@ impl Program {
         self.pages.force();
     }
 
-    /// Checks right before attaching that the pages which the kernel reads then are in the page cache.
+    /// Checks right before attaching that the kernel will not wait: the pages which it reads then are in the page cache.
     ///
     /// # Errors
     /// [`NotCached`], as the source of an error.
     pub fn check_pages(&self, pages: impl IntoIterator<Item = u64>) -> io::Result<()> {
-        self.pages.check((&*self.file).into(), pages)
+        let locked = self.locked().filter(|_| !self.pages.are_forced());
+        match locked {
+            Some(reason) => Err(io::Error::other(reason)),
+            None => self.pages.check((&*self.file).into(), pages),
+        }
     }
 
     /// Frees what was read. The file stays open.

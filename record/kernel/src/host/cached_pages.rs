@@ -80,7 +80,7 @@ impl CachedPages {
         file: PagedFile<'_>,
         pages: impl IntoIterator<Item = u64>,
     ) -> io::Result<()> {
-        if self.is_forced.load(Relaxed) {
+        if self.are_forced() {
             return Ok(());
         }
         let mut pages: Vec<u64> = pages.into_iter().collect();
@@ -102,6 +102,11 @@ impl CachedPages {
     /// The user wants to attach without them.
     pub fn force(&self) {
         self.is_forced.store(true, Relaxed);
+    }
+
+    /// Whether the user wants that.
+    pub fn are_forced(&self) -> bool {
+        self.is_forced.load(Relaxed)
     }
 
     fn kept(&self) -> MutexGuard<'_, HashMap<u64, MappedPage>> {

@@ -23,6 +23,7 @@ pub mod profiler_panic;
 pub mod run_directory;
 pub mod served_files;
 pub mod shared_inode;
+pub mod stuck_mappings;
 
 use std::fs;
 

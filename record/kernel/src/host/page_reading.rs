@@ -49,6 +49,11 @@ pub enum NotCached {
     /// Reading failed.
     #[error("a page with a probe cannot be read: {0}")]
     Unreadable(String),
+    /// A process that maps the file has its mappings locked.
+    #[error(
+        "process {0} maps it, and has its mappings locked while a thread of it waits for a file system that does not answer (/proc/{0}/task/*/stack)"
+    )]
+    LockedMappings(i32),
     /// It was read, and is not there.
     #[error("its file system does not keep a page with a probe in the page cache")]
     Discarded,

@@ -1,0 +1,151 @@
+//! Processes whose mappings are locked by a thread that waits: munmap(2) of a shared mapping waits until a FUSE file system has taken its pages, however
+//! long that does not answer, and mmap(2) and others may wait, too.
+//!
+//! When the kernel attaches to a file, it waits for the lock of the mappings of each process that maps the file, and holds a lock that each fork of
+//! the host needs. Measured with Linux 6.18: while any user's process waited so in munmap(2), and mapped the C++ library, attaching to that let no
+//! process of the host fork. Nothing tells who has that lock, so threads are looked at that do not run, in such a system call.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use usdtrec_buildid_cache::FileMapping;
+use usdtrec_buildid_cache::served::{Patience, read_maps};
+
+use super::identity::MapIdentity;
+use super::process::{Process, Stat};
+
+/// State of a thread that waits and takes no signals (proc_pid_stat(5)).
+const UNINTERRUPTIBLE: u8 = b'D';
+/// Parts of the names of functions in the kernel that change mappings.
+const CALLS: [&str; 9] = [
+    "mmap",
+    "munmap",
+    "mremap",
+    "mprotect",
+    "madvise",
+    "_brk",
+    "shmat",
+    "shmdt",
+    "userfaultfd",
+];
+/// How long a thread must not have run to count as stuck, and how long one is waited for. Not running for so long may be what a disk takes.
+const STUCK_TIME: Duration = Duration::from_millis(20);
+const MAX_WAIT: Duration = Duration::from_millis(200);
+/// How long the threads that were found are not looked for again, and how much longer than the last search took.
+const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
+const SEARCH_SHARE: u32 = 50;
+
+/// The last search.
+static FOUND: Mutex<Option<Search>> = Mutex::new(None);
+
+#[derive(Debug)]
+struct Search {
+    stuck: Vec<Waiting>,
+    next: Instant,
+}
+
+/// A thread that waits in a system call that changes mappings.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    pid: i32,
+    tid: i32,
+    /// How often it has stopped running.
+    switches: u64,
+    /// When it was found.
+    since: Instant,
+}
+
+/// A process that maps a file and whose mappings are locked by a thread that waits. Such a thread is waited for, 200 ms from when it was found.
+pub fn stuck_process(file: impl Fn() -> Option<MapIdentity>) -> Option<i32> {
+    loop {
+        let mut stuck = stuck_threads();
+        if stuck.is_empty() {
+            return None;
+        }
+        let file = file()?;
+        stuck.retain(|thread| maps(thread.pid, &file));
+        let first = stuck.first()?;
+        if first.since.elapsed() >= MAX_WAIT {
+            return Some(first.pid);
+        }
+        thread::sleep(STUCK_TIME);
+    }
+}
+
+/// The threads that are stuck now.
+fn stuck_threads() -> Vec<Waiting> {
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let begun = Instant::now();
+    if found.as_ref().is_none_or(|found| found.next <= begun) {
+        let mut stuck = waiting_threads();
+        if !stuck.is_empty() {
+            thread::sleep(STUCK_TIME);
+            stuck.retain(Waiting::still_waits);
+        }
+        let interval = SEARCH_INTERVAL.max(begun.elapsed() * SEARCH_SHARE);
+        let next = Instant::now() + interval;
+        *found = Some(Search { stuck, next });
+    }
+    let found = found.iter_mut().flat_map(|found| {
+        found.stuck.retain(Waiting::still_waits);
+        &found.stuck
+    });
+    found.copied().collect()
+}
+
+/// Looks at all threads. Only root sees where they wait: for others there is none.
+fn waiting_threads() -> Vec<Waiting> {
+    let mut all = Vec::new();
+    for process in Process::all().into_iter().flatten() {
+        let waits = |stat: io::Result<Stat>| stat.is_ok_and(|stat| stat.state == UNINTERRUPTIBLE);
+        let Ok(first) = process.stat() else {
+            continue;
+        };
+        let tids = match first.num_threads {
+            ..=1 => vec![process.pid],
+            _ => process.threads().unwrap_or_default(),
+        };
+        let waiting = tids
+            .into_iter()
+            .filter(|tid| waits(process.thread_stat(*tid)));
+        all.extend(waiting.filter_map(|tid| Waiting::find(process.pid, tid)));
+    }
+    all
+}
+
+impl Waiting {
+    /// `None` if the thread does not wait in such a call.
+    fn find(pid: i32, tid: i32) -> Option<Self> {
+        let directory = format!("/proc/{pid}/task/{tid}");
+        let stack = std::fs::read_to_string(format!("{directory}/stack")).ok()?;
+        if !CALLS.iter().any(|call| stack.contains(call)) {
+            return None;
+        }
+        let thread = Process::in_directory(tid, directory.as_ref()).ok()?;
+        let waits = thread.stat().ok()?.state == UNINTERRUPTIBLE;
+        let switches = thread.status().ok()?.switches;
+        let since = Instant::now();
+        waits.then_some(Self {
+            pid,
+            tid,
+            switches,
+            since,
+        })
+    }
+
+    /// Whether it has not run since.
+    fn still_waits(&self) -> bool {
+        Self::find(self.pid, self.tid).is_some_and(|now| now.switches == self.switches)
+    }
+}
+
+/// Whether a process maps a file. One whose mappings cannot be read in time may.
+fn maps(pid: i32, file: &MapIdentity) -> bool {
+    match read_maps(pid.cast_unsigned(), Patience::Short) {
+        Ok(maps) => FileMapping::parse_all(&maps)
+            .any(|map| map.device == file.device && map.inode == file.inode),
+        Err(error) => error.kind() == io::ErrorKind::TimedOut,
+    }
+}
