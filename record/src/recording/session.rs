@@ -11,12 +11,12 @@ use usdtrec_attach::engine::{
     LateSettings, NotBetter, ProbeAttr, SkippedMethod, UprobePmu, UsedEngine, missing_keeper,
 };
 use usdtrec_attach::error::RecordError;
+use usdtrec_attach::error::UsageError;
 use usdtrec_attach::plan::call_graph::CallGraph;
 use usdtrec_attach::select::argument_list::leave_out_unfit;
 use usdtrec_attach::select::probe::{PlannedProbe, RefusedProbe};
 use usdtrec_attach::select::refusal::{Refusal, Refusals};
 use usdtrec_attach::target::Target;
-use usdtrec_attach::usage_error::UsageError;
 use usdtrec_format::perf::{EventAttr, Pmu};
 use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};

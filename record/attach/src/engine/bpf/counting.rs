@@ -11,7 +11,7 @@ use usdtrec_kernel::bpf::sys::{self, ProgramKind, UprobeEvent, Uprobes};
 use usdtrec_kernel::host::cached_pages::{CachedPages, of_site};
 use usdtrec_kernel::separate_process::planting;
 
-use super::super::events::pmu::UprobePmu;
+use super::super::events::event::UprobePmu;
 use super::super::release::{Descriptors, Release};
 use crate::select::probe::SiteOffsets;
 

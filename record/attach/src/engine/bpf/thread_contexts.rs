@@ -14,8 +14,8 @@ use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Map, Reg, Width};
 use usdtrec_kernel::bpf::preemption;
 use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
 
+use super::objects::TracepointProgram;
 use super::processes::follow::{ended, leave, members, missing};
-use super::tracepoint::TracepointProgram;
 
 /// Maximum number of processes with a variable at a time.
 const MAX_PROCESSES: u32 = 16_384;

@@ -16,10 +16,10 @@ use usdtrec_kernel::bpf::sys;
 use usdtrec_kernel::host::descendants::descendants;
 
 use super::super::control::Control;
-use super::super::program::{FOLLOWED, RecordedProcesses};
-use super::super::tracepoint::TracepointProgram;
+use super::super::objects::TracepointProgram;
+use super::super::program::spec::{FOLLOWED, RecordedProcesses};
 use super::hold::Hold;
-use crate::engine::task_filter::TaskFilter;
+use crate::engine::options::TaskFilter;
 
 /// Maximum number of processes or threads at a time.
 const MAX_TASKS: u32 = 65_536;
