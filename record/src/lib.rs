@@ -59,16 +59,16 @@ pub use usdtrec_attach::select::{EventSelector, Request, Selection, select};
 pub use usdtrec_attach::target::Target;
 pub use usdtrec_attach::target::{check_privilege, parse_cpus};
 pub use usdtrec_attach::{FileChange, debug_info, plan};
+pub use usdtrec_kernel::host::capabilities::has_admin;
 pub use usdtrec_kernel::host::capabilities::without as without_capabilities;
 pub use usdtrec_kernel::host::descendants::descendants;
+pub use usdtrec_kernel::host::identity::serve_files;
 pub use usdtrec_kernel::host::inherited::{
     handle_signals, is_ignored, settle as settle_signals, was_closed,
 };
+pub use usdtrec_kernel::host::kernel_version::{KernelVersion, profiler_panic};
 pub use usdtrec_kernel::host::limits::raise_open_files;
 pub use usdtrec_kernel::host::page_reading::NotCached;
-pub use usdtrec_kernel::host::privilege::has_admin;
-pub use usdtrec_kernel::host::profiler_panic::{KernelVersion, profiler_panic};
-pub use usdtrec_kernel::host::served_files::serve_files;
 pub use usdtrec_kernel::nop5::{Nop5Danger, TRIAL_VERB, TrialError, TrialFaults, trial};
 pub use usdtrec_kernel::signals::Signals;
 pub use usdtrec_kernel::{

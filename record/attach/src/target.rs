@@ -1,7 +1,7 @@
 //! What is recorded: all processes, some processes, threads, or a command.
 
 use usdtrec_kernel::host::process::Process;
-use usdtrec_kernel::host::{cpus, privilege};
+use usdtrec_kernel::host::{capabilities, cpus};
 
 use crate::engine::{PerfTarget, TaskFilter};
 use crate::error::UsageError;
@@ -151,7 +151,7 @@ fn threads_of(pid: u32) -> Result<Vec<i32>, RecordError> {
 /// # Errors
 /// [`KernelError::Privilege`](usdtrec_kernel::KernelError::Privilege).
 pub fn check_privilege() -> Result<(), RecordError> {
-    Ok(privilege::check()?)
+    Ok(capabilities::check_recording()?)
 }
 
 /// Parses a CPU list; the result is sorted and without repeats.

@@ -35,7 +35,7 @@ use crate::select::program::Program;
 use crate::select::refusal::{Refusal, RefusalReason, Refusals};
 use crate::select::shared_instruction::with_most_arguments;
 use crate::select::trace_room::refuse_without_room;
-pub use usdtrec_kernel::host::shared_inode::is_same_inode;
+pub use usdtrec_kernel::host::identity::is_same_inode;
 
 /// Maximum length of an event's name, bytes: with the number that makes it unique, a trace takes it.
 const MAX_NAME: usize = Limit::EventName.max() as usize - 16;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use usdtrec_kernel::bpf::features::RunningKernel;
 use usdtrec_kernel::bpf::features::trials::functions_take_memory;
-use usdtrec_kernel::bpf::features::version::tells_processes;
 use usdtrec_kernel::bpf::insn::{Code, Map};
-use usdtrec_kernel::bpf::rings::cpu_rings::{CpuRings, Sizes};
+use usdtrec_kernel::bpf::rings::{CpuRings, Sizes};
 use usdtrec_kernel::bpf::sys::{self, ProgramKind};
+use usdtrec_kernel::host::kernel_version::tells_processes;
 use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError, KernelOperation};
 
 use super::super::options::{AttachRequest, GapHold, TaskFilter};

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use usdtrec_format::perf::{Attr, EventAttr, TracepointFormat};
 use usdtrec_format::trace::Limit;
 use usdtrec_format::{Arch, Btf};
+use usdtrec_kernel::bpf::features::RunningKernel;
 use usdtrec_kernel::bpf::features::members::IdMembers;
-use usdtrec_kernel::bpf::features::pid_namespace::PidNamespace;
+use usdtrec_kernel::bpf::features::members::PidNamespace;
 use usdtrec_kernel::bpf::features::trials::{functions_take_memory, loads_ids};
-use usdtrec_kernel::bpf::features::{RunningKernel, btf};
 use usdtrec_kernel::bpf::preemption::Preemption;
-use usdtrec_kernel::bpf::rings::ring_size::ring_bytes;
+use usdtrec_kernel::bpf::rings::ring_bytes;
+use usdtrec_kernel::bpf::sys::btf_from_sysfs;
 use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError};
 
 use super::super::attached::{Opened, ProbeAttr};
@@ -50,7 +51,7 @@ impl BpfEngine {
         metadata: &EventAttr,
     ) -> Result<Opened<Self>, RecordError> {
         let options = request.options;
-        let btf = btf::from_sysfs();
+        let btf = btf_from_sysfs();
         let preemption = Preemption::from_btf(btf.as_ref())?;
         let namespace = PidNamespace::own(btf.as_ref());
         let kernel = RunningKernel {

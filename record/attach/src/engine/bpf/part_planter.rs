@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use usdtrec_format::perf::Attr;
-use usdtrec_kernel::host::cpu_time;
+use usdtrec_kernel::host::limits;
 use usdtrec_kernel::signals::EndSignal;
 use usdtrec_kernel::{BpfObject, separate_process};
 
@@ -330,10 +330,10 @@ impl UnitSwitcher {
 }
 
 fn measured(switch: impl FnOnce() -> io::Result<()>) -> SwitchResult {
-    let before = cpu_time::of_thread_and_children();
+    let before = limits::of_thread_and_children();
     let refused = switch().err();
     SwitchResult {
-        cost: cpu_time::of_thread_and_children().saturating_sub(before),
+        cost: limits::of_thread_and_children().saturating_sub(before),
         refused,
     }
 }

@@ -8,8 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use usdtrec_kernel::bpf::features::RunningKernel;
+use usdtrec_kernel::bpf::features::Tracepoint;
 use usdtrec_kernel::bpf::features::members::Members;
-use usdtrec_kernel::bpf::features::tracepoint::Tracepoint;
 use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Map, Reg, Width};
 use usdtrec_kernel::bpf::preemption;
 use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};

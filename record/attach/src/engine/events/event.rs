@@ -9,7 +9,7 @@ use perf_event_open_sys::bindings::{self, perf_event_attr};
 use perf_event_open_sys::{ioctls, perf_event_open};
 use usdtrec_format::perf::{Attr, SampleType};
 use usdtrec_format::{Arch, CapturePlan, Site};
-use usdtrec_kernel::host::privilege;
+use usdtrec_kernel::host::capabilities;
 use usdtrec_kernel::{ErrorMeaning, KernelError, KernelOperation};
 
 use crate::aggregation::SpanHitCounts;
@@ -376,9 +376,9 @@ pub(crate) fn site_meaning(error: &io::Error, site: &Site) -> Option<ErrorMeanin
 
 /// Which privilege this process does not have.
 fn missing_privilege() -> ErrorMeaning {
-    if privilege::has_admin() {
+    if capabilities::has_admin() {
         ErrorMeaning::NotPermitted
-    } else if privilege::paranoid().is_some_and(|level| level > 2) {
+    } else if capabilities::paranoid().is_some_and(|level| level > 2) {
         ErrorMeaning::Paranoid
     } else {
         ErrorMeaning::UprobePmuNeedsAdmin

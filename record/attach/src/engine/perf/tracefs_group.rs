@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use usdtrec_buildid_cache::elf::ObjectFile;
-use usdtrec_kernel::host::null_device;
+use usdtrec_kernel::host::inherited;
 use usdtrec_kernel::{KernelError, KernelOperation};
 
 use super::super::events::event::lockdown;
@@ -131,8 +131,8 @@ fn start_guard(group: &str) -> io::Result<Child> {
     Command::new("/proc/self/exe")
         .args([GUARD_VERB, group])
         .stdin(Stdio::piped())
-        .stdout(null_device::stream()?)
-        .stderr(null_device::stream()?)
+        .stdout(inherited::null_stream()?)
+        .stderr(inherited::null_stream()?)
         .spawn()
 }
 

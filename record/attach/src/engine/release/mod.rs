@@ -20,7 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use usdtrec_buildid_cache::served::Contents;
 use usdtrec_kernel::bpf::sys::{UprobeEvent, open_uprobe};
 use usdtrec_kernel::host::cached_pages::CachedPages;
-use usdtrec_kernel::host::null_device;
+use usdtrec_kernel::host::inherited;
 use usdtrec_kernel::host::page_reading::PagedFile;
 
 use self::helper::{Keeper, MAX_CLOSERS, RELEASE_VERB};
@@ -235,7 +235,7 @@ fn start_helper(
         .args([RELEASE_VERB, &at_once.to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::from(closed))
-        .stderr(null_device::stream()?);
+        .stderr(inherited::null_stream()?);
     let mut numbers = numbers.to_vec();
     if let Some(keeper) = keeper.map(|keeper| keeper.as_fd().as_raw_fd()) {
         command.arg(keeper.to_string());

@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 
 use usdtrec_kernel::bpf::features::trials::has_cookies;
-use usdtrec_kernel::bpf::features::version::tells_processes;
 use usdtrec_kernel::bpf::sys::{self, Uprobes};
+use usdtrec_kernel::host::kernel_version::tells_processes;
 use usdtrec_kernel::separate_process::planting;
 use usdtrec_kernel::signals::EndSignal;
 use usdtrec_kernel::{BpfRefusal, KernelError, KernelOperation};

@@ -9,7 +9,7 @@ use std::io;
 
 use usdtrec_kernel::BpfRefusal;
 use usdtrec_kernel::KernelError;
-use usdtrec_kernel::bpf::features::version::{is_since, tells_processes};
+use usdtrec_kernel::host::kernel_version::{is_since, tells_processes};
 
 use self::attacher::{AttachedSites, Attacher, Method};
 use self::links::Links;

@@ -16,8 +16,8 @@
 //! | 48 to 63 | `common_type` of its raw part |
 
 use usdtrec_format::{Arch, RawLayout};
+use usdtrec_kernel::bpf::features::members::PidNamespace;
 use usdtrec_kernel::bpf::features::members::{ExecutableMembers, IdMembers};
-use usdtrec_kernel::bpf::features::pid_namespace::PidNamespace;
 use usdtrec_kernel::bpf::insn::Reg;
 use usdtrec_kernel::bpf::preemption::Preemption;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
-use usdtrec_kernel::host::high_priority::HighPriority;
+use usdtrec_kernel::host::limits::HighPriority;
 use usdtrec_kernel::host::process::pidfd;
 
 use super::super::hold::{Call, Calls};

@@ -29,7 +29,7 @@ use std::time::Duration;
 use usdtrec_format::Btf;
 use usdtrec_kernel::bpf::features::members::Members;
 use usdtrec_kernel::bpf::insn::{Code, Map};
-use usdtrec_kernel::bpf::rings::ringbuf::Ring;
+use usdtrec_kernel::bpf::rings::Ring;
 use usdtrec_kernel::bpf::sys::{self, ProgramKind};
 
 use self::program::Kernel;

@@ -1,8 +1,8 @@
 //! The programs on `fork` and `execve`, and the work of a held task.
 
 use usdtrec_format::Btf;
+use usdtrec_kernel::bpf::features::Tracepoint;
 use usdtrec_kernel::bpf::features::members::Members;
-use usdtrec_kernel::bpf::features::tracepoint::Tracepoint;
 use usdtrec_kernel::bpf::insn::{
     Assembler, Code, FunctionKind, Helper, If, Label, Map, Op, Reg, Width,
 };

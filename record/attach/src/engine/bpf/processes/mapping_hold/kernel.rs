@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use usdtrec_format::{Arch, Btf};
-use usdtrec_kernel::bpf::features::tracepoint::Tracepoint;
+use usdtrec_kernel::bpf::features::Tracepoint;
 use usdtrec_kernel::bpf::insn::Map;
 use usdtrec_kernel::bpf::preemption::Preemption;
 

@@ -27,7 +27,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use usdtrec_kernel::bpf::features::RunningKernel;
 use usdtrec_kernel::bpf::insn::Map;
-use usdtrec_kernel::bpf::rings::ringbuf::Ring;
+use usdtrec_kernel::bpf::rings::Ring;
 use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
 
 use self::kernel::{FILE_BYTES, Kernel, MappingMaps, WorkKernel};

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use usdtrec_kernel::bpf::features::RunningKernel;
 use usdtrec_kernel::bpf::insn::Map;
-use usdtrec_kernel::bpf::rings::ringbuf::{Left, Ring};
+use usdtrec_kernel::bpf::rings::{Left, Ring};
 use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
 
 use self::kernel::WatchKernel;
