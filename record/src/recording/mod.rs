@@ -45,8 +45,8 @@ use usdtrec_format::trace::put_time_mark;
 use usdtrec_kernel::KernelError;
 use usdtrec_kernel::clocks::trace_clock;
 use usdtrec_kernel::host::cpus::Changes;
-use usdtrec_kernel::host::high_priority::HighPriority;
-use usdtrec_kernel::host::orphans::Orphans;
+use usdtrec_kernel::host::descendants::Orphans;
+use usdtrec_kernel::host::limits::HighPriority;
 use usdtrec_kernel::signals::Signals;
 use usdtrec_watch::left_breakpoints::KernelLog;
 

@@ -1,7 +1,7 @@
 //! Spans that fire triggers.
 
+use usdtrec_attach::filter::SiteDecoder;
 use usdtrec_attach::select::probe::PlannedProbe;
-use usdtrec_attach::site_decoder::SiteDecoder;
 use usdtrec_format::spans::NamedPair;
 use usdtrec_format::trace::{FiredTrigger, TriggerKind};
 

@@ -11,8 +11,7 @@ use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::process::mapped_handle;
 use usdtrec_buildid_cache::served::{Contents, Patience, ProcessFile, read_maps};
 use usdtrec_format::Arch;
-use usdtrec_kernel::host::pagemap::Page;
-use usdtrec_kernel::host::process::Process;
+use usdtrec_kernel::host::process::{Page, Process};
 
 use super::file_site::FileSite;
 

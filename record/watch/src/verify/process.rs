@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use usdtrec_buildid_cache::served::{Patience, ProcessFile, read_maps};
 use usdtrec_buildid_cache::{FileMapping, MemoryMapping};
-use usdtrec_kernel::host::pagemap::Page;
+use usdtrec_kernel::host::process::Page;
 
 /// The memory of a process. It stays that of the program that ran when it was opened: after an `execve(2)` nothing can be read.
 #[derive(Debug)]

@@ -11,7 +11,8 @@ use super::Strings;
 use super::keys::probe::{self, OwnSite};
 use crate::engine::bpf::control::Control;
 use crate::engine::bpf::nonresident::Touch;
-use crate::engine::bpf::program::{Common, Spec, generate};
+use crate::engine::bpf::program::generate;
+use crate::engine::bpf::program::spec::{Common, Spec};
 use crate::engine::bpf::spans::{MAX_BYTES, SpanMaps, SpanRole, SpanTask, memory_for};
 use crate::engine::outcome::SlowSpanCounts;
 
