@@ -17,6 +17,7 @@ mod helpers;
 mod local_mounts;
 mod memory;
 mod message;
+mod waits;
 
 pub use contents::{Contents, PositionedReader, ServedFile};
 pub use file_stat::FileStat;
@@ -25,3 +26,4 @@ pub use helper::{PageTools, SERVE_VERB, serve};
 pub(crate) use helpers::pids;
 pub use helpers::{ANSWER_TIME, Haste, Patience, Reader, begin, end, prepare};
 pub use memory::Memory;
+pub use waits::awaited_file;
