@@ -1,8 +1,11 @@
-//! What the start of a recording waits for, if that takes more than two seconds.
+//! What the start of a recording waits for, if that takes more than two seconds, and which file has kept it waiting the longest.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
+
+use usdtrec_buildid_cache::served::awaited_file;
+use usdtrec_format::escape::shown;
 
 use crate::terminal::say;
 
@@ -16,7 +19,12 @@ pub(crate) fn waiting_for<T>(what: &str, is_quiet: bool, work: impl FnOnce() -> 
     match is_quiet {
         true => work(),
         false => {
-            let said = || say(format_args!("usdtrec: waiting for {what}"));
+            let said = || {
+                let file =
+                    awaited_file().map(|file| format!("; longest so far for {}", shown(&file)));
+                let file = file.unwrap_or_default();
+                say(format_args!("usdtrec: waiting for {what}{file}"));
+            };
             watched(SAY_AFTER, said, work)
         }
     }

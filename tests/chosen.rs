@@ -218,6 +218,11 @@ fn executables() {
         recorder.stop();
         assert_eq!(counters(&lab).len(), expected, "{executable}");
     }
+    // What would be expected of the program's path is said.
+    let path = program.to_str().expect("a path");
+    let recorder = Recorder::start(&lab, ["--exe", path, "-o", "none", "-e", &event]);
+    let said = format!("process {} executes", other.pid());
+    recorder.stop().complains(&said);
 }
 
 /// The dynamic loader of a program.

@@ -132,7 +132,7 @@ fn what_cannot_be_drawn_is_refused() {
     command.arg(demo);
     let said = run(command).exits(1).stderr;
     assert!(
-        said.contains("stack needs stacks") && said.contains("--call-graph dwarf"),
+        said.contains("stack needs them") && said.contains("--call-graph dwarf"),
         "{said}"
     );
     assert!(!lab.file("out.svg").exists());

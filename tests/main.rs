@@ -43,6 +43,7 @@ mod documents;
 mod escapes;
 mod export;
 mod expressions;
+mod extreme_values;
 mod far_semaphore;
 mod file_readers;
 mod filter;

@@ -124,7 +124,7 @@ fn streams_are_read_by_all_in_every_way() {
             assert_eq!(piped, whole, "{engine} {more}");
         }
         let refused = sh(&lab, "cat stream | \"$0\" script -i - --no-inline");
-        drop(refused.complains("leaving out inlined functions needs stacks"));
+        drop(refused.complains("leaving out inlined functions needs them"));
         let report = sh(&lab, "cat stream | \"$0\" report -i - --format json").success();
         assert!(
             report.stdout.contains(&format!("\"events\":{hits},")),

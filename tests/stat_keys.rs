@@ -9,6 +9,11 @@ use crate::common::{Build, Lab, Process, Ticker, test};
 
 /// The counts of groups in the JSON of `stat`, by the values of keys.
 fn groups(json: &str, keys: &[&str]) -> BTreeMap<Vec<String>, u64> {
+    groups_of(json, keys, "count")
+}
+
+/// The same of a report, which calls counts otherwise.
+fn groups_of(json: &str, keys: &[&str], count: &str) -> BTreeMap<Vec<String>, u64> {
     let lines = json.lines();
     let lines = lines.map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let groups = lines.map(|line| {
@@ -16,7 +21,7 @@ fn groups(json: &str, keys: &[&str]) -> BTreeMap<Vec<String>, u64> {
             Value::String(string) => string.clone(),
             other => other.to_string(),
         });
-        (values.collect(), line["count"].as_u64().expect("a count"))
+        (values.collect(), line[count].as_u64().expect("a count"))
     });
     groups.collect()
 }
@@ -96,4 +101,35 @@ fn shapes_of_strings() {
         .iter()
         .sum();
     assert_eq!(line["value.sum"], sum);
+}
+
+/// The extremes of integers, empty strings, none, and strings that look like none are groups of their own, as in a report.
+#[test]
+fn extreme_keys() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "extreme_keys.c", "extreme_keys");
+    let path = program.to_str().expect("a path");
+    let event = format!("sdt_extreme:keys(wide=arg1,upper=arg2,text=str(arg3))@{path}");
+    let keys = ["wide", "upper", "text"];
+    let by = keys.join(",");
+    lab.usdtrec(["record", "-e", &event, "-o", "trace", "--", path])
+        .success();
+    let report = ["report", "-i", "trace", "--format", "json", "--sort", &by];
+    let reported = lab.usdtrec(report).success().stdout;
+    let stat = |format| {
+        let words = [
+            "stat", "--format", format, "--by", &by, "-e", &event, "--", path,
+        ];
+        lab.usdtrec(words).success().stdout
+    };
+    let counted = groups(&stat("json"), &keys);
+    assert_eq!(counted.len(), 96, "{counted:?}");
+    assert!(counted.values().all(|count| *count == 6), "{counted:?}");
+    assert_eq!(groups_of(&reported, &keys, "samples"), counted);
+    // The empty string is one in CSV, and none is not.
+    let csv = stat("csv-raw");
+    for (field, lines) in [(",\"\",,6,", 16), (",,,6,", 16), (",NULL,,6,", 16)] {
+        let found = csv.lines().filter(|line| line.contains(field)).count();
+        assert_eq!(found, lines, "{field} {csv}");
+    }
 }

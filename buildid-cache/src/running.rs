@@ -46,10 +46,10 @@ pub struct Running {
     pub inodes: HashSet<MappedInode>,
     /// Number of processes whose mappings were read.
     pub processes: usize,
-    /// Number of processes whose mappings may not be read (proc_pid_maps(5): those of other users).
-    pub denied: usize,
-    /// Number of processes that have more mappings than are read.
-    pub oversized: usize,
+    /// The processes whose mappings may not be read (proc_pid_maps(5): those of other users).
+    pub denied: Vec<u32>,
+    /// The processes that have more mappings than are read.
+    pub oversized: Vec<u32>,
     /// Number of files that could not be read.
     pub unreadable: usize,
     /// Users with more than [`MAX_FILES_OF_USER`] files, and how many of each were not read.
@@ -79,8 +79,8 @@ pub fn running() -> io::Result<Running> {
                     running.processes += 1;
                     wanted.add(pid, process);
                 }
-                Err(io::ErrorKind::PermissionDenied) => running.denied += 1,
-                Err(io::ErrorKind::FileTooLarge) => running.oversized += 1,
+                Err(io::ErrorKind::PermissionDenied) => running.denied.push(pid),
+                Err(io::ErrorKind::FileTooLarge) => running.oversized.push(pid),
                 // It has ended.
                 Err(_) => {}
             }

@@ -258,6 +258,45 @@ fn hits(recording: &mut Recording, hits: &[(u64, u64)]) {
     }
 }
 
+/// Of requests that overlap on one thread, by an id, the ends are those of the table of spans; what is between is in one of those that are open.
+#[test]
+fn an_event_between_overlapping_spans_is_in_one_that_is_not_known() {
+    let mut recording = recording();
+    let round = |first: u64| {
+        let second = first + 1;
+        [
+            (REQUEST, first),
+            (INNER, 0),
+            (REQUEST, second),
+            (INNER, 0),
+            (DONE, first),
+            (INNER, 0),
+            (DONE, second),
+            (INNER, 0),
+        ]
+    };
+    let rounds: Vec<(u64, u64)> = (1..20).flat_map(|at| round(2 * at)).collect();
+    hits(&mut recording, &rounds);
+    let recorded = recording.finish();
+    let events = json(&session(&recorded), &EventSelection::default());
+    for (at, events) in (1..).zip(events.chunks(8)) {
+        let (first, second) = (Enclosing::Known(2 * at), Enclosing::Known(2 * at + 1));
+        let others = events
+            .iter()
+            .filter(|event| event["event"] != "sdt_app:request");
+        let found: Vec<Enclosing> = others.map(shown).collect();
+        let expected = [
+            first,
+            Enclosing::Unknown,
+            first,
+            second,
+            second,
+            Enclosing::None,
+        ];
+        assert_eq!(found, expected, "{at}");
+    }
+}
+
 /// What fails is followed by the next, and encloses nothing after that has ended: as in `report --span`.
 #[test]
 fn a_begin_without_an_end_has_ended_where_the_next_begins() {

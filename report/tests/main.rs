@@ -15,6 +15,7 @@ mod diff;
 mod digests;
 mod enclosing;
 mod exact_numbers;
+mod exact_views;
 mod fields;
 mod joined;
 mod many_groups;

@@ -1,6 +1,6 @@
 //! What is unusual in a recording, and that nothing is where all is as ever.
 
-use crate::support::{self, HIT, Hit, REQUEST, REQUEST_INLINED, Recorded, Recording};
+use crate::support::{self, DONE, HIT, Hit, REQUEST, REQUEST_INLINED, Recorded, Recording};
 use serde_json::Value;
 use usdtrec_report::answer::{AnswerData, UnusualRow};
 use usdtrec_report::question::Question;
@@ -65,6 +65,37 @@ fn bursts_and_pauses_are_reported_with_their_times() {
     assert!(time("burst", "to_ns").abs_diff(8_250_000_000) < 70_000_000);
     assert!(time("pause", "from_ns").abs_diff(11_000_000_000) < 70_000_000);
     assert!(time("pause", "to_ns").abs_diff(11_500_000_000) < 70_000_000);
+}
+
+/// One cause is said once.
+#[test]
+fn probes_with_the_same_pause_are_in_one_sentence() {
+    let mut recording = Recording::usual();
+    for at in (0..8000).filter(|at| !(6000..6500).contains(at)) {
+        for id in [REQUEST, DONE] {
+            recording.hit(Hit {
+                id,
+                time: 5_000_000_000 + at * 1_000_000 + id,
+                ..HIT
+            });
+        }
+    }
+    let text = text(&recording.finish());
+    let said: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("did not hit"))
+        .collect();
+    let [line] = said[..] else {
+        panic!("{text}");
+    };
+    assert!(
+        line.contains("request") && line.contains("done") && line.contains(" and "),
+        "{line}"
+    );
+    assert!(
+        line.ends_with("did not hit at 6.04s for at least 403ms"),
+        "{line}"
+    );
 }
 
 #[test]

@@ -8,7 +8,8 @@ use usdtrec_report::ContextQuestion;
 pub(crate) struct WithArgs {
     /// Give each event the arguments of this span that it is in, as SPAN.ARG: a name, with globs, or START..DONE (comma list, may be repeated)
     ///
-    /// An event is in the newest span of its thread that has begun and not ended; the event that ends a span is in it. --with query gives all events query.query, the statement:
+    /// An event is in the newest span of its thread that has begun and not ended; the event that ends a span is in it. Where spans overlap on one thread, by an id, events between are in
+    /// none that is known while several are open. --with query gives all events query.query, the statement:
     /// for --sort, --by, --filter, -F args.query.query and templates. A span has those of the event that begins it: report --span lock__wait --with query --by query.query:shape.
     #[arg(long, value_name = "SPAN", value_delimiter = ',')]
     pub(crate) with: Vec<String>,

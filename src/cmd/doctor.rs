@@ -40,11 +40,12 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
 
 fn print(format: DoctorFormat, findings: &[Finding]) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    for finding in findings {
-        match format {
-            DoctorFormat::Text => writeln!(out, "{finding}")?,
-            DoctorFormat::Json => writeln!(out, "{}", finding.json())?,
-        }
+    let lines: Vec<String> = match format {
+        DoctorFormat::Text => finding::lines(findings).collect(),
+        DoctorFormat::Json => findings.iter().map(Finding::json).collect(),
+    };
+    for line in lines {
+        writeln!(out, "{line}")?;
     }
     out.flush()
 }

@@ -8,6 +8,7 @@ mod cost_trials;
 mod delay;
 mod exit_code;
 mod hot_probe;
+mod loaded;
 mod messages;
 mod names;
 mod no_follow;

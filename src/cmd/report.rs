@@ -46,7 +46,7 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let notices = progress::shown_until_output(&session, &mut out, |out| {
         let answer = answer(args, &session, &question)?;
         if kind(args) == "the plain report" && args.format == OutputFormat::Text {
-            trigger_head::write(&session, out)?;
+            trigger_head::write(&session, &args.selection.input, out)?;
         }
         report::write(&answer, &options, out)?;
         Ok::<_, ReportError>(answer.into_notices())

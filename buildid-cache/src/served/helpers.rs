@@ -1,10 +1,12 @@
 //! The recorder's part: helpers that wait for requests, and those that are stuck.
 
 use std::cell::Cell;
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,6 +16,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::helper::{self, StartedHelper};
 use super::message::{Message, Task, numbers, receive, send};
+use super::waits::{BegunWait, WaitedFile};
 use crate::file_mapping::DeviceNumber;
 use crate::process_owner::{NOBODY, owner};
 
@@ -226,6 +229,7 @@ pub(super) fn ask(
         patience,
         ..*reader
     };
+    let _wait = asked_file(request, handles).map(BegunWait::begin);
     for _ in 0..TRIES {
         let TakenHelper { helper, time } = helpers().take(reader)?;
         let helper = match helper {
@@ -263,6 +267,16 @@ pub(super) fn ask(
         }
     }
     Err(failed)
+}
+
+/// The file that a request is about.
+fn asked_file(request: &[u8], handles: &[BorrowedFd<'_>]) -> Option<WaitedFile> {
+    let opens = [Task::Open, Task::OpenNoLink, Task::OpenBelow];
+    let (task, path) = request.split_first()?;
+    match opens.iter().any(|opens| opens.byte() == *task) {
+        true => Some(WaitedFile::Path(OsStr::from_bytes(path).into())),
+        false => Some(WaitedFile::Open(handles.first()?.as_raw_fd())),
+    }
 }
 
 /// What an answer says.

@@ -17,6 +17,7 @@ mod helpers;
 mod local_mounts;
 mod message;
 mod process_file;
+mod waits;
 
 pub use contents::{Contents, PositionedReader, ServedFile};
 pub use file_stat::FileStat;
@@ -26,3 +27,4 @@ pub(crate) use helpers::pids;
 pub use helpers::{ANSWER_TIME, Haste, Patience, Reader, begin, end, prepare};
 pub(crate) use process_file::MapsReader;
 pub use process_file::{ProcessFile, read_maps};
+pub use waits::awaited_file;

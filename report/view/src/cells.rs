@@ -1,5 +1,6 @@
 //! The values of keys in tables, JSON and CSV.
 
+use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 
 use serde_json::{Value as Json, json};
@@ -14,6 +15,10 @@ use crate::frames::{cut_text, frame_text, stack_json, stack_line};
 use crate::script::location::whole_source_text;
 use crate::stack_cut::reason;
 use crate::text::buffer::Text;
+use crate::text::quoted::Csv;
+
+/// The empty string in text.
+pub(crate) const EMPTY: &str = "\"\"";
 
 /// A key's value in a group.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,12 +130,13 @@ impl Cell {
         }
     }
 
-    /// The value in CSV.
-    pub(crate) fn csv(&self) -> &str {
+    /// The value as a field of CSV; nothing for no value.
+    pub(crate) fn csv(&self, csv: Csv) -> Cow<'_, str> {
         match &self.datum {
-            Datum::Same | Datum::Json(_) => &self.text,
-            Datum::Text(text) | Datum::Number(text) => text,
-            Datum::None => "",
+            Datum::Json(Json::String(string)) if string.is_empty() => csv.string(""),
+            Datum::Same | Datum::Json(_) => csv.string(&self.text),
+            Datum::Text(text) | Datum::Number(text) => csv.string(text),
+            Datum::None => Cow::Borrowed(""),
         }
     }
 
@@ -217,6 +223,7 @@ fn captured(bytes: &[u8], value: &Value, form: &Form) -> Cell {
             shown.into_string()
         }
         _ if let Some(name) = readable => escape(&name).into_owned(),
+        _ if bytes.is_empty() => EMPTY.to_owned(),
         _ => escape_bytes(bytes).into_owned(),
     };
     Cell {

@@ -1,8 +1,7 @@
 //! What was found of one thing that recording needs, and what to do about it.
 
-use std::fmt;
-
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr as _;
 use usdtrec_format::escape::{escape, escape_json};
 
 /// What was found of one thing.
@@ -80,13 +79,20 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (state, check) = (self.state.word(), escape(&self.check));
-        write!(f, "{state:<9}{check:<23} {}", escape(&self.found))?;
-        match &self.advice {
-            Some(advice) => write!(f, "; {advice}"),
-            None => Ok(()),
-        }
-    }
+/// The lines of findings, their columns below each other unless a name is very long.
+pub(super) fn lines(findings: &[Finding]) -> impl Iterator<Item = String> {
+    const WIDTHS: std::ops::RangeInclusive<usize> = 23..=44;
+    let widths = findings
+        .iter()
+        .map(|finding| escape(&finding.check).width());
+    let widest = widths.filter(|width| WIDTHS.contains(width)).max();
+    let width = widest.unwrap_or(*WIDTHS.start());
+    findings.iter().map(move |finding| {
+        let (state, check) = (finding.state.word(), escape(&finding.check));
+        let blanks = " ".repeat(width.saturating_sub(check.width()));
+        let found = escape(&finding.found);
+        let advice = finding.advice.as_ref();
+        let advice = advice.map_or_else(String::new, |advice| format!("; {advice}"));
+        format!("{state:<9}{check}{blanks} {found}{advice}")
+    })
 }

@@ -1,6 +1,7 @@
 //! What recording needs of a host: its kernel, privileges, and files.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
@@ -147,21 +148,30 @@ fn lockdown() -> Finding {
 
 fn tracefs() -> Finding {
     const CHECK: &str = "tracefs";
+    const ADVICE: &str =
+        "the perf engine cannot follow new threads: use the bpf engine, or run it as root";
     let files = [
         "/sys/kernel/tracing/uprobe_events",
         "/sys/kernel/debug/tracing/uprobe_events",
     ];
+    let is_hidden = |file: &&str| {
+        Path::new(file)
+            .try_exists()
+            .is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    };
+    if let Some(file) = files.into_iter().find(is_hidden) {
+        let found = format!("{file} cannot be looked at: permission denied");
+        return Finding::limited(CHECK, found, ADVICE);
+    }
     let found = files.into_iter().find(|file| Path::new(file).exists());
     match found {
         Some(file) => {
             let open = fs::OpenOptions::new().append(true).open(file);
             match open {
                 Ok(_) => Finding::works(CHECK, file),
-                Err(error) => Finding::limited(
-                    CHECK,
-                    format!("{file} cannot be written: {error}"),
-                    "the perf engine cannot follow new threads: use the bpf engine, or run it as root",
-                ),
+                Err(error) => {
+                    Finding::limited(CHECK, format!("{file} cannot be written: {error}"), ADVICE)
+                }
             }
         }
         None => Finding::works(CHECK, "not mounted: a recorder mounts it for itself"),

@@ -1,5 +1,6 @@
 //! Why the probes of a process, of a file or of a pattern would be hit or not.
 
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use usdtrec_buildid_cache::running;
 use usdtrec_format::escape::shown;
 use usdtrec_format::schema::Schemas;
 use usdtrec_format::{Pattern, Probe, counted};
-use usdtrec_record::notes_of_sites;
+use usdtrec_record::{SiteNote, notes_of_sites};
 
 use super::finding::Finding;
 use crate::advice::message;
@@ -184,10 +185,9 @@ impl Target {
             }
         }
         let processes = self.processes.iter().take(MAX_PROCESSES);
-        let mut notes = processes
-            .flat_map(|&pid| notes_of_sites(pid, file, &probe.sites))
-            .flatten();
-        if let Some(note) = notes.next() {
+        let notes = processes.flat_map(|&pid| notes_of_sites(pid, file, &probe.sites));
+        let notes: Vec<SiteNote> = notes.flatten().collect();
+        if let Some(note) = notes.iter().find(|note| note.is_obstacle) {
             let found = format!("process {}, {:#x}: {}", note.pid, note.address, note.found);
             let advice = "restart the process if nobody records it";
             return Finding::limited(&event, found, advice);
@@ -195,10 +195,18 @@ impl Target {
         let description = schemas.describe(probe, self.mapped.scan.binary.arch);
         let sites = counted(probe.sites.len() as u64, "site");
         let needs = description.choice.schema.and_then(|schema| schema.needs);
-        if let Some(needs) = needs {
+        let started = needs.as_deref().and_then(|needs| self.started_with(needs));
+        if let Some(needs) = needs.filter(|_| started != Some(true)) {
             let found = format!("{sites}; it is hit only with {needs}");
-            return Finding::limited(&event, found, "start the program so");
+            return Finding {
+                advice: started.map(|_| "start the program so".to_owned()),
+                ..Finding::limited(&event, found, "")
+            };
         }
+        let recorded = match notes.is_empty() {
+            true => "",
+            false => "; another tracer is attached to it, beside which it can be recorded",
+        };
         let guarded = probe
             .sites
             .iter()
@@ -208,6 +216,22 @@ impl Target {
             0 => String::new(),
             _ => format!("; {guarded} guarded by a semaphore, which recorders increment"),
         };
-        Finding::works(&event, format!("{sites}{semaphores}"))
+        Finding::works(&event, format!("{sites}{semaphores}{recorded}"))
+    }
+
+    /// Whether the processes were started with what a probe needs: with one of the options or variables that its schema names. `None` if it names none.
+    fn started_with(&self, needs: &str) -> Option<bool> {
+        let words = needs.split_whitespace();
+        let words = words.map(|word| word.trim_matches(['(', ')', ',', ';']));
+        let is_of_start = |word: &&str| word.starts_with('-') || word.contains('=');
+        let words: Vec<&str> = words.filter(is_of_start).collect();
+        let has = |pid: &u32, file| {
+            let text = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            let mut all = text.split(|byte| *byte == 0);
+            all.any(|one| words.iter().any(|word| word.as_bytes() == one))
+        };
+        let mut processes = self.processes.iter().take(MAX_PROCESSES);
+        let is_it = processes.all(|pid| has(pid, "cmdline") || has(pid, "environ"));
+        (!words.is_empty()).then_some(is_it && !self.processes.is_empty())
     }
 }

@@ -18,6 +18,7 @@ use usdtrec_format::{Pattern, counted};
 
 use crate::cli::ListArgs;
 use crate::mutex::locked;
+use crate::shell;
 use crate::terminal::{self, say};
 
 /// Open files, by their displayed paths.
@@ -205,19 +206,27 @@ impl Listing {
                 say(format_args!("  closest: {}", escape(&closest.join(", "))));
             }
         }
+        // `record` finds these, too.
+        if self.from_cache {
+            let patterns: Vec<String> = patterns.iter().map(shell::word).collect();
+            say(format_args!(
+                "  of the files that processes map now: usdtrec list -a {}",
+                patterns.join(" ")
+            ));
+        }
     }
 }
 
 /// Prints which processes and files could not be read.
 pub(in crate::cmd) fn warn_about_unread(running: &Running) {
-    if running.denied > 0 {
+    if !running.denied.is_empty() {
         let hint = match rustix::process::geteuid().is_root() {
             true => "",
             false => " (run as root, or with CAP_SYS_PTRACE)",
         };
         say(format_args!(
             "usdtrec: left out, because their mappings may not be read: {}{hint}",
-            counted(running.denied, "process")
+            named_processes(&running.denied)
         ));
     }
     if running.unreadable > 0 {
@@ -226,10 +235,10 @@ pub(in crate::cmd) fn warn_about_unread(running: &Running) {
             counted(running.unreadable, "file")
         ));
     }
-    if running.oversized > 0 {
+    if !running.oversized.is_empty() {
         say(format_args!(
             "usdtrec: left out, because they have too many mappings: {}",
-            counted(running.oversized, "process")
+            named_processes(&running.oversized)
         ));
     }
     for (user, files) in &running.unread {
@@ -238,6 +247,17 @@ pub(in crate::cmd) fn warn_about_unread(running: &Running) {
             counted(*files, "file")
         ));
     }
+}
+
+/// `2 processes (17, 23)`; of many, their number alone.
+fn named_processes(pids: &[u32]) -> String {
+    const NAMED: usize = 3;
+    let count = counted(pids.len(), "process");
+    if pids.len() > NAMED {
+        return count;
+    }
+    let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
+    format!("{count} ({})", pids.join(", "))
 }
 
 /// The entry of a file that was read just now.

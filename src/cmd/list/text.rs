@@ -71,6 +71,7 @@ pub(super) fn explain(
                     pid,
                     address,
                     found,
+                    ..
                 } = note;
                 writeln!(
                     out,

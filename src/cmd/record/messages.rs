@@ -11,9 +11,10 @@ use usdtrec_format::trace::{Shortfall, ShortfallKind};
 use usdtrec_format::{CapturePlan, counted};
 use usdtrec_record::{
     CallGraph, CutCause, CutStacks, End, EndedProcess, FollowedFiles, GroupRemark, Notice, Outcome,
-    PlannedProbe, PlannedSite, Progress, Session,
+    PlannedProbe, PlannedSite, ProbeHits, Progress, Session,
 };
 
+use super::loaded::print_loaded;
 use super::options::process_choice;
 use crate::advice;
 use crate::cli::CaptureArgs;
@@ -190,16 +191,18 @@ fn statuses(ended: &[EndedProcess]) -> String {
     words
 }
 
-/// Prints which of the chosen control groups are missing still, if that explains why there are no events.
+/// Prints which of the chosen control groups are missing still, and who runs a chosen file without executing it, if that explains why there are no events.
 pub(in crate::cmd) fn print_missing_groups(args: &CaptureArgs, outcome: &Outcome) {
     if outcome.totals.samples > 0 {
         return;
     }
-    for remark in process_choice(args).group_remarks().unwrap_or_default() {
+    let choice = process_choice(args);
+    for remark in choice.group_remarks().unwrap_or_default() {
         if let GroupRemark::Missing(group) = remark {
             say(format_args!("usdtrec: {} at the end", group.absence()));
         }
     }
+    print_loaded(&choice.executables);
 }
 
 /// Prints the summary: duration, events, losses, file size.
@@ -247,6 +250,34 @@ const FULL_RING: &str =
     "the ring was full; try a larger -m, or fewer probes; stat counts hits without rings";
 const UNJUDGED: &str = "their filter could not be evaluated";
 
+/// A line for each probe that lost hits; one that is in several files is one.
+fn losses_by_probe(losses: &[ProbeHits]) -> Vec<String> {
+    let mut of_probes: Vec<(ProbeHits, usize)> = Vec::new();
+    for loss in losses {
+        match of_probes
+            .iter_mut()
+            .find(|(known, _)| known.event == loss.event)
+        {
+            Some((known, files)) => {
+                known.lost += loss.lost;
+                known.hits += loss.hits;
+                *files += 1;
+            }
+            None => of_probes.push((loss.clone(), 1)),
+        }
+    }
+    let line = |(loss, files): &(ProbeHits, usize)| {
+        let files = match files {
+            1 => String::new(),
+            files => format!(" in {files} files"),
+        };
+        let ProbeHits { event, lost, hits } = loss;
+        let share = percent(*lost, *hits);
+        format!("{event} lost {lost} of {hits} hits ({share:.2} %){files}")
+    };
+    of_probes.iter().map(line).collect()
+}
+
 /// Prints the losses, also with `-q`.
 pub(in crate::cmd) fn print_losses(outcome: &Outcome) {
     // What is counted in the kernel is lost to filters alone, which is said below.
@@ -257,14 +288,11 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome) {
         unjudged if unjudged < lost => format!("{UNJUDGED}, or {FULL_RING}"),
         _ => UNJUDGED.to_owned(),
     };
-    for loss in outcome.losses.iter().filter(|_| has_rings) {
-        say(format_args!(
-            "  {} lost {} of {} hits ({:.2} %) because {why}",
-            loss.event,
-            loss.lost,
-            loss.hits,
-            percent(loss.lost, loss.hits)
-        ));
+    for line in losses_by_probe(&outcome.losses)
+        .iter()
+        .filter(|_| has_rings)
+    {
+        say(format_args!("  {line} because {why}"));
     }
     if !outcome.changed_cpus.is_empty() {
         say(format_args!(

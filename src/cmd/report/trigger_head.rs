@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::PathBuf;
 
 use usdtrec_format::clock_seconds;
 use usdtrec_format::trace::FiredTrigger;
@@ -19,11 +19,15 @@ const BEFORE: u64 = 1_000_000_000;
 /// How long before the trigger events of the thread are looked for, ns; the last attempt is the whole trace.
 const LENGTHS: [u64; 3] = [10_000_000, BEFORE, u64::MAX];
 
-/// Writes the head; nothing if no trigger fired.
+/// Writes the head; nothing if no trigger fired. `input` are the files as they were named.
 ///
 /// # Errors
 /// Those of [`script::print`].
-pub(super) fn write(session: &TraceSession, out: &mut dyn Write) -> Result<(), ReportError> {
+pub(super) fn write(
+    session: &TraceSession,
+    input: &[PathBuf],
+    out: &mut dyn Write,
+) -> Result<(), ReportError> {
     let Some(trigger) = TriggerFacts::of_session(session) else {
         return Ok(());
     };
@@ -38,7 +42,7 @@ pub(super) fn write(session: &TraceSession, out: &mut dyn Write) -> Result<(), R
         writeln!(text, "# the last events:")?;
     }
     put_lines(&mut text, of_others(session, fired)?)?;
-    let all = around(session.path(), fired.time_ns);
+    let all = around(input, fired.time_ns);
     writeln!(text, "# all of that second: {all}\n")?;
     Ok(out.write_all(&text)?)
 }
@@ -101,10 +105,13 @@ fn put_lines(out: &mut Vec<u8>, lines: LastLines) -> io::Result<()> {
 }
 
 /// The command that prints the second before the trigger.
-fn around(path: &Path, time: u64) -> String {
+fn around(input: &[PathBuf], time: u64) -> String {
+    let input = input
+        .iter()
+        .map(|path| format!(" -i {}", shell::path(path)));
     format!(
-        "usdtrec script -i {} --time {},{}",
-        shell::path(path),
+        "usdtrec script{} --time {},{}",
+        input.collect::<String>(),
         clock_seconds(time.saturating_sub(BEFORE)),
         // The trigger is in it.
         clock_seconds(time + 1000)
@@ -150,6 +157,15 @@ impl Write for LastLines {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_command_names_all_files() {
+        let command = around(&["a b.data*".into(), "c.data".into()], 5_000_000_000);
+        assert!(
+            command.starts_with("usdtrec script -i 'a b.data*' -i c.data --time 4"),
+            "{command}"
+        );
+    }
 
     #[test]
     fn the_last_lines_are_kept() {

@@ -23,6 +23,23 @@ pub struct SiteNote {
     pub address: u64,
     /// What was found, and what follows.
     pub found: String,
+    /// Whether a recording may have no hits by it; else another one records the site.
+    pub is_obstacle: bool,
+}
+
+/// What was found of a site.
+struct Finding {
+    found: String,
+    is_obstacle: bool,
+}
+
+impl Finding {
+    const fn obstacle(found: String) -> Self {
+        Self {
+            found,
+            is_obstacle: true,
+        }
+    }
 }
 
 /// The notes about each of some sites of a file in a process, as far as its memory can be read. A site that is mapped several times has several.
@@ -72,11 +89,12 @@ impl Running<'_> {
             return Vec::new();
         };
         let mut notes = Vec::new();
-        let mut push = |address, found| {
+        let mut push = |address, Finding { found, is_obstacle }| {
             notes.push(SiteNote {
                 pid: self.pid,
                 address,
                 found,
+                is_obstacle,
             });
         };
         let code = self.of_file.iter().filter(|map| map.permissions[2]);
@@ -87,10 +105,8 @@ impl Running<'_> {
             };
             is_mapped = true;
             if map.permissions[1] {
-                push(
-                    address,
-                    "the code is mapped writable, where the kernel plants no breakpoint: hits there cannot be recorded".to_owned(),
-                );
+                let found = "the code is mapped writable, where the kernel plants no breakpoint: hits there cannot be recorded";
+                push(address, Finding::obstacle(found.to_owned()));
             }
             if let Some(found) = self.code(&site, address) {
                 push(address, found);
@@ -102,25 +118,22 @@ impl Running<'_> {
         if !is_mapped
             && let Some(address) = moved_code(self.file, &site, &self.of_file, self.memory)
         {
-            push(
-                address,
-                "the code is not that of the file, but in other memory: hits there cannot be recorded"
-                    .to_owned(),
-            );
+            let found = "the code is not that of the file, but in other memory: hits there cannot be recorded";
+            push(address, Finding::obstacle(found.to_owned()));
         }
         notes
     }
 
     /// What is there instead of the file's instruction, or of the breakpoint of a recording.
-    fn code(&self, site: &ExpectedSite, address: u64) -> Option<String> {
+    fn code(&self, site: &ExpectedSite, address: u64) -> Option<Finding> {
         let found = self.memory.bytes::<SITE_BYTES>(address).ok()?;
         let is_original = found.starts_with(&site.original);
         if !is_original && !self.is_planted(site, address) {
-            return Some(format!(
+            return Some(Finding::obstacle(format!(
                 "the code is not that of the file: expected {}, found {}",
                 hex(&site.original),
                 hex(&found)
-            ));
+            )));
         }
         let site = FileSite {
             file: self.file.id(),
@@ -129,11 +142,14 @@ impl Running<'_> {
         let tracers = self.tracers.get_or_init(OtherTracers::now);
         let owner = tracers.owner(i32::try_from(self.pid).ok()?, site);
         match (is_original, owner) {
-            (false, owner) => Some(format!("there is a breakpoint, {owner}")),
-            (true, BreakpointOwner::Recording) => Some(
+            (false, owner) => Some(Finding {
+                found: format!("there is a breakpoint, {owner}"),
+                is_obstacle: owner != BreakpointOwner::Recording,
+            }),
+            (true, BreakpointOwner::Recording) => Some(Finding::obstacle(
                 "there is no breakpoint, although a recording that runs has a probe there: it does not record this process, or the probe does not work in it"
                     .to_owned(),
-            ),
+            )),
             (true, _) => None,
         }
     }
@@ -146,7 +162,7 @@ impl Running<'_> {
     }
 
     /// Says that a semaphore is raised, or is another one than the kernel raises.
-    fn semaphore(&self, site: &ExpectedSite, address: u64) -> Option<String> {
+    fn semaphore(&self, site: &ExpectedSite, address: u64) -> Option<Finding> {
         if site.semaphore == 0 {
             return None;
         }
@@ -160,16 +176,19 @@ impl Running<'_> {
         let tested = site.tested_semaphore(self.file, &self.references, address, self.memory);
         let tested = tested.ok().filter(|tested| *tested != own);
         match (tested, value(own)?) {
-            (Some(tested), _) => Some(format!(
+            (Some(tested), _) => Some(Finding::obstacle(format!(
                 "its code tests a semaphore of another file, at {tested:#x}, which is {}; the kernel raises that of this file at {own:#x}, which is {}",
                 value(tested)?,
                 value(own)?
-            )),
+            ))),
             (None, 0) => self.is_planted(site, address).then(|| {
-                "its semaphore is 0 although there is a breakpoint: a program that tests it does not execute the probe"
-                    .to_owned()
+                Finding::obstacle("its semaphore is 0 although there is a breakpoint: a program that tests it does not execute the probe"
+                    .to_owned())
             }),
-            (None, value) => Some(format!("its semaphore is {value}: a tracer is attached")),
+            (None, value) => Some(Finding {
+                found: format!("its semaphore is {value}: a tracer is attached"),
+                is_obstacle: false,
+            }),
         }
     }
 }

@@ -45,6 +45,8 @@ struct RolePair {
     /// Of each event that begins a span, where the arguments of the part are.
     places: Vec<BeginPlaces>,
     is_of_calls: bool,
+    /// Whether its spans overlap on their threads, by an id.
+    is_overlapping: bool,
 }
 
 /// Where an event that begins a span has the arguments of its part.
@@ -85,12 +87,14 @@ impl SpanRoles {
                     .get(part)
                     .map_or_else(Vec::new, |of_part| places(of_part, event)),
             };
+            let is_overlapping = matches!(key, SpanKey::Crossing(_)) && !crosses(pair, session);
             all.push(RolePair {
                 number: content_hash((&pair.name, pair.starts.first())) as u32,
                 part: FIRST_SPAN + part,
                 key,
                 places: pair.starts.iter().map(of_event).collect(),
                 is_of_calls: is_of_calls(pair, session),
+                is_overlapping,
             });
         }
         let numbered = all.iter().map(|pair| pair.number).zip(&pairs);
@@ -117,6 +121,12 @@ impl SpanRoles {
     pub(crate) fn numbers(&self) -> impl Iterator<Item = (u32, bool)> {
         let pairs = self.pairs.iter();
         pairs.map(|pair| (pair.number, pair.is_of_calls))
+    }
+
+    /// The numbers of pairs whose spans overlap on their threads, by an id.
+    pub(crate) fn overlapping(&self) -> impl Iterator<Item = u32> {
+        let pairs = self.pairs.iter().filter(|pair| pair.is_overlapping);
+        pairs.map(|pair| pair.number)
     }
 
     /// What a hit begins and ends; `with_values` says whether begins have the values of their arguments.

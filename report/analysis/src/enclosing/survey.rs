@@ -26,6 +26,8 @@ const MAX_LOST: usize = 1 << 20;
 pub(crate) struct Survey {
     /// Of each pair, by its number, whether a begin ends what is open.
     flat: HashMap<u32, bool>,
+    /// The pairs whose spans overlap on their threads, by an id.
+    overlapping: Vec<u32>,
     /// Of each part and thread, the times in which it may be in a span whose begin is not known, in their order.
     lost: HashMap<PartThread, Vec<TimeRange>>,
 }
@@ -116,8 +118,14 @@ impl Survey {
         });
         Self {
             flat: flat.collect(),
+            overlapping: roles.overlapping().collect(),
             lost: surveying.lost,
         }
+    }
+
+    /// Whether spans of a pair overlap on their threads, so that the newest is not the one that a hit is in.
+    pub(crate) fn is_overlapping(&self, pair: u32) -> bool {
+        self.overlapping.contains(&pair)
     }
 
     /// Whether a begin of a pair ends what is open.

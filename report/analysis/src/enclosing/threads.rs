@@ -146,8 +146,14 @@ impl ThreadSpans {
         let mut values = AddedValues::default();
         self.until = u64::MAX;
         for part in 0..parts {
-            let mut newest = self.open.iter().rev();
-            if let Some(open) = newest.find(|open| open.part == part) {
+            let mut newest = self.open.iter().rev().filter(|open| open.part == part);
+            if let Some(open) = newest.next() {
+                if survey.is_some_and(|survey| survey.is_overlapping(open.key.pair))
+                    && newest.any(|other| other.key != open.key)
+                {
+                    values.set(part, AddedPart::Unknown);
+                    continue;
+                }
                 let pause = pauses.between(open.key.pair, open.time, u64::MAX);
                 if let Some(pause) = pause {
                     // It may have ended in the pause, and another one may have begun.

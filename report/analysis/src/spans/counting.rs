@@ -116,6 +116,7 @@ impl Totals<OpenSpan> for Counting<'_> {
                 time: Reverse(frame.time),
                 begin: Reverse(frame.what.place),
                 added: frame.what.added.clone(),
+                end_added: self.end.added.clone(),
             };
             self.stats.keep(slow, options.slowest);
         }

@@ -58,6 +58,8 @@ pub struct SlowSpan {
     pub(crate) begin: Reverse<SamplePlace>,
     /// What that event got besides its own arguments.
     pub(crate) added: Option<Arc<AddedValues>>,
+    /// What the event that ended it got.
+    pub(crate) end_added: Option<Arc<AddedValues>>,
 }
 
 impl SlowSpan {

@@ -7,7 +7,10 @@
 //! A pause of its probes ends the segment of a key: what is open then is matched with nothing after it. Whether a pause is between two hits depends on
 //! their times alone.
 
+use std::sync::Arc;
+
 use foldhash::HashMap;
+use usdtrec_trace::added::added_argument::AddedValues;
 
 use crate::spans::marks::Marks;
 use crate::spans::pair_pauses::PairPauses;
@@ -38,6 +41,8 @@ pub(crate) struct PendingEnd {
     pub(crate) asked: bool,
     /// The part of its group that only the end has.
     pub(crate) group: SpanGroupWords,
+    /// What it gets besides its own arguments.
+    pub(crate) added: Option<Arc<AddedValues>>,
 }
 
 /// The part of the group of a span that one of its two hits has.

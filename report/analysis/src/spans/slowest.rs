@@ -1,8 +1,9 @@
 //! The hits with which the slowest spans began, read once more.
 
-use usdtrec_format::Value;
 use usdtrec_format::perf::{RecordType, Records};
 use usdtrec_format::trace::BlockReader;
+use usdtrec_format::{Missing, Value};
+use usdtrec_trace::added::added_argument::{AddedArgument, AddedValues};
 use usdtrec_trace::events::order::place::SamplePlace;
 use usdtrec_trace::form::Form;
 use usdtrec_trace::session::TraceSession;
@@ -10,6 +11,7 @@ use usdtrec_trace::session::hit::ParsedHit;
 use usdtrec_trace::session::hit_context::HitContext;
 use usdtrec_trace::session::resolver::Resolver;
 
+use crate::holders::FIRST_SPAN;
 use crate::spans::durations::SlowSpan;
 use crate::stats::keys::stack::CallStack;
 use crate::stats::keys::stacks::Stacks;
@@ -25,7 +27,7 @@ pub struct SlowBegin {
     pub comm: String,
     /// Name of the event.
     pub event: String,
-    /// Its arguments.
+    /// Its arguments; and of a wait for a lock, who held that meanwhile, which the event that ends it has.
     pub arguments: Vec<SlowArgument>,
     /// The functions that led to it; `None` if the event has no stacks, or none are requested.
     pub stack: Option<CallStack>,
@@ -97,8 +99,37 @@ pub(crate) fn begins(
                 {
                     *found = begin;
                     found.offset = block.block.offset;
+                    let end = slowest.get(at).and_then(|slow| slow.end_added.as_ref());
+                    if let Some(end) = end {
+                        found.arguments.extend(holders(session, end));
+                    }
                 }
             }
+        }
+    }
+    found
+}
+
+/// Who held the lock that was waited for, as the end of the wait says.
+fn holders(session: &TraceSession, end: &AddedValues) -> Vec<SlowArgument> {
+    let mut found: Vec<SlowArgument> = Vec::new();
+    let added = session
+        .events()
+        .events
+        .iter()
+        .flat_map(|event| &event.added);
+    for AddedArgument {
+        argument, place, ..
+    } in added.filter(|added| added.place.part < FIRST_SPAN)
+    {
+        let value = end.value(*place);
+        let is_known = found.iter().any(|known| known.name == argument.name);
+        if !is_known && value != Value::Missing(Missing::Absent) {
+            found.push(SlowArgument {
+                name: argument.name.clone(),
+                form: Form::new(argument),
+                value,
+            });
         }
     }
     found

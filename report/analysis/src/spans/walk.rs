@@ -256,6 +256,7 @@ impl<'s> SpanWalk<'s> {
                     marks,
                     asked: true,
                     group: SpanGroupWords::default(),
+                    added: None,
                 };
                 self.end(worker, key, end);
             }
@@ -315,6 +316,7 @@ impl<'s> SpanWalk<'s> {
                     marks,
                     asked: self.filter.ends(target, &sample, resolver),
                     group: self.end_group(resolver, hit, &found.hashing),
+                    added: context.added.cloned(),
                 };
                 self.end(worker, key, end);
             }

@@ -85,7 +85,7 @@ pub(crate) fn csv(csv: Csv, comparison: &Comparison, options: &DiffOptions) -> S
         }
         let fields = members.map(|value| match value {
             Value::Null => String::new(),
-            Value::String(string) => csv.field(&string).into_owned(),
+            Value::String(string) => csv.string(&string).into_owned(),
             other => other.to_string(),
         });
         out.push_str(&fields.join(","));

@@ -1,5 +1,6 @@
 //! Tables of groups: as perf report --stdio prints them, and as CSV; `report/FIELDS.md` describes columns.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthStr as _;
@@ -264,31 +265,32 @@ pub(crate) fn csv(csv: Csv, grouped: &Grouped) -> String {
     columns.extend(["others", "doubtful"].map(Into::into));
     let mut out = columns.join(",") + "\n";
     for table in &grouped.tables {
-        let put = |count: SampleCount, stats: Option<&ValueFacts>, cells: &[&str], end: &str| {
-            let mut line = String::new();
-            if let Some(event) = &table.event {
-                let _ = write!(line, "{},", csv.field(event));
-            }
-            let overhead = share(count.weight, table.total.weight);
-            let _ = write!(line, "{overhead},{}", count.samples);
-            for cell in cells {
-                let _ = write!(line, ",{}", csv.field(cell));
-            }
-            if let Some(stats) = stats {
-                let figures = figures(stats).join(",");
-                let _ = write!(line, ",{},{figures},{}", stats.count, stats.exact);
-            }
-            line + end
-        };
+        let put =
+            |count: SampleCount, stats: Option<&ValueFacts>, cells: &[Cow<'_, str>], end: &str| {
+                let mut line = String::new();
+                if let Some(event) = &table.event {
+                    let _ = write!(line, "{},", csv.field(event));
+                }
+                let overhead = share(count.weight, table.total.weight);
+                let _ = write!(line, "{overhead},{}", count.samples);
+                for cell in cells {
+                    line.extend([",", &**cell]);
+                }
+                if let Some(stats) = stats {
+                    let figures = figures(stats).join(",");
+                    let _ = write!(line, ",{},{figures},{}", stats.count, stats.exact);
+                }
+                line + end
+            };
         for group in &table.rows {
             let cells = cells(&grouped.keys, &group.values, false);
-            let cells: Vec<&str> = cells.iter().map(Cell::csv).collect();
+            let cells: Vec<Cow<'_, str>> = cells.iter().map(|cell| cell.csv(csv)).collect();
             let stats = group.stats.as_ref();
             out.push_str(&put(group.count, stats, &cells, ",false,\n"));
         }
         if let Some(others) = &table.others {
             let end = format!(",true,{}\n", others.doubtful.map(bound).unwrap_or_default());
-            let cells = vec![""; grouped.keys.len()];
+            let cells = vec![Cow::Borrowed(""); grouped.keys.len()];
             out.push_str(&put(others.count, others.stats.as_ref(), &cells, &end));
         }
     }

@@ -10,6 +10,7 @@ use usdtrec_trace::form::Form;
 
 use crate::answer_style::AnswerStyle;
 use crate::bars::bar;
+use crate::cells::EMPTY;
 use crate::columns::right;
 use crate::cut_apart::shortened_apart;
 use crate::head;
@@ -76,6 +77,7 @@ pub fn missing(histogram: &Histogram) -> Option<String> {
 pub fn bars(buckets: &[Bucket], form: &Form, columns: usize) -> Vec<HistogramBar> {
     let whole = buckets.iter().map(|bucket| match &bucket.from {
         Edge::Number(number) => shown(*number, form),
+        Edge::String(string) if string.is_empty() => EMPTY.to_owned(),
         from => readable(from, form).unwrap_or_else(|| edge(from)),
     });
     let whole: Vec<String> = whole.collect();
@@ -147,7 +149,7 @@ pub(crate) fn csv(csv: Csv, histograms: &Histograms) -> String {
                 out,
                 "{},{},{},{}",
                 csv.field(&of),
-                csv.field(&from),
+                csv.string(&from),
                 bucket.to.as_ref().map(edge).unwrap_or_default(),
                 bucket.count
             );

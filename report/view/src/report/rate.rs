@@ -80,7 +80,7 @@ pub(crate) fn csv(csv: Csv, rates: &Rates) -> String {
             .iter()
             .map(|event| csv.field(event).into_owned())
             .collect();
-        start.extend(cells.iter().map(|cell| csv.field(cell.csv()).into_owned()));
+        start.extend(cells.iter().map(|cell| cell.csv(csv).into_owned()));
         let start: String = start.into_iter().map(|field| field + ",").collect();
         put_csv(
             rates,

@@ -10,6 +10,7 @@ use usdtrec_analysis::span_report::facts::{
 use usdtrec_analysis::spans::slowest::SlowBegin;
 use usdtrec_format::escape::escape;
 use usdtrec_format::{Missing, Value};
+use usdtrec_trace::session::event_name::bare_name;
 
 use crate::answer_style::AnswerStyle;
 use crate::cells::{cells, group_name};
@@ -284,7 +285,26 @@ fn end_reasons(span: &SpanFacts) -> Vec<String> {
     reasons
 }
 
-/// Remarks: by what spans are matched, nesting, hits that belong to no span, and how exact percentiles are.
+/// Whether another kind of spans has one of the events of a span, so that its name does not say from where to where it is.
+fn shares_events(span: &SpanFacts, shown: &[&SpanFacts]) -> bool {
+    let has =
+        |other: &SpanFacts, event| other.starts.contains(event) || other.dones.contains(event);
+    let mut others = shown.iter().filter(|other| other.name != span.name);
+    others.any(|other| {
+        span.starts
+            .iter()
+            .chain(&span.dones)
+            .any(|event| has(other, event))
+    })
+}
+
+/// Names of events without their providers.
+fn bare(events: &[String]) -> String {
+    let names = events.iter().map(|event| escape(bare_name(event)));
+    names.collect::<Vec<_>>().join(",")
+}
+
+/// Remarks: from where to where spans are, by what they are matched, nesting, hits that belong to no span, and how exact percentiles are.
 pub fn remarks(shown: &[&SpanFacts], all: &[&SpanFacts]) -> Vec<String> {
     let others = shown.iter().filter(|span| !is_by_thread(span));
     let mut remarks = matched_by(others.map(|span| named_rule(span, all)));
@@ -298,6 +318,9 @@ pub fn remarks(shown: &[&SpanFacts], all: &[&SpanFacts]) -> Vec<String> {
         }
     };
     let more = |number: u64| (number > 0).then(|| number.to_string());
+    each("from where to where", &|span| {
+        shares_events(span, shown).then(|| format!("{}..{}", bare(&span.starts), bare(&span.dones)))
+    });
     each("nested (Total counts each moment once)", &|span| {
         // What never ends is in no total.
         (span.counts.depth > span.counts.open + 1).then(|| format!("{} deep", span.counts.depth))

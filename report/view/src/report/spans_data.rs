@@ -30,7 +30,7 @@ pub(crate) fn csv(csv: Csv, report: &SpanReport) -> String {
         }
         for group in report.groups.get(at).into_iter().flatten() {
             let cells = cells_of(report, group).into_iter();
-            let cells = cells.map(|cell| csv.field(cell.csv()).into_owned());
+            let cells = cells.map(|cell| cell.csv(csv).into_owned());
             let fields = std::iter::once(name.clone()).chain(cells);
             let fields = fields.chain(["false".to_owned()]);
             out.push_str(&line(fields.collect(), &group.durations));

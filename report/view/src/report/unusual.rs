@@ -11,7 +11,7 @@ use crate::numbers::{duration, percent};
 use crate::report::short_names::ShortNames;
 use crate::theme::Theme;
 
-/// Maximum number of bursts or pauses of a probe that are named one by one.
+/// Maximum number of bursts or pauses of a probe, and of probes that have the same, that are named one by one.
 const NAMED: usize = 3;
 
 /// Appends the section of what is unusual, if anything is.
@@ -42,10 +42,83 @@ pub fn sentences(facts: &SummaryFacts, clock: UnusualClock) -> Vec<String> {
         UnusualClock::SinceStart => EpisodeTimes::SinceStart,
         UnusualClock::Trace => EpisodeTimes::Trace { start: facts.start },
     };
-    let unusual = facts.unusual.iter();
-    unusual
-        .map(|unusual| sentence(unusual, &names, times))
-        .collect()
+    let mut all: Vec<Said> = Vec::new();
+    for unusual in &facts.unusual {
+        let said = said(unusual, &names, times);
+        if !all.iter_mut().any(|known| known.takes(&said)) {
+            all.push(said);
+        }
+    }
+    all.iter().map(Said::sentence).collect()
+}
+
+/// What is unusual of a probe, or of several.
+enum Said {
+    Sentence(String),
+    Episodes(SharedEpisodes),
+}
+
+/// Bursts or pauses of probes at the same times, as one cause has them.
+struct SharedEpisodes {
+    events: Vec<String>,
+    /// Of bursts, how many times the median rate the highest is, and whether others are lower.
+    burst: Option<Burst>,
+    /// `at 4.20 s`.
+    at: String,
+}
+
+#[derive(Clone, Copy)]
+struct Burst {
+    times: f64,
+    is_highest_of_several: bool,
+}
+
+impl Said {
+    /// Takes the probe of another one if the same is said of it.
+    fn takes(&mut self, other: &Self) -> bool {
+        let (Self::Episodes(own), Self::Episodes(other)) = (self, other) else {
+            return false;
+        };
+        if own.at != other.at || own.burst.is_some() != other.burst.is_some() {
+            return false;
+        }
+        own.events.extend(other.events.iter().cloned());
+        if let (Some(own), Some(other)) = (&mut own.burst, other.burst) {
+            own.times = own.times.max(other.times);
+            own.is_highest_of_several = true;
+        }
+        true
+    }
+
+    fn sentence(&self) -> String {
+        let SharedEpisodes { events, burst, at } = match self {
+            Self::Sentence(sentence) => return sentence.clone(),
+            Self::Episodes(episodes) => episodes,
+        };
+        let named = list(events);
+        let whose = if events.len() == 1 { "its" } else { "their" };
+        match burst {
+            None => format!("{named} did not hit {at}"),
+            Some(Burst {
+                times,
+                is_highest_of_several,
+            }) => {
+                let most = if *is_highest_of_several { "up to " } else { "" };
+                format!("{named} hit at {most}{times:.1} times {whose} median rate {at}")
+            }
+        }
+    }
+}
+
+/// `a, b and c`, `a, b, c and 4 other probes`.
+fn list(events: &[String]) -> String {
+    let (named, others) = events.split_at(events.len().min(NAMED));
+    match (named.split_last(), others.len()) {
+        (Some((last, [])), 0) => last.clone(),
+        (Some((last, first)), 0) => format!("{} and {last}", first.join(", ")),
+        (_, 1) => format!("{} and another probe", named.join(", ")),
+        (_, others) => format!("{} and {others} other probes", named.join(", ")),
+    }
 }
 
 /// How the times of episodes are shown.
@@ -85,9 +158,16 @@ impl EpisodeTimes {
     }
 }
 
-fn sentence(unusual: &Unusual, names: &ShortNames, clock: EpisodeTimes) -> String {
+fn said(unusual: &Unusual, names: &ShortNames, clock: EpisodeTimes) -> Said {
     let event = escape(names.name(&unusual.event));
-    match &unusual.what {
+    let episodes = |burst, at| {
+        Said::Episodes(SharedEpisodes {
+            events: vec![event.to_string()],
+            burst,
+            at,
+        })
+    };
+    Said::Sentence(match &unusual.what {
         UnusualKind::Missing {
             argument,
             reason,
@@ -121,13 +201,15 @@ fn sentence(unusual: &Unusual, names: &ShortNames, clock: EpisodeTimes) -> Strin
             )
         }
         UnusualKind::Bursts(bursts) => {
-            let times = bursts.first().map_or(0.0, |burst| burst.times);
-            let at = clock.named(bursts, |burst| clock.begin(burst));
-            let most = match (clock, bursts.len()) {
-                (EpisodeTimes::SinceStart, _) | (_, 0..=1) => "",
-                _ => "up to ",
+            let burst = Burst {
+                times: bursts.first().map_or(0.0, |burst| burst.times),
+                is_highest_of_several: match clock {
+                    EpisodeTimes::SinceStart => false,
+                    EpisodeTimes::Trace { .. } => bursts.len() > 1,
+                },
             };
-            format!("{event} hit at {most}{times:.1} times its median rate {at}")
+            let at = clock.named(bursts, |burst| clock.begin(burst));
+            return episodes(Some(burst), at);
         }
         UnusualKind::Pauses(pauses) => {
             let shown = |pause: &Episode| {
@@ -137,9 +219,9 @@ fn sentence(unusual: &Unusual, names: &ShortNames, clock: EpisodeTimes) -> Strin
                     duration((pause.to - pause.from) as f64)
                 )
             };
-            format!("{event} did not hit {}", clock.named(pauses, shown))
+            return episodes(None, clock.named(pauses, shown));
         }
-    }
+    })
 }
 
 /// `once`, `7 times`.

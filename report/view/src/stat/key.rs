@@ -51,6 +51,16 @@ impl StatKey {
         matches!(value, Value::Unsigned(number) if !is_known && ADDRESSES.contains(number))
     }
 
+    const fn is_zero(&self) -> bool {
+        matches!(
+            self,
+            Self::Argument {
+                value: Value::Unsigned(0),
+                ..
+            }
+        )
+    }
+
     /// The cell of the key.
     pub(crate) fn cell(&self) -> Cell {
         match self {
@@ -90,7 +100,9 @@ pub(super) fn address_hint<'k>(
     groups: impl Iterator<Item = &'k [StatKey]> + Clone,
 ) -> String {
     let is_address = |place: usize| {
-        let mut values = groups.clone().filter_map(|keys| keys.get(place)).peekable();
+        let values = groups.clone().filter_map(|keys| keys.get(place));
+        // A program may pass no string.
+        let mut values = values.filter(|key| !key.is_zero()).peekable();
         values.peek().is_some() && values.all(StatKey::may_be_address)
     };
     let found = names

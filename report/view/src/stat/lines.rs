@@ -130,10 +130,11 @@ impl StatView {
                 (Some(_), true) => format!("{elapsed},{interval},,{event},"),
             });
             for (place, _) in self.keys.iter().enumerate() {
-                let text = key_of(row, place).map_or_else(String::new, |key| {
-                    with_mark(key.cell().csv().to_owned(), key.is_cut())
+                let field = key_of(row, place).map_or_else(String::new, |key| match key.cell() {
+                    cell if key.is_cut() => csv.field(&with_mark(cell.text, true)).into_owned(),
+                    cell => cell.csv(csv).into_owned(),
                 });
-                out.extend([&*csv.field(&text), ","]);
+                out.extend([&*field, ","]);
             }
             if !self.keys.is_empty() {
                 out.push_str(if is_others(row) { "true," } else { "," });

@@ -71,6 +71,14 @@ impl Csv {
             text
         }
     }
+
+    /// The field of a string that is there: an empty one has quotes, as readers take nothing between commas for no value.
+    pub(crate) fn string(self, text: &str) -> Cow<'_, str> {
+        match text {
+            "" => Cow::Borrowed("\"\""),
+            text => self.field(text),
+        }
+    }
 }
 
 /// Whether a spreadsheet would take a string for a formula: it begins with `=`, `+`, `-`, `@` or their full-width forms, and is
@@ -98,6 +106,7 @@ mod tests {
     fn csv_fields_are_quoted_where_needed() {
         for csv in [Csv::Guarded, Csv::Raw] {
             assert_eq!(csv.field("a b"), "a b");
+            assert_eq!([csv.field(""), csv.string("")], ["", "\"\""]);
             assert_eq!(csv.field("a,b"), "\"a,b\"");
             assert_eq!(csv.field("say \"hi\"\n"), "\"say \"\"hi\"\"\\n\"");
             assert_eq!(csv.field("\x1b[2J\u{202e}"), r"\x1b[2J\u{202e}");

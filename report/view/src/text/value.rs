@@ -96,7 +96,7 @@ impl Text {
             Value::Missing(_) => {}
             Value::String(string) => {
                 let shown = with_cut(escape_bytes(&string.bytes), string.cut);
-                self.string(&csv.field(&shown));
+                self.string(&csv.string(&shown));
             }
             value => self.value(value),
         }
@@ -152,7 +152,7 @@ mod tests {
             })
         };
         assert_eq!(all(&text(b"GET", false)), ["\"GET\"", "\"GET\"", "GET"]);
-        assert_eq!(all(&text(b"", false)), ["\"\"", "\"\"", ""]);
+        assert_eq!(all(&text(b"", false)), ["\"\""; 3]);
         assert_eq!(
             all(&text(b"a,b", true)),
             ["\"a,b\"…", "\"a,b\"", "\"a,b…\""]
