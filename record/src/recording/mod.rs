@@ -62,7 +62,6 @@ use crate::recording::session::Session;
 use crate::recording::snapshot::Snapshot;
 use crate::recording::triggering::Triggering;
 use crate::recording::watched_files::FileWatch;
-use crate::window::KeptProcesses;
 
 pub use self::outcome::{
     BudgetEvent, End, EndedProcess, Finished, HitTotals, HotProbe, Outcome, PausePlanned,
@@ -104,8 +103,6 @@ pub struct Recording {
     rereading: Rereading,
     guard_deaths: Vec<GuardDeath>,
     triggering: Triggering,
-    /// The processes, if they cannot be read when another file begins.
-    kept: Option<KeptProcesses>,
     /// The kernel's log, if it cannot be opened at the end.
     log: Option<KernelLog>,
     /// `None` without a budget.
@@ -155,7 +152,6 @@ impl Recording {
             rereading: Rereading::default(),
             guard_deaths: Vec::new(),
             triggering,
-            kept: None,
             log: None,
             budgeting: None,
             hot_probes,
@@ -293,7 +289,9 @@ impl Recording {
     /// thread, because there may be thousands.
     fn switch_if_due(&mut self, signals: &Signals) -> Result<(), RecordError> {
         if self.snapshot.is_none() && self.is_switch_due(signals) {
-            self.snapshot = Some(Snapshot::begin(&self.session, self.kept.as_ref()));
+            let is_readable = !self.session.options.following.is_off;
+            let known = (!is_readable).then(|| self.pipeline.known_processes());
+            self.snapshot = Some(Snapshot::begin(&self.session, known));
         }
         let is_drained = !self.is_behind;
         let switch = self.session.options.switch;
@@ -323,7 +321,7 @@ impl Recording {
     fn drain(&mut self) {
         let (files, pipeline) = (&mut self.files, &mut self.pipeline);
         let session = &mut self.session;
-        let mut changes = (self.snapshot.is_some() || self.kept.is_some()).then(Vec::new);
+        let mut changes = self.snapshot.is_some().then(Vec::new);
         pipeline.begin(session, files, changes.as_mut());
         let pass_on = |records: &[u8]| {
             pipeline.take(files, records);
@@ -332,12 +330,8 @@ impl Recording {
         };
         self.is_behind = session.drain(pass_on, changes.as_mut());
         pipeline.end(files);
-        let changes = changes.unwrap_or_default();
-        if let Some(snapshot) = &mut self.snapshot {
+        if let (Some(snapshot), Some(changes)) = (&mut self.snapshot, changes) {
             snapshot.add(&changes);
-        }
-        if let Some(kept) = &mut self.kept {
-            kept.take(&changes);
         }
         if let Some(stacks) = &mut pipeline.stacks {
             session.attached.engine.learn_stacks(stacks.take_used());

@@ -7,6 +7,7 @@ use usdtrec_attach::error::RecordError;
 use usdtrec_watch::batch::{Batch, Heads};
 use usdtrec_watch::cgroups::Cgroups;
 use usdtrec_watch::makers::CodeMakers;
+use usdtrec_watch::process_table::{ProcessTable, RecordedProcesses};
 use usdtrec_watch::stacks::StackUnwinder;
 use usdtrec_watch::stage::{Stage, Stages};
 use usdtrec_watch::thread_contexts::ThreadContexts;
@@ -21,6 +22,8 @@ use crate::triggers::TriggerWatch;
 /// The stages of a recording.
 #[derive(Debug)]
 pub(crate) struct Pipeline {
+    /// What is known of the recorded processes.
+    processes: RecordedProcesses,
     /// Leaves out samples that filters exclude which the kernel does not evaluate.
     user_filter: Option<UserFilter>,
     /// Looks for hits that fire triggers.
@@ -60,8 +63,14 @@ impl Pipeline {
         let graph = session.options.engine.graph;
         let id_type = attached.processes.attr.attr.id_type();
         let locations = attached.engine.variable_locations().cloned();
+        let options = &session.options;
+        let unwinds = graph.is_some_and(|graph| graph.unwinds());
+        // Another file begins with what is known if nothing can be read then.
+        let is_repeated = options.following.is_off && options.switch.is_some();
+        let table = ProcessTable::new(id_type, unwinds || is_repeated);
+        let processes = RecordedProcesses::new(table);
         Ok(Self {
-            thread_contexts: locations.map(|locations| ThreadContexts::new(id_type, locations)),
+            thread_contexts: locations.map(ThreadContexts::new),
             user_filter: UserFilter::for_attached(attached, 0..attached.probes.len())?,
             triggers: TriggerWatch::for_attached(attached, &session.options.triggers.triggers)?,
             verifier: Verifier::start(Verified {
@@ -72,11 +81,11 @@ impl Pipeline {
                 inherits_events: session.inexact() == Some(InexactCounts::Inherited),
                 held: attached.engine.held().cloned(),
                 keeps_capabilities: !session.options.following.is_off,
-                id_type,
             }),
-            makers: graph.map(|_| CodeMakers::new(id_type)),
+            makers: graph.map(|_| CodeMakers::start()),
             cgroups: Cgroups::new(id_type),
-            stacks: StackUnwinder::for_attached(attached, graph),
+            stacks: StackUnwinder::for_attached(attached, graph, &processes),
+            processes,
             pauses: None,
             hot_threads: None,
             heads: Heads::default(),
@@ -86,6 +95,7 @@ impl Pipeline {
     /// The stages, in the order in which records pass them.
     fn stages(&mut self) -> Stages<'_> {
         Stages::new([
+            Some(&mut self.processes),
             optional(&mut self.pauses),
             optional(&mut self.hot_threads),
             optional(&mut self.user_filter),
@@ -145,6 +155,11 @@ impl Pipeline {
     /// The processes that map a file with attached probes, or may.
     pub(crate) fn processes(&self) -> Vec<i32> {
         self.verifier.processes()
+    }
+
+    /// What is known of the processes that live.
+    pub(super) fn known_processes(&self) -> ProcessTable {
+        self.processes.table().copy()
     }
 
     /// Begins a pass: where stacks are unwound, with the process records, which are needed first. `changes` gets a copy of these.
