@@ -49,6 +49,7 @@ use usdtrec_kernel::host::high_priority::HighPriority;
 use usdtrec_kernel::host::orphans::Orphans;
 use usdtrec_kernel::signals::Signals;
 use usdtrec_watch::left_breakpoints::KernelLog;
+use usdtrec_watch::stacks::StackUnwinder;
 
 use crate::command::RunningCommand;
 use crate::output::files::Files;
@@ -56,19 +57,20 @@ use crate::recording::budgeting::Budgeting;
 use crate::recording::following::Follower;
 use crate::recording::hot_probes::HotProbes;
 use crate::recording::losses::EventCounts;
+use crate::recording::pipeline::Pipeline;
 use crate::recording::process_pace::ProcessPace;
 use crate::recording::rereading::Rereading;
 use crate::recording::session::Session;
 use crate::recording::snapshot::Snapshot;
 use crate::recording::triggering::Triggering;
 use crate::recording::watched_files::FileWatch;
+use crate::triggers::TriggerWatch;
 use crate::window::KeptProcesses;
 
 pub use self::outcome::{
     BudgetEvent, End, EndedProcess, Finished, HitTotals, HotProbe, Outcome, PausePlanned,
     PausedProbes, Progress, ThreadShare, TriggerEvent,
 };
-pub(crate) use self::pipeline::Pipeline;
 pub use self::watched_files::{SPARED, SPARED_ALONE};
 
 /// Interval at which losses are counted if they are reported while recording, and the minimum ratio of the pause after a count to its
@@ -117,7 +119,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    pub(crate) fn new(
+    fn new(
         mut session: Session,
         files: Files,
         command: Option<RunningCommand>,
@@ -125,7 +127,7 @@ impl Recording {
         pipeline: Pipeline,
         mut triggering: Triggering,
     ) -> Result<Self, RecordError> {
-        triggering.note_idle(pipeline.triggers.as_ref());
+        triggering.note_idle(pipeline.stage::<TriggerWatch>());
         let cpus = Changes::new(
             session.cpus().to_vec(),
             session.options.engine.cpus.is_some(),
@@ -327,7 +329,7 @@ impl Recording {
         pipeline.begin(session, files, changes.as_mut());
         let pass_on = |records: &[u8]| {
             pipeline.take(files, records);
-            let stacks = pipeline.stacks.as_mut();
+            let stacks = pipeline.stage_mut::<StackUnwinder>();
             stacks.map_or_else(Vec::new, |stacks| stacks.take_used().collect())
         };
         self.is_behind = session.drain(pass_on, changes.as_mut());
@@ -339,7 +341,7 @@ impl Recording {
         if let Some(kept) = &mut self.kept {
             kept.take(&changes);
         }
-        if let Some(stacks) = &mut pipeline.stacks {
+        if let Some(stacks) = pipeline.stage_mut::<StackUnwinder>() {
             session.attached.engine.learn_stacks(stacks.take_used());
         }
         let new = session.build_ids.take_new();
