@@ -6,7 +6,7 @@ use serde_json::Value;
 use usdtrec_format::trace::TriggerKind;
 
 use super::{counters, events, files, fired};
-use crate::common::{Lab, Recorder, Ticker, path_text, test, wait_until};
+use crate::common::{Build, Lab, Recorder, Ticker, path_text, run, test, wait_until};
 
 /// A recorder of the hits of a ticker, with a window of an hour.
 fn start(lab: &Lab, ticker: &Ticker, options: &[&str]) -> Recorder {
@@ -143,6 +143,20 @@ fn a_long_span_fires_and_a_short_one_does_not() {
         Some("# the last events of others in the second before it:")
     );
     assert_eq!(lines.next(), Some("  none"));
+}
+
+/// Requests of one thread overlap, and no trigger knows which integer is their id.
+#[test]
+fn a_trigger_says_that_spans_overlap() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "event_loop.c", "event_loop");
+    let program = path_text(&program);
+    let event = format!("sdt_event_loop:*@{program}");
+    let verb = ["record", "-e", &event, "-o", "t.data", "--ring", "1h"];
+    let trigger = ["--trigger", "span:request > 100s", "--", program, "300"];
+    let recorded = run(lab.command([&verb[..], &trigger].concat())).success();
+    let warning = " of event_loop:request took the newest begin of the thread, and an older one has the same number: spans overlap";
+    assert!(recorded.stderr.contains(warning), "{}", recorded.stderr);
 }
 
 #[test]

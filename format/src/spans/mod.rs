@@ -1,11 +1,17 @@
-//! Spans, from the hit of one probe to that of another: which probes begin and end one, by their names, and which arguments both have in
-//! common. A recorder and a reader decide the same.
+//! Spans, from the hit of one probe to that of another: which probes begin and end one, by their names, which arguments both have in common, and which
+//! begin an end takes ([`OpenBegins`]). A recorder and a reader decide the same.
 
 mod asked;
 mod known;
+mod marks;
 mod names;
+mod open_begins;
 mod shared_arguments;
 
 pub use asked::{SpanNameError, asked_pairs};
+pub use marks::{Marks, mark, mark_of_number};
 pub use names::{NamedPair, SpanSides, pairs, short_name};
-pub use shared_arguments::{SharedArgument, argument_place, may_be_id, shared_arguments};
+pub use open_begins::{MAX_OPEN, NewestBegin, OpenBegin, OpenBegins, OpenByKey, PROGRAM_LEVELS};
+pub use shared_arguments::{
+    LiveAgreement, SharedArgument, argument_place, live_agreement, may_be_id, shared_arguments,
+};

@@ -70,6 +70,42 @@ pub fn shared_arguments<'a>(events: &[&'a [Argument]]) -> Vec<SharedArgument<'a>
         .collect()
 }
 
+/// The arguments by which spans of a thread are matched while hits come, when it is not known which integer behaves as an id in the whole file.
+#[derive(Clone, Debug, Default)]
+pub struct LiveAgreement<'a> {
+    /// Their names, and whether their numbers are compared, too, not only their strings.
+    pub arguments: Vec<(&'a str, bool)>,
+    /// Whether begin and end must agree in them. Else there is one at most, and ends take the newest begin: where it is equal to that of an older begin,
+    /// spans overlap on their thread.
+    pub must_agree: bool,
+}
+
+/// What the events of a pair, given by their lists of arguments, must agree in: what names and types say. If that is nothing, the first integer of all of
+/// them which may be an id and for which `can_watch` is true is watched.
+#[must_use]
+pub fn live_agreement<'a>(
+    events: &[&'a [Argument]],
+    can_watch: impl Fn(&str) -> bool,
+) -> LiveAgreement<'a> {
+    let shared = shared_arguments(events);
+    let agreed = shared.iter().filter(|shared| shared.is_expected_to_agree());
+    let agreed = agreed.map(|shared| (&*shared.argument.name, shared.has_identifying_numbers()));
+    let agreed: Vec<_> = agreed.collect();
+    if !agreed.is_empty() {
+        return LiveAgreement {
+            arguments: agreed,
+            must_agree: true,
+        };
+    }
+    let may_be_ids = shared.into_iter().filter(|shared| shared.may_be_id());
+    let mut names = may_be_ids.map(|shared| &*shared.argument.name);
+    let watched = names.find(|name| can_watch(name));
+    LiveAgreement {
+        arguments: watched.map(|name| (name, true)).into_iter().collect(),
+        must_agree: false,
+    }
+}
+
 /// The place of the argument of a name, if there is one only.
 #[must_use]
 pub fn argument_place(arguments: &[Argument], name: &str) -> Option<usize> {

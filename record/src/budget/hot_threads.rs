@@ -10,11 +10,20 @@ use super::loads::MAX_THREADS;
 /// The stage. It passes all records on.
 #[derive(Debug, Default)]
 pub(crate) struct HotThreads {
+    is_counting: bool,
     /// Hits of a thread at a probe, by thread id and sample id. At most [`MAX_THREADS`].
     hits: HashMap<(i32, u64), u64>,
 }
 
 impl HotThreads {
+    /// Counts from now on. One that is made does not.
+    pub(crate) fn begin(&mut self) {
+        *self = Self {
+            is_counting: true,
+            ..Self::default()
+        };
+    }
+
     /// The number of hits of each thread at each probe, by thread id and sample id.
     pub(crate) fn hits(&self) -> impl Iterator<Item = ((i32, u64), u64)> + '_ {
         self.hits.iter().map(|(key, hits)| (*key, *hits))
@@ -31,6 +40,9 @@ impl HotThreads {
 
 impl Stage for HotThreads {
     fn take<'a>(&'a mut self, batch: Batch<'a>) -> Batch<'a> {
+        if !self.is_counting {
+            return batch;
+        }
         // Hits that follow each other are mostly of one thread.
         let (mut key, mut hits) = ((0, 0), 0);
         for sample in batch.records().filter_map(|record| record.sample()) {
@@ -54,6 +66,7 @@ mod tests {
     #[test]
     fn hits_are_counted_by_thread_and_probe() {
         let mut stage = HotThreads::default();
+        stage.begin();
         let samples = [(10, 7), (10, 7), (10, 8), (11, 8), (10, 7)];
         let records: Vec<u8> = samples
             .iter()

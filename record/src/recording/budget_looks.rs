@@ -5,14 +5,18 @@ use std::sync::Arc;
 use usdtrec_attach::error::RecordError;
 use usdtrec_kernel::KernelError;
 
+use usdtrec_watch::verify::Verifier;
+
 use super::Recording;
 use super::budgeting::Switched;
+use crate::budget::{HotThreads, PauseStage};
+use crate::triggers::TriggerWatch;
 
 impl Recording {
     /// Has probes detached and attached again so that no thread exceeds its budget.
     pub(super) fn look_at_budget(&mut self) -> Result<(), RecordError> {
-        let (Some(budgeting), Some(stage)) = (&mut self.budgeting, &mut self.pipeline.pauses)
-        else {
+        let stage = self.pipeline.stage_mut::<PauseStage>();
+        let (Some(budgeting), Some(stage)) = (&mut self.budgeting, stage) else {
             return Ok(());
         };
         let mut records = Vec::new();
@@ -22,10 +26,11 @@ impl Recording {
             first_paused,
             attached,
         } = switched;
-        if !first_paused.is_empty() {
-            self.pipeline.verifier.pause(Arc::from(first_paused));
+        let verifier = self.pipeline.stage::<Verifier>();
+        if let Some(verifier) = verifier.filter(|_| !first_paused.is_empty()) {
+            verifier.pause(Arc::from(first_paused));
         }
-        if let Some(triggers) = &mut self.pipeline.triggers {
+        if let Some(triggers) = self.pipeline.stage_mut::<TriggerWatch>() {
             triggers.end_pause(&attached);
         }
         self.files.push(&records);
@@ -34,10 +39,11 @@ impl Recording {
 
     /// Looks for a hot probe, unless one was found.
     pub(super) fn look_at_hot_probes(&mut self) {
-        let stage = &mut self.pipeline.hot_threads;
         let session = &self.session;
-        self.hot_probes
-            .look(stage, &session.attached, &session.options);
+        if let Some(stage) = self.pipeline.stage_mut::<HotThreads>() {
+            self.hot_probes
+                .look(stage, &session.attached, &session.options);
+        }
     }
 
     /// Writes to a file that begins which pauses last.

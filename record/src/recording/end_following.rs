@@ -13,6 +13,7 @@ use usdtrec_buildid_cache::served;
 use usdtrec_kernel::KernelError;
 use usdtrec_kernel::host::capabilities;
 use usdtrec_watch::left_breakpoints::KernelLog;
+use usdtrec_watch::verify::Verifier;
 
 use super::Recording;
 use crate::recording::metadata::Synthesised;
@@ -37,9 +38,13 @@ impl Recording {
         }
         self.follower.close();
         self.plant_found()?;
-        let looked = self.pipeline.verifier.look_first();
+        let verifier = self.pipeline.stage::<Verifier>();
+        let looked = verifier.map(Verifier::look_first);
+        let is_looking = || {
+            (looked.as_ref()).is_some_and(|looked| looked.try_recv() == Err(TryRecvError::Empty))
+        };
         let begun = Instant::now();
-        while looked.try_recv() == Err(TryRecvError::Empty) && begun.elapsed() < LIMIT {
+        while is_looking() && begun.elapsed() < LIMIT {
             self.pass()?;
         }
         self.log = KernelLog::from_now();

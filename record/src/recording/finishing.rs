@@ -1,6 +1,5 @@
 //! The end of a recording.
 
-use std::sync::Arc;
 use std::thread;
 
 use usdtrec_attach::engine::{COUNTERS, EngineOutcome};
@@ -12,6 +11,7 @@ use usdtrec_watch::left_breakpoints::{KernelLog, OwnSites};
 use usdtrec_watch::makers::CodeMakers;
 use usdtrec_watch::shortfalls::{FoundShortfall, Shortfalls};
 use usdtrec_watch::stacks::StackUnwinder;
+use usdtrec_watch::verify::Verifier;
 
 use super::waiting::MIN_GATHER_TIME;
 use super::{End, EndedProcess, Finished, Outcome, Progress, Recording, hit_totals, misses_hits};
@@ -69,15 +69,17 @@ impl Recording {
         let engine = session.drain_last(release.as_mut(), |records| {
             pipeline.take(files, records);
         });
-        for EndedProcess { pid, status } in &ended {
-            if let Some(status) = status {
-                pipeline.verifier.note_end(*pid, *status);
+        if let Some(verifier) = pipeline.stage::<Verifier>() {
+            for EndedProcess { pid, status } in &ended {
+                if let Some(status) = status {
+                    verifier.note_end(*pid, *status);
+                }
             }
-        }
-        if let Some(command) = &mut self.command
-            && let Ok(Some(status)) = command.try_wait()
-        {
-            pipeline.verifier.note_end(command.pid(), status);
+            if let Some(command) = &mut self.command
+                && let Ok(Some(status)) = command.try_wait()
+            {
+                verifier.note_end(command.pid(), status);
+            }
         }
         pipeline.finish(files);
         files.note_drained(disabled);
@@ -95,6 +97,7 @@ impl Recording {
         self.write_shortfalls();
         self.write_strings();
         self.fire_sighted();
+        self.triggering.note_overlaps(self.pipeline.stage());
         self.triggering.settle(signals);
         let last = self.triggering.take_last();
         let made = last.map_or(Ok(()), |due| self.make_file(due));
@@ -144,8 +147,7 @@ impl Recording {
                 cpus_uncounted: misses_hits(&session, &cpus),
                 changed_cpus: cpus.changed(),
                 cut_stacks: pipeline
-                    .stacks
-                    .as_ref()
+                    .stage()
                     .map_or_else(Vec::new, StackUnwinder::cut_stacks),
                 followed: follower.files(),
                 shortfalls: session.shortfalls.all().to_vec(),
@@ -171,7 +173,11 @@ impl Recording {
         });
         let release = release.unwrap_or_else(|| session.attached.engine.release());
         let own = OwnSites {
-            files: Arc::clone(pipeline.verifier.files()),
+            files: pipeline
+                .stage()
+                .map(Verifier::files)
+                .cloned()
+                .unwrap_or_default(),
             pids: pipeline.processes(),
             notes: session.notes.take(),
             log,
@@ -184,11 +190,13 @@ impl Recording {
         Finished {
             outcome,
             elsewhere: pipeline
-                .stacks
-                .as_ref()
+                .stage()
                 .map(StackUnwinder::files_elsewhere)
                 .unwrap_or_default(),
-            maker_files: pipeline.makers.map(CodeMakers::finish).unwrap_or_default(),
+            maker_files: pipeline
+                .take_out()
+                .map(CodeMakers::finish)
+                .unwrap_or_default(),
             ending,
         }
     }
@@ -212,7 +220,9 @@ impl Recording {
         let (files, pipeline) = (&mut self.files, &mut self.pipeline);
         let session = &mut self.session;
         session.drain_processes(|records| pipeline.take(files, records), None);
-        pipeline.look_last();
+        if let Some(verifier) = pipeline.stage_mut::<Verifier>() {
+            verifier.look_last();
+        }
     }
 }
 

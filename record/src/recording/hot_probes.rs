@@ -64,12 +64,7 @@ impl HotProbes {
     }
 
     /// After a pass over all rings.
-    pub(super) fn look(
-        &mut self,
-        stage: &mut Option<HotThreads>,
-        attached: &Attached,
-        options: &Options,
-    ) {
+    pub(super) fn look(&mut self, stage: &mut HotThreads, attached: &Attached, options: &Options) {
         let now = trace_clock::now();
         let (since, time) = match self.state {
             State::Over => return,
@@ -85,7 +80,7 @@ impl HotProbes {
         if ns < time {
             return;
         }
-        let counted = stage.take().unwrap_or_default();
+        let counted = std::mem::take(stage);
         let many = (HOT_HITS_PER_SECOND as f64 * ns as f64 / 1e9) as u64;
         let is_hot = counted.hits().any(|(_, hits)| hits >= many);
         if !is_hot {
@@ -115,8 +110,8 @@ impl HotProbes {
         }
     }
 
-    fn begin(&mut self, stage: &mut Option<HotThreads>, now: u64, time: u64) {
-        *stage = Some(HotThreads::default());
+    fn begin(&mut self, stage: &mut HotThreads, now: u64, time: u64) {
+        stage.begin();
         self.state = State::Counting { since: now, time };
     }
 

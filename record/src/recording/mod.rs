@@ -49,6 +49,7 @@ use usdtrec_kernel::host::descendants::Orphans;
 use usdtrec_kernel::host::limits::HighPriority;
 use usdtrec_kernel::signals::Signals;
 use usdtrec_watch::left_breakpoints::KernelLog;
+use usdtrec_watch::stacks::StackUnwinder;
 
 use crate::command::RunningCommand;
 use crate::output::files::Files;
@@ -56,18 +57,19 @@ use crate::recording::budgeting::Budgeting;
 use crate::recording::following::Follower;
 use crate::recording::hot_probes::HotProbes;
 use crate::recording::losses::EventCounts;
+use crate::recording::pipeline::Pipeline;
 use crate::recording::process_pace::ProcessPace;
 use crate::recording::rereading::Rereading;
 use crate::recording::session::Session;
 use crate::recording::snapshot::Snapshot;
 use crate::recording::triggering::Triggering;
 use crate::recording::watched_files::FileWatch;
+use crate::triggers::TriggerWatch;
 
 pub use self::outcome::{
     BudgetEvent, End, EndedProcess, Finished, HitTotals, HotProbe, Outcome, PausePlanned,
     PausedProbes, Progress, ThreadShare, TriggerEvent,
 };
-pub(crate) use self::pipeline::Pipeline;
 pub use self::watched_files::{SPARED, SPARED_ALONE};
 
 /// Interval at which losses are counted if they are reported while recording, and the minimum ratio of the pause after a count to its
@@ -114,7 +116,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    pub(crate) fn new(
+    fn new(
         mut session: Session,
         files: Files,
         command: Option<RunningCommand>,
@@ -122,7 +124,7 @@ impl Recording {
         pipeline: Pipeline,
         mut triggering: Triggering,
     ) -> Result<Self, RecordError> {
-        triggering.note_idle(pipeline.triggers.as_ref());
+        triggering.note_idle(pipeline.stage::<TriggerWatch>());
         let cpus = Changes::new(
             session.cpus().to_vec(),
             session.options.engine.cpus.is_some(),
@@ -290,7 +292,9 @@ impl Recording {
     fn switch_if_due(&mut self, signals: &Signals) -> Result<(), RecordError> {
         if self.snapshot.is_none() && self.is_switch_due(signals) {
             let is_readable = !self.session.options.following.is_off;
-            let known = (!is_readable).then(|| self.pipeline.known_processes());
+            let known = (!is_readable)
+                .then(|| self.pipeline.known_processes())
+                .flatten();
             self.snapshot = Some(Snapshot::begin(&self.session, known));
         }
         let is_drained = !self.is_behind;
@@ -325,7 +329,7 @@ impl Recording {
         pipeline.begin(session, files, changes.as_mut());
         let pass_on = |records: &[u8]| {
             pipeline.take(files, records);
-            let stacks = pipeline.stacks.as_mut();
+            let stacks = pipeline.stage_mut::<StackUnwinder>();
             stacks.map_or_else(Vec::new, |stacks| stacks.take_used().collect())
         };
         self.is_behind = session.drain(pass_on, changes.as_mut());
@@ -333,7 +337,7 @@ impl Recording {
         if let (Some(snapshot), Some(changes)) = (&mut self.snapshot, changes) {
             snapshot.add(&changes);
         }
-        if let Some(stacks) = &mut pipeline.stacks {
+        if let Some(stacks) = pipeline.stage_mut::<StackUnwinder>() {
             session.attached.engine.learn_stacks(stacks.take_used());
         }
         let new = session.build_ids.take_new();

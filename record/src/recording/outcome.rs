@@ -146,6 +146,13 @@ pub enum TriggerEvent {
         /// The trigger.
         trigger: String,
     },
+    /// Ends of a span took the newest begin of their thread, and an older one has the same number.
+    Overlap {
+        /// Name of the span.
+        span: String,
+        /// Number of such ends.
+        ends: u64,
+    },
 }
 
 /// Why a recording ended.

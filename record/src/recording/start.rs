@@ -12,11 +12,12 @@ use usdtrec_watch::shortfalls::FoundShortfall;
 
 use crate::command::Workload;
 use crate::output::files::{Destination, Files};
+use crate::recording::Recording;
 use crate::recording::budgeting::Budgeting;
 use crate::recording::metadata::{self, Synthesised};
+use crate::recording::pipeline::Pipeline;
 use crate::recording::session::Session;
 use crate::recording::triggering::Triggering;
-use crate::recording::{Pipeline, Recording};
 
 impl Session {
     /// Writes the head of the trace and the records of running processes, enables the probes, and then releases the held command, if there
@@ -29,9 +30,8 @@ impl Session {
         mut destination: Destination,
         command: Option<Workload>,
     ) -> Result<Recording, RecordError> {
-        let mut pipeline = Pipeline::new(&self)?;
         let mut budgeting = Budgeting::new(&self)?;
-        pipeline.pauses = budgeting.as_ref().map(Budgeting::stage);
+        let mut pipeline = Pipeline::new(&self, budgeting.as_ref())?;
         let window = destination.take_window_files();
         let mut files = Files::create(self.describe()?, self.options.packing(), destination)?;
         let mut running = Synthesised::default();

@@ -4,7 +4,7 @@ use usdtrec_attach::error::RecordError;
 use usdtrec_kernel::signals::Signals;
 
 use super::Recording;
-use crate::triggers::DueTrigger;
+use crate::triggers::{DueTrigger, TriggerWatch};
 
 /// How long a file may be delayed because the rings are never empty, ns.
 const MAX_DELAY: u64 = 2_000_000_000;
@@ -40,7 +40,7 @@ impl Recording {
 
     /// Fires what hits of the last passes have.
     pub(super) fn fire_sighted(&mut self) {
-        let Some(watch) = &mut self.pipeline.triggers else {
+        let Some(watch) = self.pipeline.stage_mut::<TriggerWatch>() else {
             return;
         };
         let sighted = watch.take_sighted();

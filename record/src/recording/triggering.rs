@@ -76,6 +76,16 @@ impl Triggering {
         }));
     }
 
+    /// Says, at the end, which spans overlap on their threads.
+    pub(super) fn note_overlaps(&mut self, watch: Option<&TriggerWatch>) {
+        let overlaps = watch.map(TriggerWatch::overlaps).unwrap_or_default();
+        let events = overlaps.into_iter().map(|(span, ends)| {
+            let span = span.to_owned();
+            TriggerEvent::Overlap { span, ends }
+        });
+        self.events.extend(events);
+    }
+
     /// Wakes the recorder at SIGUSR2.
     pub(crate) fn begin(&self, signals: &Signals) -> Result<(), RecordError> {
         let Some(window) = &self.window else {

@@ -31,7 +31,7 @@ struct Site {
 }
 
 impl UserFilter {
-    /// The filters of attached probes that the kernel does not evaluate; `None` if there are none. `probes` are indexes of
+    /// The filters of attached probes that the kernel does not evaluate. `probes` are indexes of
     /// [`Attached::probes`].
     ///
     /// # Errors
@@ -39,7 +39,7 @@ impl UserFilter {
     pub(crate) fn for_attached(
         attached: &Attached,
         probes: Range<usize>,
-    ) -> Result<Option<Self>, RecordError> {
+    ) -> Result<Self, RecordError> {
         let mut sites = HashMap::new();
         let of_probes = attached.probes.iter().zip(&attached.attrs);
         let of_probes = of_probes.skip(probes.start).take(probes.len());
@@ -55,7 +55,7 @@ impl UserFilter {
             }
         }
         let left_out = 0;
-        Ok((!sites.is_empty()).then_some(Self { sites, left_out }))
+        Ok(Self { sites, left_out })
     }
 
     /// Adds the filters of further probes.
@@ -67,6 +67,9 @@ impl UserFilter {
 impl Stage for UserFilter {
     fn take<'a>(&'a mut self, mut batch: Batch<'a>) -> Batch<'a> {
         let Self { sites, left_out } = self;
+        if sites.is_empty() {
+            return batch;
+        }
         *left_out += batch.retain(|record| lets_through(sites, record));
         batch
     }

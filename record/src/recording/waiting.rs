@@ -7,6 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use usdtrec_attach::error::RecordError;
 use usdtrec_kernel::KernelError;
 use usdtrec_kernel::signals::Signals;
+use usdtrec_watch::stacks::StackUnwinder;
 
 use super::{End, Recording};
 use crate::recording::budgeting::Budgeting;
@@ -143,8 +144,8 @@ impl Recording {
     /// Lets records accumulate that follow the first ones closely, so that they are read in one pass: not longer than until there are process
     /// records, and not at all while probes of a file wait to be enabled.
     fn gather(&mut self, filled: Filled) -> Result<(), RecordError> {
-        let is_learning =
-            self.pipeline.stacks.is_some() && self.files.totals().samples < LEARNING_SAMPLES;
+        let unwinds = self.pipeline.stage::<StackUnwinder>().is_some();
+        let is_learning = unwinds && self.files.totals().samples < LEARNING_SAMPLES;
         let mut has_process_records = filled.of_processes;
         if filled.of_programs && !has_process_records && !is_learning {
             // These rings wake the recorder for the first record.

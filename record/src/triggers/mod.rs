@@ -3,12 +3,10 @@
 //! Hits are looked at when they have been read from the rings: the programs at the probes are those of any recording.
 
 mod command;
-mod open_spans;
 mod options;
 mod pace;
 mod requests;
 mod socket_folder;
-mod span_marks;
 mod span_matcher;
 mod watch;
 

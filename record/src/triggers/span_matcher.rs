@@ -1,12 +1,20 @@
-//! Spans that fire triggers.
+//! Spans that fire triggers, matched as readers of streams do: by the rule of [`OpenBegins`](usdtrec_format::spans::OpenBegins).
+//!
+//! Hits of several CPUs are read in any order within a pass over the rings, and a begin may be read one pass after its end. So the hits of a pass are
+//! sorted, and an end without a begin waits for the next pass.
+
+use std::hash::RandomState;
+use std::mem::take;
 
 use usdtrec_attach::filter::SiteDecoder;
 use usdtrec_attach::select::probe::PlannedProbe;
-use usdtrec_format::spans::NamedPair;
+use usdtrec_format::Value;
+use usdtrec_format::schema::Argument;
+use usdtrec_format::spans::{
+    LiveAgreement, Marks, NamedPair, OpenBegin, OpenByKey, SpanSides, argument_place,
+    live_agreement, mark,
+};
 use usdtrec_format::trace::{FiredTrigger, TriggerKind};
-
-use super::open_spans::{EndedSpan, OpenSpans, SpanHit, SpanKey};
-use super::span_marks::{MarkPlaces, PairMarks};
 
 /// Matches the hits of one pair of events for one trigger.
 #[derive(Debug)]
@@ -15,13 +23,24 @@ pub(super) struct SpanMatcher {
     pub(super) trigger: usize,
     /// Name of the span.
     pub(super) name: String,
-    /// The pair.
-    pub(super) pair: NamedPair,
+    pair: NamedPair,
     least: u64,
-    marks: PairMarks,
-    /// Names of the events, as the marks have them.
+    /// Names of the events of the pair: its begins, then its ends.
     events: Vec<String>,
+    /// Where each of them has what is compared.
+    places: Vec<MarkPlaces>,
+    /// Whether spans need not nest: then their marks are part of the key.
+    crosses: bool,
     open: OpenSpans,
+}
+
+/// Where the hits of an event have what is compared.
+#[derive(Clone, Debug, Default)]
+struct MarkPlaces {
+    /// The argument that is the key, with the process; `None` for the thread.
+    key: Option<usize>,
+    /// The arguments that are compared, and whether their numbers are.
+    agreed: Vec<(usize, bool)>,
 }
 
 impl SpanMatcher {
@@ -31,45 +50,119 @@ impl SpanMatcher {
         pair: NamedPair,
         probes: &[PlannedProbe],
     ) -> Self {
-        let marks = PairMarks::of_pair(&pair, probes);
         let events = pair.starts.iter().chain(&pair.dones);
-        let events = events.filter_map(|at| probes.get(*at));
+        let of_pair: Vec<&PlannedProbe> = events.filter_map(|at| probes.get(*at)).collect();
+        let events: Vec<String> = of_pair.iter().map(|probe| probe.event()).collect();
+        let names: Vec<&str> = events.iter().map(String::as_str).collect();
+        let (starts, dones) = names.split_at(pair.starts.len().min(names.len()));
+        let crosses = SpanSides { starts, dones }.cross();
+        let shown: Vec<Vec<Argument>> = of_pair.iter().map(|of| of.shown_arguments()).collect();
+        let lists: Vec<&[Argument]> = shown.iter().map(Vec::as_slice).collect();
+        let key = pair.key.filter(|key| {
+            let mut lists = lists.iter();
+            lists.all(|list| argument_place(list, key).is_some())
+        });
+        let LiveAgreement {
+            arguments,
+            must_agree,
+        } = match key {
+            Some(_) => LiveAgreement::default(),
+            None => live_agreement(&lists, |_| !crosses),
+        };
+        let places = of_pair.iter().map(|probe| MarkPlaces {
+            key: key.and_then(|key| probe.own_place(key)),
+            agreed: arguments
+                .iter()
+                .filter_map(|(name, numbers)| Some((probe.own_place(name)?, *numbers)))
+                .collect(),
+        });
         Self {
             trigger,
             name: pair.name.clone(),
             least,
-            events: events.map(PlannedProbe::event).collect(),
-            open: OpenSpans::new(marks.crosses),
-            marks,
+            places: places.collect(),
+            crosses,
+            open: OpenSpans {
+                must_agree,
+                ..OpenSpans::default()
+            },
+            events,
             pair,
         }
     }
 
     /// Continues one that knew fewer probes.
     pub(super) fn continue_from(&mut self, earlier: &mut Self) {
-        self.open = std::mem::take(&mut earlier.open);
+        let must_agree = self.open.must_agree;
+        self.open = OpenSpans {
+            must_agree,
+            ..take(&mut earlier.open)
+        };
     }
 
-    /// The places of its events: their numbers among the probes, in the order of the marks.
+    /// The places of its events: their numbers among the probes, in the order of its begins and then its ends.
     pub(super) fn probes(&self) -> impl Iterator<Item = usize> + '_ {
         self.pair.starts.iter().chain(&self.pair.dones).copied()
     }
 
-    /// Takes a sample of one of its events, which has a place in the order of the marks.
-    pub(super) fn take(&mut self, event: usize, decoder: &mut SiteDecoder, body: &[u8]) {
-        let Some(places) = self.marks.places.get(event) else {
-            return;
-        };
-        let Some(hit) = hit(event, places, decoder, body) else {
-            return;
-        };
-        let begins = event < self.pair.starts.len();
-        self.open.add(SpanHit { begins, ..hit });
+    /// Number of ends that took the newest begin, and are equal to an older one.
+    pub(super) const fn older(&self) -> u64 {
+        self.open.older
     }
 
-    /// Forgets the open spans.
+    /// Takes a sample of one of its events, which has a place in their order. It counts for nothing if it is too short, or has no value that is its key.
+    pub(super) fn take(&mut self, event: usize, decoder: &mut SiteDecoder, body: &[u8]) {
+        let (Some(places), Some(sample)) = (self.places.get(event), decoder.parse(body)) else {
+            return;
+        };
+        let values = match places.key.is_none() && places.agreed.is_empty() {
+            true => &[][..],
+            false => decoder.values(&sample),
+        };
+        let state = &self.open.state;
+        let mark_at = |at: usize, numbers| {
+            let value: Option<&Value> = values.get(at);
+            value.map_or(0, |value| mark(value, numbers, state))
+        };
+        let mut marks = match places.agreed.len() {
+            0 => Marks::default(),
+            arguments => Marks::unknown(arguments),
+        };
+        for (at, (place, numbers)) in places.agreed.iter().enumerate() {
+            marks.set(at, mark_at(*place, *numbers));
+        }
+        let mut key = SpanKey {
+            task: sample.tid,
+            value: 0,
+        };
+        if let Some(place) = places.key {
+            let value = mark_at(place, true);
+            if value == 0 {
+                return;
+            }
+            key = SpanKey {
+                task: sample.pid,
+                value,
+            };
+        } else if self.crosses {
+            key.value = marks.word();
+            marks = Marks::default();
+        }
+        self.open.hits.push(SpanHit {
+            time: sample.time,
+            key,
+            marks,
+            pid: sample.pid,
+            tid: sample.tid,
+            event,
+            begins: event < self.pair.starts.len(),
+        });
+    }
+
+    /// Forgets the open spans, and the ends that wait for one.
     pub(super) fn forget(&mut self) {
-        self.open.forget();
+        self.open.begins.clear();
+        self.open.waiting.clear();
     }
 
     /// Ends a pass over all rings: calls `fired` for each span that was long.
@@ -81,8 +174,7 @@ impl SpanMatcher {
             open,
             ..
         } = self;
-        open.end_pass(|span| {
-            let EndedSpan { end, duration } = span;
+        open.end_pass(|EndedSpan { end, duration }| {
             if duration < *least {
                 return;
             }
@@ -101,35 +193,222 @@ impl SpanMatcher {
     }
 }
 
-/// What a sample is to spans; `None` if it is too short, or has no value that is its key.
-fn hit(
+/// What hits of one span have in common: a thread, or a process and a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct SpanKey {
+    /// The thread or the process.
+    task: i32,
+    value: u64,
+}
+
+/// A hit that begins or ends a span.
+#[derive(Clone, Debug)]
+struct SpanHit {
+    time: u64,
+    key: SpanKey,
+    marks: Marks,
+    pid: i32,
+    tid: i32,
+    /// The event, by its place in the list of its matcher.
     event: usize,
-    places: &MarkPlaces,
-    decoder: &mut SiteDecoder,
-    body: &[u8],
-) -> Option<SpanHit> {
-    let sample = decoder.parse(body)?;
-    let values = match places.is_empty() {
-        true => &[][..],
-        false => decoder.values(&sample),
-    };
-    let key = match places.key {
-        None => SpanKey {
-            task: sample.tid,
-            value: None,
-        },
-        Some(_) => SpanKey {
-            task: sample.pid,
-            value: Some(places.key_value(values)?),
-        },
-    };
-    Some(SpanHit {
-        time: sample.time,
-        key,
-        agreed: places.agreed_values(values),
-        pid: sample.pid,
-        tid: sample.tid,
-        event,
-        begins: false,
-    })
+    begins: bool,
+}
+
+/// A span that has ended.
+#[derive(Debug)]
+struct EndedSpan {
+    /// The hit that ended it.
+    end: SpanHit,
+    /// ns.
+    duration: u64,
+}
+
+#[derive(Debug)]
+struct Begin {
+    time: u64,
+    marks: Marks,
+}
+
+impl OpenBegin for Begin {
+    fn time(&self) -> u64 {
+        self.time
+    }
+
+    fn marks(&self) -> Marks {
+        self.marks
+    }
+}
+
+/// The open spans of one pair of events.
+#[derive(Debug, Default)]
+struct OpenSpans {
+    begins: OpenByKey<SpanKey, Begin, RandomState>,
+    /// Hits of this pass.
+    hits: Vec<SpanHit>,
+    /// Ends of the pass before that had no begin.
+    waiting: Vec<SpanHit>,
+    /// Whether marks must agree; else an end takes the newest begin.
+    must_agree: bool,
+    /// Number of ends that took the newest begin, and are equal to an older one.
+    older: u64,
+    /// Of the marks.
+    state: RandomState,
+}
+
+impl OpenSpans {
+    /// Ends a pass: calls `ended` for each span of which the end was read.
+    fn end_pass(&mut self, mut ended: impl FnMut(EndedSpan)) {
+        let waited = take(&mut self.waiting).into_iter();
+        let mut all: Vec<(SpanHit, bool)> = waited.map(|hit| (hit, true)).collect();
+        all.extend(self.hits.drain(..).map(|hit| (hit, false)));
+        all.sort_by_key(|(hit, _)| hit.time);
+        for (hit, has_waited) in all {
+            if hit.begins {
+                self.begin(&hit);
+            } else if let Some(began) = self.end(&hit) {
+                ended(EndedSpan {
+                    duration: hit.time.saturating_sub(began),
+                    end: hit,
+                });
+            } else if !has_waited {
+                self.waiting.push(hit);
+            }
+        }
+    }
+
+    fn begin(&mut self, hit: &SpanHit) {
+        if self.begins.is_full(1) {
+            self.begins.forget_older();
+        }
+        let begin = Begin {
+            time: hit.time,
+            marks: hit.marks,
+        };
+        self.begins.with(hit.key, |open| open.push(begin));
+    }
+
+    /// When the span began that a hit ends.
+    fn end(&mut self, hit: &SpanHit) -> Option<u64> {
+        let SpanHit { time, marks, .. } = *hit;
+        if !self.begins.has(&hit.key) {
+            return None;
+        }
+        self.begins.with(hit.key, |open| {
+            if self.must_agree {
+                let found = open.find(marks, time)?;
+                return open.close(found, time);
+            }
+            let newest = open.find_newest(marks, time)?;
+            self.older += u64::from(newest.is_of_older);
+            open.close(newest.at, time)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hit(begins: bool, tid: i32, time: u64, id: u64) -> SpanHit {
+        SpanHit {
+            time,
+            key: SpanKey {
+                task: tid,
+                value: 0,
+            },
+            marks: Marks::from_words([id, 1, 1, 1]),
+            pid: tid,
+            tid,
+            event: usize::from(!begins),
+            begins,
+        }
+    }
+
+    fn open(must_agree: bool) -> OpenSpans {
+        OpenSpans {
+            must_agree,
+            ..OpenSpans::default()
+        }
+    }
+
+    /// Durations of the spans that ended in each pass.
+    fn durations(open: &mut OpenSpans, passes: &[&[SpanHit]]) -> Vec<Vec<u64>> {
+        let pass = |hits: &&[SpanHit]| {
+            open.hits.extend(hits.iter().cloned());
+            let mut ended = Vec::new();
+            open.end_pass(|span| ended.push(span.duration));
+            ended
+        };
+        passes.iter().map(pass).collect()
+    }
+
+    #[test]
+    fn ends_belong_to_the_newest_begin_that_agrees() {
+        let passes: [&[SpanHit]; 3] = [
+            &[
+                hit(true, 1, 10, 7),
+                hit(true, 1, 20, 8),
+                hit(true, 2, 15, 7),
+            ],
+            &[hit(false, 1, 30, 7)],
+            &[hit(false, 1, 40, 8), hit(false, 2, 50, 7)],
+        ];
+        let mut open = open(true);
+        assert_eq!(durations(&mut open, &passes), [vec![], vec![20], vec![35]]);
+        assert_eq!(open.begins.iter().count(), 0);
+    }
+
+    /// Where nothing says that the number is an id, ends take the newest begin, and it is counted which of them are equal to an older one.
+    #[test]
+    fn ends_that_are_equal_to_an_older_begin_are_counted() {
+        let overlapping: &[SpanHit] = &[
+            hit(true, 1, 10, 7),
+            hit(true, 1, 20, 8),
+            hit(false, 1, 30, 7),
+            hit(false, 1, 40, 8),
+        ];
+        let mut spans = open(false);
+        assert_eq!(durations(&mut spans, &[overlapping]), [[10, 30]]);
+        assert_eq!(spans.older, 1);
+        let nested: &[SpanHit] = &[
+            hit(true, 1, 10, 7),
+            hit(true, 1, 20, 7),
+            hit(true, 1, 21, 0),
+            hit(false, 1, 25, 0),
+            hit(false, 1, 30, 7),
+            hit(false, 1, 40, 9),
+        ];
+        let mut spans = open(false);
+        assert_eq!(durations(&mut spans, &[nested]), [[4, 10, 30]]);
+        assert_eq!(spans.older, 0);
+    }
+
+    #[test]
+    fn a_begin_may_be_read_a_pass_after_its_end() {
+        for must_agree in [false, true] {
+            let mut open = open(must_agree);
+            let passes: [&[SpanHit]; 4] = [
+                &[hit(false, 1, 30, 7), hit(true, 1, 40, 7)],
+                &[hit(true, 1, 10, 7), hit(false, 1, 45, 7)],
+                &[hit(false, 1, 60, 7)],
+                &[hit(true, 1, 70, 7)],
+            ];
+            let expected: [Vec<u64>; 4] = [vec![], vec![20, 5], vec![], vec![]];
+            assert_eq!(durations(&mut open, &passes), expected);
+            assert!(open.waiting.is_empty());
+        }
+    }
+
+    /// Between the begin and the end that follow each other, probes were detached.
+    #[test]
+    fn spans_across_a_pause_are_forgotten() {
+        let mut open = open(false);
+        let begun: &[SpanHit] = &[hit(true, 1, 10, 7)];
+        assert_eq!(durations(&mut open, &[begun]), [[0; 0]]);
+        open.begins.clear();
+        let ends: &[SpanHit] = &[hit(false, 1, 900, 7)];
+        assert_eq!(durations(&mut open, &[ends]), [[0; 0]]);
+        let whole: &[SpanHit] = &[hit(true, 1, 910, 7), hit(false, 1, 915, 7)];
+        assert_eq!(durations(&mut open, &[whole]), [[5]]);
+    }
 }

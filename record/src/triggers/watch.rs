@@ -1,6 +1,6 @@
 //! The stage that looks for hits which fire triggers.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use usdtrec_attach::engine::{Attached, ProbeAttr};
@@ -259,6 +259,12 @@ impl TriggerWatch {
             }
         }
         faults
+    }
+
+    /// The spans that overlap on a thread, each with the number of ends that show it. Several triggers may be of one span.
+    pub(crate) fn overlaps(&self) -> BTreeMap<&str, u64> {
+        let overlaps = self.spans.iter().map(|span| (&*span.name, span.older()));
+        overlaps.filter(|(_, ends)| *ends > 0).collect()
     }
 
     /// What has fired since the last call, in passes that have ended.

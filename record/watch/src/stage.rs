@@ -2,10 +2,13 @@
 //!
 //! A stage gets batches, so that its cost beyond its work is a call for each batch. The heads of the records have been read.
 
+use std::any::Any;
+use std::fmt::Debug;
+
 use crate::batch::Batch;
 
 /// A stage of the pipeline.
-pub trait Stage {
+pub trait Stage: Any + Debug {
     /// Takes a batch of whole records. Returns those that the next stage gets: the same, fewer, or others in their place.
     fn take<'a>(&'a mut self, batch: Batch<'a>) -> Batch<'a>;
 
@@ -28,13 +31,42 @@ pub trait Stage {
     }
 }
 
-/// Stages in the order in which records pass them.
-pub struct Stages<'s>(Vec<&'s mut dyn Stage>);
+/// Stages in the order in which records pass them: made once, at most one of each type.
+#[derive(Debug)]
+pub struct Stages(Vec<Box<dyn Stage>>);
 
-impl<'s> Stages<'s> {
+/// An entry of [`Stages::new`], of a stage that a recording may not have.
+pub fn entry<S: Stage>(stage: Option<S>) -> Option<Box<dyn Stage>> {
+    stage.map(|stage| Box::new(stage) as Box<dyn Stage>)
+}
+
+impl Stages {
     /// Leaves out the stages that a recording does not have.
-    pub fn new<const N: usize>(stages: [Option<&'s mut dyn Stage>; N]) -> Self {
+    pub fn new<const N: usize>(stages: [Option<Box<dyn Stage>>; N]) -> Self {
         Self(stages.into_iter().flatten().collect())
+    }
+
+    /// The stage of a type.
+    #[must_use]
+    pub fn get<S: Stage>(&self) -> Option<&S> {
+        let mut stages = self.0.iter();
+        stages.find_map(|stage| (&**stage as &dyn Any).downcast_ref())
+    }
+
+    /// The same, to tell it something.
+    #[must_use]
+    pub fn get_mut<S: Stage>(&mut self) -> Option<&mut S> {
+        let mut stages = self.0.iter_mut();
+        stages.find_map(|stage| (&mut **stage as &mut dyn Any).downcast_mut())
+    }
+
+    /// Takes out the stage of a type, at the end.
+    #[must_use]
+    pub fn take_out<S: Stage>(&mut self) -> Option<S> {
+        let mut stages = self.0.iter();
+        let at = stages.position(|stage| (&**stage as &dyn Any).is::<S>())?;
+        let stage: Box<dyn Any> = self.0.remove(at);
+        stage.downcast().ok().map(|stage| *stage)
     }
 
     /// Passes a batch through all stages.
@@ -43,17 +75,17 @@ impl<'s> Stages<'s> {
     }
 
     /// Ends a pass. `sink` gets what stages add, once later stages have taken it.
-    pub fn end_pass(self, sink: impl FnMut(Batch<'_>)) {
+    pub fn end_pass(&mut self, sink: impl FnMut(Batch<'_>)) {
         self.end(|stage| stage.end_pass(), sink);
     }
 
     /// Ends the recording, as [`end_pass`](Self::end_pass) does a pass.
-    pub fn end_recording(self, sink: impl FnMut(Batch<'_>)) {
+    pub fn end_recording(&mut self, sink: impl FnMut(Batch<'_>)) {
         self.end(|stage| stage.end_recording(), sink);
     }
 
     fn end(
-        mut self,
+        &mut self,
         end: impl for<'a> Fn(&'a mut dyn Stage) -> Option<Batch<'a>>,
         mut sink: impl FnMut(Batch<'_>),
     ) {
@@ -67,10 +99,8 @@ impl<'s> Stages<'s> {
     }
 
     /// Begins another file.
-    pub fn begin_file(self) {
-        for stage in self.0 {
-            stage.begin_file();
-        }
+    pub fn begin_file(&mut self) {
+        self.0.iter_mut().for_each(|stage| stage.begin_file());
     }
 
     /// Number of samples that stages have dropped on purpose.
@@ -79,7 +109,7 @@ impl<'s> Stages<'s> {
     }
 }
 
-fn pass<'a>(stages: &'a mut [&mut dyn Stage], batch: Batch<'a>) -> Batch<'a> {
+fn pass<'a>(stages: &'a mut [Box<dyn Stage>], batch: Batch<'a>) -> Batch<'a> {
     let stages = stages.iter_mut();
     stages.fold(batch, |batch, stage| stage.take(batch))
 }
@@ -92,7 +122,7 @@ mod tests {
     use crate::batch::{Heads, RecordBuffer};
 
     /// Keeps every second sample.
-    #[derive(Default)]
+    #[derive(Debug, Default)]
     struct EverySecond {
         samples: u64,
         left_out: u64,
@@ -115,7 +145,7 @@ mod tests {
     }
 
     /// Holds the samples until the end of the pass.
-    #[derive(Default)]
+    #[derive(Debug, Default)]
     struct Hold {
         held: RecordBuffer,
         out: RecordBuffer,
@@ -147,14 +177,17 @@ mod tests {
         }
     }
 
-    /// Notes the times of the samples.
-    #[derive(Default)]
-    struct Times {
+    /// Notes the times of the samples: before other stages, and after them.
+    #[derive(Debug, Default)]
+    struct Times<const IS_AFTER: bool> {
         times: Vec<u64>,
         files: usize,
     }
 
-    impl Stage for Times {
+    type Before = Times<false>;
+    type After = Times<true>;
+
+    impl<const IS_AFTER: bool> Stage for Times<IS_AFTER> {
         fn take<'a>(&'a mut self, batch: Batch<'a>) -> Batch<'a> {
             let samples = batch.records().filter_map(|record| record.sample());
             self.times.extend(samples.map(|sample| sample.time));
@@ -193,55 +226,58 @@ mod tests {
 
     #[test]
     fn a_stage_gets_what_the_one_before_it_passes_on() {
-        let (mut before, mut after) = (Times::default(), Times::default());
-        let mut every_second = EverySecond::default();
+        let mut stages = Stages::new([
+            entry(Some(Before::default())),
+            entry(Some(EverySecond::default())),
+            entry::<Hold>(None),
+            entry(Some(After::default())),
+        ]);
         let mut heads = Heads::default();
         let mut out = Vec::new();
         for times in [&[1, 2, 3][..], &[4, 5], &[]] {
             let comm = record(RecordType::COMM, 0);
             let all = [samples(times), comm].concat();
-            let mut stages = Stages::new([
-                Some(&mut before as &mut dyn Stage),
-                Some(&mut every_second),
-                None,
-                Some(&mut after),
-            ]);
             out.push(bytes(&stages.take(Batch::read(&all, &mut heads))));
         }
         let comm = record(RecordType::COMM, 0);
         let expected: [&[u64]; 3] = [&[1, 3], &[5], &[]];
         let expected = expected.map(|times| [samples(times), comm.clone()].concat());
         assert_eq!(out, expected);
-        assert_eq!(before.times, [1, 2, 3, 4, 5]);
-        assert_eq!(after.times, [1, 3, 5]);
+        let times = |times: Option<Vec<u64>>| times.expect("a stage");
+        let before = stages.get::<Before>().map(|stage| stage.times.clone());
+        assert_eq!(times(before), [1, 2, 3, 4, 5]);
+        assert_eq!(stages.left_out(), 2);
+        assert!(stages.get::<Hold>().is_none());
+        let after = stages.get_mut::<After>();
+        assert_eq!(
+            times(after.map(|stage| std::mem::take(&mut stage.times))),
+            [1, 3, 5]
+        );
+        let every_second = stages.take_out::<EverySecond>().expect("a stage");
         assert_eq!(every_second.left_out(), 2);
-        assert_eq!(after.left_out(), 0);
+        assert_eq!(stages.left_out(), 0);
     }
 
     #[test]
     fn what_a_stage_adds_at_the_end_of_a_pass_is_for_later_stages() {
-        let (mut before, mut after) = (Times::default(), Times::default());
-        let mut hold = Hold::default();
+        let mut stages = Stages::new([
+            entry(Some(Before::default())),
+            entry(Some(Hold::default())),
+            entry(Some(After::default())),
+        ]);
         let mut heads = Heads::default();
         let comm = record(RecordType::COMM, 0);
         let all = [samples(&[1, 2]), comm.clone(), samples(&[3])].concat();
-        macro_rules! list {
-            () => {
-                Stages::new([
-                    Some(&mut before as &mut dyn Stage),
-                    Some(&mut hold),
-                    Some(&mut after),
-                ])
-            };
-        }
-        assert_eq!(bytes(&list!().take(Batch::read(&all, &mut heads))), comm);
+        assert_eq!(bytes(&stages.take(Batch::read(&all, &mut heads))), comm);
         let mut added = Vec::new();
-        list!().end_pass(|batch| added.push(bytes(&batch)));
-        list!().end_pass(|batch| added.push(bytes(&batch)));
-        list!().end_recording(|batch| added.push(bytes(&batch)));
+        stages.end_pass(|batch| added.push(bytes(&batch)));
+        stages.end_pass(|batch| added.push(bytes(&batch)));
+        stages.end_recording(|batch| added.push(bytes(&batch)));
         let exit = record(RecordType::EXIT, 9);
         assert_eq!(added, [samples(&[1, 2, 3]), Vec::new(), exit]);
-        list!().begin_file();
+        stages.begin_file();
+        let before = stages.take_out::<Before>().expect("a stage");
+        let after = stages.take_out::<After>().expect("a stage");
         assert_eq!((before.times, before.files), (vec![1, 2, 3], 1));
         assert_eq!((after.times, after.files), (vec![1, 2, 3], 1));
     }

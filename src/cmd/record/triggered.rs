@@ -109,6 +109,12 @@ fn print(event: &TriggerEvent, quiet: bool) {
             "usdtrec: no probe can fire {} yet: it waits for a file with one",
             escape(trigger)
         )),
+        TriggerEvent::Overlap { span, ends } => say(format_args!(
+            "usdtrec: warning: {} of {} took the newest begin of the thread, and an older one has the same number: spans overlap there, so a trigger may have \
+             fired for a wrong duration",
+            counted(*ends, "end"),
+            escape(span)
+        )),
     }
 }
 

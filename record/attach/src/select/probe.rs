@@ -8,6 +8,7 @@ use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_format::expr::{Capture, Expr};
 use usdtrec_format::schema::telemetry::Telemetry;
 use usdtrec_format::schema::{Argument, LockUse, ScriptCall};
+use usdtrec_format::spans::argument_place;
 use usdtrec_format::{
     Arch, BuildId, CapturePlan, CodePlace, Operand, ProbeDefinition, ShownArgument, Site,
     SiteDefinition, parse_operands,
@@ -123,6 +124,26 @@ impl PlannedProbe {
     #[must_use]
     pub fn event(&self) -> String {
         format!("sdt_{}:{}", self.provider, self.name)
+    }
+
+    /// The arguments as readers show them.
+    #[must_use]
+    pub fn shown_arguments(&self) -> Vec<Argument> {
+        let own = &self.arguments;
+        match &self.shown {
+            Some(shown) => shown.iter().map(|shown| shown.argument_from(own)).collect(),
+            None => own.clone(),
+        }
+    }
+
+    /// The place of an argument, by its name as readers show it, among those that are captured.
+    #[must_use]
+    pub fn own_place(&self, name: &str) -> Option<usize> {
+        let at = argument_place(&self.shown_arguments(), name)?;
+        match &self.shown {
+            Some(list) => Some(list.get(at)?.argument),
+            None => Some(at),
+        }
     }
 
     /// File offsets of a site and of the semaphore that the kernel counts there.

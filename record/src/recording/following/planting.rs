@@ -12,7 +12,7 @@ use usdtrec_attach::select::program::Program;
 use usdtrec_attach::select::refusal::Refusals;
 use usdtrec_format::trace::WriteError;
 use usdtrec_kernel::clocks::trace_clock;
-use usdtrec_watch::verify::ExpectedFiles;
+use usdtrec_watch::verify::{ExpectedFiles, Verifier};
 
 use super::added_file::AddedFile;
 use super::reports::PlantedFile;
@@ -167,7 +167,9 @@ impl Recording {
 
     /// Detaches the probes of a file that no process maps any more. Their counts stay.
     fn release(&mut self, program: &Arc<Program>) {
-        self.pipeline.verifier.detach(program.file());
+        if let Some(verifier) = self.pipeline.stage::<Verifier>() {
+            verifier.detach(program.file());
+        }
         let mut probes = self.session.probes().iter();
         let last = probes.rposition(|probe| Arc::ptr_eq(&probe.program, program));
         if let Some(mut start) = last {

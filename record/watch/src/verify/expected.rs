@@ -55,7 +55,7 @@ pub struct ExpectedSite {
 }
 
 /// The files with attached probes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ExpectedFiles(pub Vec<Shared<ExpectedFile>>);
 
 /// A mapping that a record reports of a file with probes.

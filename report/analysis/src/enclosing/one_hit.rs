@@ -1,8 +1,8 @@
 //! A hit that begins or ends a span, as the matcher takes it: a window of one hit.
 
+use usdtrec_format::spans::Marks;
 use usdtrec_trace::added::hit_step::SpanStep;
 
-use crate::spans::marks::Marks;
 use crate::spans::matcher::{MatchKey, PendingEnd, Segment};
 use crate::spans::stack::{Base, Frame};
 use crate::stats::keys::key::KeyWords;

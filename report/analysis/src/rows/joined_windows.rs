@@ -377,7 +377,7 @@ impl RowsAcross {
         for begun in begun {
             begun.put(self.time, sink)?;
         }
-        Ok(self.open.forgotten)
+        Ok(self.open.forgotten())
     }
 }
 

@@ -147,12 +147,12 @@ impl PausedBegins {
 
 #[cfg(test)]
 mod tests {
+    use usdtrec_format::spans::Marks;
     use usdtrec_trace::process::process_field::ProcessFacts;
 
     use super::*;
     use crate::rows::hit_row::{HitRow, RowHit};
     use crate::rows::row_sink::RowSide;
-    use crate::spans::marks::Marks;
     use crate::spans::stack::Frame;
 
     /// Times of begins, with what became of the spans.

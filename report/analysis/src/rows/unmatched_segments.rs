@@ -96,8 +96,9 @@ fn pause_looks(segments: &[Segment<BegunHit>]) -> Vec<PauseLook> {
 
 #[cfg(test)]
 mod tests {
+    use usdtrec_format::spans::Marks;
+
     use super::*;
-    use crate::spans::marks::Marks;
     use crate::spans::matcher::PendingEnd;
     use crate::spans::stack::{Base, Frame};
     use crate::stats::keys::key::KeyWords;

@@ -4,11 +4,12 @@ use std::hash::BuildHasher;
 
 use foldhash::quality::RandomState;
 use usdtrec_format::perf::Sample;
+use usdtrec_format::spans::Marks;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::hit::Hit;
 use usdtrec_trace::session::resolver::Resolver;
 
-use crate::spans::marks::{Agreement, Marks};
+use crate::spans::marks::Agreement;
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::key::{Key, KeyWords};
 

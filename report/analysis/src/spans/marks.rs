@@ -1,63 +1,14 @@
-//! Hashes of the arguments that the begin and the end of a span must have in common.
-
-use std::hash::BuildHasher;
+//! The arguments that the begin and the end of a span must have in common.
 
 use foldhash::HashMap;
 use foldhash::quality::RandomState;
 use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
+use usdtrec_format::spans::{Marks, mark, mark_of_number};
 use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::Resolver;
 
 use crate::stats::keys::key::KeyWords;
-
-/// Hashes of arguments that begin and end of a span have in common. 0 means that a value is not known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Marks([u64; Self::APART]);
-
-impl Marks {
-    /// Number of arguments with a mark of their own; further ones share the last.
-    pub(crate) const APART: usize = 4;
-
-    /// The marks of this number of arguments without known values.
-    pub(crate) fn unknown(arguments: usize) -> Self {
-        Self(std::array::from_fn(|at| u64::from(at >= arguments)))
-    }
-
-    /// Whether the value of an argument is not known.
-    pub(crate) fn is_partial(self) -> bool {
-        self.0.contains(&0)
-    }
-
-    /// Whether the values that are known on both sides are the same.
-    pub(crate) fn is_compatible(self, other: Self) -> bool {
-        let both = self.0.iter().zip(other.0);
-        both.into_iter()
-            .all(|(&one, other)| one == other || one == 0 || other == 0)
-    }
-
-    /// The marks as words.
-    pub(crate) const fn words(self) -> [u64; Self::APART] {
-        self.0
-    }
-
-    /// The marks of these words.
-    pub(crate) const fn from_words(words: [u64; Self::APART]) -> Self {
-        Self(words)
-    }
-
-    /// Whether the value of the first argument is not known.
-    pub(crate) const fn lacks_first(self) -> bool {
-        let [first, ..] = self.0;
-        first == 0
-    }
-
-    /// One word for all of them.
-    pub(crate) const fn word(self) -> u64 {
-        let [a, b, c, d] = self.0;
-        a ^ b.rotate_left(17) ^ c.rotate_left(31) ^ d.rotate_left(47)
-    }
-}
 
 /// The arguments that begin and end of a span have in common and that must agree.
 #[derive(Clone, Debug, Default)]
@@ -127,12 +78,7 @@ impl Agreement {
         for (at, (&place, &numbers)) in places.iter().zip(&self.numbers).enumerate() {
             let value = resolver.value(site, place, sample);
             let mark = value.map_or(0, |value| self.mark(value, numbers));
-            let slot = &mut marks.0[at.min(Marks::APART - 1)];
-            *slot = if at < Marks::APART {
-                mark
-            } else {
-                slot.rotate_left(7) ^ mark
-            };
+            marks.set(at, mark);
         }
         marks
     }
@@ -146,17 +92,12 @@ impl Agreement {
 
     /// The mark of a value; 0 if it is not known, or does not count.
     pub(crate) fn mark(&self, value: &Value, numbers: bool) -> u64 {
-        match value {
-            Value::String(string) => self.state.hash_one(&*string.bytes) | 1,
-            Value::Unsigned(number) if numbers => self.mark_of_number(*number),
-            Value::Signed(number) if numbers => self.mark_of_number(number.cast_unsigned()),
-            _ => 0,
-        }
+        mark(value, numbers, &self.state)
     }
 
     /// The mark of a number, of which the lowest 64 bits are given.
     #[inline]
     pub(crate) fn mark_of_number(&self, bits: u64) -> u64 {
-        self.state.hash_one(bits) | 1
+        mark_of_number(bits, &self.state)
     }
 }

@@ -10,15 +10,14 @@
 use std::sync::Arc;
 
 use foldhash::HashMap;
+use foldhash::fast::RandomState;
+use usdtrec_format::spans::{Marks, OpenByKey};
 use usdtrec_trace::added::added_argument::AddedValues;
 
-use crate::spans::marks::Marks;
 use crate::spans::pair_pauses::PairPauses;
-use crate::spans::stack::{Base, Frame, Stack, Totals};
+use crate::spans::stack::{Base, Close, Frame, Stack, Totals, add_base, begin, close};
 use crate::stats::keys::key::KeyWords;
 
-/// Maximum number of open begins; later ones are not matched.
-const MAX_OPEN: usize = 1 << 20;
 /// Number of frames for which a lane keeps its memory from window to window.
 const KEPT: usize = 128;
 
@@ -138,13 +137,13 @@ impl<T> Lanes<T> {
     }
 
     fn find(&mut self, key: MatchKey) -> usize {
-        let (all, used, keeps_parts) = (&mut self.all, &mut self.used, self.keeps_parts);
+        let (all, used) = (&mut self.all, &mut self.used);
         *self.places.entry(key).or_insert_with(|| {
             match all.get_mut(*used) {
                 Some(lane) => lane.key = key,
                 None => all.push(Lane {
                     key,
-                    stack: Stack::new(keeps_parts),
+                    stack: Stack::default(),
                     rise: 0,
                     base: Base::default(),
                     latest: 0,
@@ -159,7 +158,7 @@ impl<T> Lanes<T> {
 impl<T> Lane<T> {
     /// Ends the segment here.
     fn cut(&mut self, end: Option<PendingEnd>) -> Option<Segment<T>> {
-        let begun = if self.stack.len() == 0 {
+        let begun = if self.stack.is_empty() {
             Vec::new()
         } else {
             self.stack.take()
@@ -214,14 +213,14 @@ impl<T> SpanMatcher<T> {
             self.pause(key, frame.time);
         }
         let lane = self.lanes.lane(key);
-        let oldest = lane.stack.frames().first();
+        let oldest = lane.stack.as_slice().first();
         if oldest.is_none_or(|oldest| oldest.time > frame.time) {
             // It may come late.
             let known = lane.base.next;
             frame.next = known.filter(|known| *known > frame.time);
             lane.base.next = Some(known.map_or(frame.time, |known| known.min(frame.time)));
         }
-        lane.stack.push(frame);
+        begin(&mut lane.stack, frame);
         lane.rise = lane.rise.max(lane.stack.len());
     }
 
@@ -237,11 +236,17 @@ impl<T> SpanMatcher<T> {
         if !self.pauses.is_empty() {
             self.pause(key, time);
         }
+        let keeps_parts = self.lanes.keeps_parts;
         let lane = self.lanes.lane(key);
-        let Some(at) = lane.stack.find(marks) else {
+        let Some(at) = lane.stack.find_equal(marks, time) else {
             return false;
         };
-        lane.stack.close(at, time, totals, &mut lane.base);
+        let closed = Close {
+            at,
+            time,
+            keeps_parts,
+        };
+        close(&mut lane.stack, closed, totals, &mut lane.base);
         true
     }
 
@@ -282,34 +287,19 @@ pub(crate) struct PausedFrame<T> {
 }
 
 /// Spans that are open between windows.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct OpenSpans<T> {
-    open: HashMap<MatchKey, Stack<T>>,
+    open: OpenByKey<MatchKey, Frame<T>, RandomState>,
     keeps_parts: bool,
-    count: usize,
-    /// Maximum number of open begins.
-    most: usize,
-    /// Number of begins beyond the maximum.
-    pub(crate) forgotten: u64,
     pub(crate) pauses: PairPauses,
-}
-
-impl<T> Default for OpenSpans<T> {
-    /// Without spans and pauses.
-    fn default() -> Self {
-        Self::new(false, PairPauses::default())
-    }
 }
 
 impl<T> OpenSpans<T> {
     /// Without spans. With `keeps_parts`, spans know when the spans within them were.
     pub fn new(keeps_parts: bool, pauses: PairPauses) -> Self {
         Self {
-            open: HashMap::default(),
+            open: OpenByKey::default(),
             keeps_parts,
-            count: 0,
-            most: MAX_OPEN,
-            forgotten: 0,
             pauses,
         }
     }
@@ -317,21 +307,22 @@ impl<T> OpenSpans<T> {
     /// The same of at most so many open spans.
     pub(crate) fn bounded(most: usize) -> Self {
         Self {
-            most: most.min(MAX_OPEN),
-            ..Self::default()
+            open: OpenByKey::bounded(most),
+            ..Self::new(false, PairPauses::default())
         }
     }
 
     /// Takes out the spans of a key that were open when a pause began before a hit at a time.
     #[cold]
     pub(crate) fn pause(&mut self, key: MatchKey, hit: u64, totals: &mut impl Totals<T>) {
-        let Some(stack) = self.open.get_mut(&key) else {
+        if !self.open.has(&key) {
             return;
-        };
-        let until = |begin| self.pauses.known_until(key.pair, begin, hit);
-        for frame in stack.take_paused(|begin| until(begin).is_some()) {
-            self.count -= 1;
-            if let Some(until) = until(frame.time) {
+        }
+        let until = |frame: &Frame<T>| self.pauses.known_until(key.pair, frame.time, hit);
+        let is_paused = |frame: &Frame<T>| until(frame).is_some();
+        let paused = self.open.with(key, |stack| stack.take_oldest(is_paused));
+        for frame in paused {
+            if let Some(until) = until(&frame) {
                 totals.paused(frame, until);
             }
         }
@@ -351,94 +342,85 @@ impl<T> OpenSpans<T> {
                 self.pause(segment.key, first, totals);
             }
         }
-        let Segment { key, begun, .. } = segment;
-        if begun.is_empty() && !self.open.contains_key(&key) {
+        let Segment {
+            key,
+            rise,
+            base,
+            begun,
+            ..
+        } = segment;
+        if begun.is_empty() && !self.open.has(&key) {
             return SegmentOutcome {
-                depth: segment.rise,
+                depth: rise,
                 unmatched: end.is_some(),
             };
         }
+        if self.open.is_full(begun.len()) {
+            self.open.forget_older();
+        }
         let keeps_parts = self.keeps_parts;
-        let stack = self.open.entry(key);
-        let stack = stack.or_insert_with(|| Stack::new(keeps_parts));
-        let depth = stack.len() + segment.rise;
-        stack.add_base(segment.base);
-        for frame in begun {
-            if self.count >= self.most {
-                self.forgotten += 1;
-            } else {
-                self.count += 1;
-                stack.push(frame);
+        self.open.with(key, |stack| {
+            let depth = stack.len() + rise;
+            add_base(stack, base);
+            for frame in begun {
+                begin(stack, frame);
             }
-        }
-        let mut unmatched = false;
-        if let Some(end) = end {
-            let found = stack.find(end.marks);
-            match found.or_else(|| stack.find_compatible(end.marks)) {
-                Some(at) => {
-                    self.count -= stack.len() - at;
-                    stack.close(at, end.time, totals, &mut Base::default());
-                }
-                None => unmatched = true,
+            let found = end.and_then(|end| {
+                Some(Close {
+                    at: stack.find(end.marks, end.time)?,
+                    time: end.time,
+                    keeps_parts,
+                })
+            });
+            if let Some(found) = found {
+                close(stack, found, totals, &mut Base::default());
             }
-        }
-        if stack.len() == 0 {
-            self.open.remove(&key);
-        }
-        SegmentOutcome { depth, unmatched }
+            SegmentOutcome {
+                depth,
+                unmatched: end.is_some() && found.is_none(),
+            }
+        })
     }
 
     /// Whether this number of further begins exceeds the maximum.
     pub(crate) const fn is_full(&self, more: usize) -> bool {
-        self.count + more > self.most
+        self.open.is_full(more)
     }
 
     /// The open spans.
     pub(crate) fn frames(&self) -> impl Iterator<Item = (MatchKey, &Frame<T>)> {
-        let all = self.open.iter();
-        all.flat_map(|(key, stack)| stack.frames().iter().map(|frame| (*key, frame)))
+        self.open.iter()
     }
 
     /// What is known of the open spans.
     pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.open.values_mut().flat_map(Stack::all_mut)
+        self.open.iter_mut().map(|frame| &mut frame.what)
     }
 
     /// Takes out the spans that were open when a pause began before a time, up to which all hits were taken.
     pub(crate) fn take_paused(&mut self, time: u64) -> Vec<PausedFrame<T>> {
         let mut paused = Vec::new();
-        for (key, stack) in &mut self.open {
-            let until = |begin| self.pauses.known_until(key.pair, begin, time);
-            let frames = stack.take_paused(|begin| until(begin).is_some());
+        self.open.with_each(|key, stack| {
+            let until = |frame: &Frame<T>| self.pauses.known_until(key.pair, frame.time, time);
+            let frames = stack.take_oldest(|frame| until(frame).is_some());
             paused.extend(frames.into_iter().filter_map(|frame| {
-                let until = until(frame.time)?;
                 Some(PausedFrame {
                     pair: key.pair,
+                    until: until(&frame)?,
                     frame,
-                    until,
                 })
             }));
-        }
-        self.open.retain(|_, stack| stack.len() > 0);
-        self.count -= paused.len();
+        });
         paused
     }
 
     /// Drops the older half of the open spans, which are less likely to end.
     pub(crate) fn forget_older(&mut self) {
-        let frames = self.open.values().flat_map(Stack::frames);
-        let mut begins: Vec<u64> = frames.map(|frame| frame.time).collect();
-        let half = begins.len() / 2;
-        if half == 0 {
-            return;
-        }
-        let (_, &mut newest_forgotten, _) = begins.select_nth_unstable(half - 1);
-        self.open.retain(|_, stack| {
-            stack.keep_after(newest_forgotten);
-            stack.len() > 0
-        });
-        let kept = self.open.values().map(Stack::len).sum();
-        self.forgotten += (self.count - kept) as u64;
-        self.count = kept;
+        self.open.forget_older();
+    }
+
+    /// Number of begins that were dropped because too many were open.
+    pub(crate) const fn forgotten(&self) -> u64 {
+        self.open.forgotten()
     }
 }

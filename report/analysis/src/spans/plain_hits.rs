@@ -2,12 +2,13 @@
 //! else of it is decoded.
 
 use usdtrec_format::perf::Sample;
+use usdtrec_format::spans::Marks;
 use usdtrec_trace::events::site_samples::RawInteger;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::ids::SampleTarget;
 
 use crate::spans::key::{HitKey, SpanKey};
-use crate::spans::marks::{Agreement, Marks};
+use crate::spans::marks::Agreement;
 use crate::spans::role::Role;
 use crate::stats::keys::key::KeyWords;
 

@@ -1,17 +1,15 @@
-//! The spans that are open at once under one key: the newest ends first.
+//! The spans that are open at once under one key, and what ends them.
 
-use foldhash::HashMap;
+use usdtrec_format::spans::{Marks, OpenBegin, OpenBegins};
 
 use crate::spans::children::Children;
-use crate::spans::marks::Marks;
 use crate::stats::coverage::Interval;
 
-/// Number of the newest frames that are compared one by one; older ones are found by an index.
-const NEAR: usize = 64;
 /// The group of frames if spans are not grouped.
 pub(crate) const UNGROUPED: u64 = 0;
-/// No frame.
-const NONE: u32 = u32::MAX;
+
+/// Open spans of one key.
+pub(crate) type Stack<T> = OpenBegins<Frame<T>>;
 
 /// A span that began and has not ended.
 #[derive(Clone, Debug)]
@@ -56,53 +54,6 @@ pub(crate) struct Ended {
     pub(crate) own: u64,
 }
 
-/// Open spans of one key.
-#[derive(Debug)]
-pub(crate) struct Stack<T> {
-    /// Those that are open, the oldest first, and then some whose memory is used again.
-    frames: Vec<Frame<T>>,
-    /// Number of those that are open.
-    len: usize,
-    marks: Option<Box<MarkIndex>>,
-    keeps_parts: bool,
-}
-
-/// The newest frame of each mark.
-#[derive(Debug)]
-struct MarkIndex {
-    newest: HashMap<Marks, u32>,
-    /// For each frame, the next older frame of the same mark.
-    older: Vec<u32>,
-}
-
-impl MarkIndex {
-    fn from_marks(marks: impl Iterator<Item = Marks>) -> Box<Self> {
-        let mut index = Box::new(Self {
-            newest: HashMap::default(),
-            older: Vec::new(),
-        });
-        marks.for_each(|marks| index.push(marks));
-        index
-    }
-
-    fn push(&mut self, marks: Marks) {
-        let place = self.older.len() as u32;
-        let older = self.newest.insert(marks, place);
-        self.older.push(older.unwrap_or(NONE));
-    }
-
-    fn pop(&mut self, marks: Marks) {
-        match self.older.pop() {
-            Some(NONE) | None => self.newest.remove(&marks),
-            Some(older) => self.newest.insert(marks, older),
-        };
-    }
-
-    fn find(&self, marks: Marks) -> Option<usize> {
-        self.newest.get(&marks).map(|&place| place as usize)
-    }
-}
-
 impl<T> Frame<T> {
     pub(crate) fn new(time: u64, marks: Marks, what: T) -> Self {
         Self {
@@ -115,7 +66,28 @@ impl<T> Frame<T> {
         }
     }
 
-    /// Replaces it by a new one, in which no span has ended.
+    /// The same frame with something else that is known of its span.
+    pub(crate) fn map<U>(self, what: impl FnOnce(T) -> U) -> Frame<U> {
+        Frame {
+            time: self.time,
+            marks: self.marks,
+            group: self.group,
+            children: self.children,
+            next: self.next,
+            what: what(self.what),
+        }
+    }
+}
+
+impl<T> OpenBegin for Frame<T> {
+    fn time(&self) -> u64 {
+        self.time
+    }
+
+    fn marks(&self) -> Marks {
+        self.marks
+    }
+
     // Part by part: what was just written part by part is slow to read as a whole.
     #[inline(always)]
     fn replace(&mut self, new: Self) {
@@ -135,220 +107,97 @@ impl<T> Frame<T> {
         self.what = what;
     }
 
-    /// The same frame with something else that is known of its span.
-    pub(crate) fn map<U>(self, what: impl FnOnce(T) -> U) -> Frame<U> {
-        Frame {
-            time: self.time,
-            marks: self.marks,
-            group: self.group,
-            children: self.children,
-            next: self.next,
-            what: what(self.what),
-        }
+    fn release(&mut self) {
+        self.children.drop_many();
     }
 }
 
-impl<T> Stack<T> {
-    /// Without frames. With `keeps_parts`, frames know when the spans within them were.
-    pub(crate) const fn new(keeps_parts: bool) -> Self {
-        Self {
-            frames: Vec::new(),
-            len: 0,
-            marks: None,
-            keeps_parts,
-        }
+/// Adds a span that begins.
+#[inline(always)]
+pub(crate) fn begin<T>(stack: &mut Stack<T>, frame: Frame<T>) {
+    let time = frame.time;
+    if let Some(newest) = stack.newest_mut().filter(|newest| newest.time <= time) {
+        newest.next.get_or_insert(time);
     }
-
-    pub(crate) const fn len(&self) -> usize {
-        self.len
+    if let Some(place) = stack.push(frame) {
+        follow_late(stack.as_mut_slice(), place);
     }
+}
 
-    /// Adds a span that begins.
-    // Inlined, a frame is written once, where it stays: it is larger than two cache lines.
-    #[inline(always)]
-    pub(crate) fn push(&mut self, frame: Frame<T>) {
-        let Frame { time, marks, .. } = frame;
-        let newest = self.newest_mut();
-        let is_late = newest.as_ref().is_some_and(|newest| newest.time > time);
-        if let Some(newest) = newest.filter(|_| !is_late) {
-            newest.next.get_or_insert(time);
-        }
-        match self.frames.get_mut(self.len) {
-            Some(closed) => closed.replace(frame),
-            None => self.push_new(frame),
-        }
-        self.len += 1;
-        if is_late {
-            self.move_last();
-        } else if let Some(index) = &mut self.marks {
-            index.push(marks);
-        }
+/// What follows a begin that came late, and the one before it.
+#[cold]
+fn follow_late<T>(frames: &mut [Frame<T>], place: usize) {
+    let newer = frames.get(place + 1).map(|newer| newer.time);
+    let Some((late, older)) = frames[..=place].split_last_mut() else {
+        return;
+    };
+    let mut next = late.next.min(newer).or(newer);
+    if let Some(older) = older.last_mut() {
+        // It may be that of a span which has ended.
+        let known = older.next.filter(|known| *known > late.time);
+        next = known.min(next).or(next);
+        older.next = Some(older.next.map_or(late.time, |known| known.min(late.time)));
     }
+    late.next = next;
+}
 
-    #[cold]
-    #[inline(never)]
-    fn push_new(&mut self, frame: Frame<T>) {
-        self.frames.push(frame);
+/// An end, and the place of its begin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Close {
+    pub(crate) at: usize,
+    /// ns.
+    pub(crate) time: u64,
+    /// Whether frames know when the spans within them were.
+    pub(crate) keeps_parts: bool,
+}
+
+/// Ends the span of a frame. Those that began in it and are open are unfinished: they have no end, and the spans that ended in them
+/// are in what they are in.
+pub(crate) fn close<T>(
+    stack: &mut Stack<T>,
+    Close {
+        at,
+        time,
+        keeps_parts,
+    }: Close,
+    totals: &mut impl Totals<T>,
+    base: &mut Base,
+) {
+    while stack.len() > at + 1
+        && let Some(newest) = stack.newest_mut()
+    {
+        totals.unfinished(newest, time);
+        let children = std::mem::take(&mut newest.children);
+        stack.drop_newest();
+        outer(stack, base).append(children);
     }
+    let Some(frame) = stack.newest_mut() else {
+        return;
+    };
+    let duration = time.saturating_sub(frame.time);
+    let own = duration.saturating_sub(frame.children.time);
+    totals.finished(frame, Ended { duration, own });
+    let span = Interval {
+        begin: frame.time,
+        end: frame.time.saturating_add(duration),
+    };
+    stack.drop_newest();
+    outer(stack, base).push(span, keeps_parts);
+}
 
-    fn newest_mut(&mut self) -> Option<&mut Frame<T>> {
-        self.frames.get_mut(self.len.checked_sub(1)?)
+/// The spans that ended directly in the newest frame, or outside all.
+fn outer<'c, T>(stack: &'c mut Stack<T>, base: &'c mut Base) -> &'c mut Children {
+    match stack.newest_mut() {
+        Some(newest) => &mut newest.children,
+        None => &mut base.children,
     }
+}
 
-    /// Moves the last frame before those that began after it and are known already: a recorder that waits for its end writes its begin late.
-    #[cold]
-    fn move_last(&mut self) {
-        self.frames.truncate(self.len);
-        let Some(frame) = self.frames.pop() else {
-            return;
-        };
-        let place = self
-            .frames
-            .partition_point(|known| known.time <= frame.time);
-        let newer = self.frames.get(place).map(|newer| newer.time);
-        let mut next = frame.next.min(newer).or(newer);
-        if let Some(older) = place.checked_sub(1).and_then(|at| self.frames.get_mut(at)) {
-            // It may be that of a span which has ended.
-            let known = older.next.filter(|known| *known > frame.time);
-            next = known.min(next).or(next);
-            older.next = Some(older.next.map_or(frame.time, |known| known.min(frame.time)));
-        }
-        self.marks = None;
-        self.frames.insert(place, Frame { next, ..frame });
-    }
-
-    /// Drops the newest frame. Its memory stays.
-    #[inline]
-    fn drop_newest(&mut self) {
-        let Some(newest) = self.len.checked_sub(1) else {
-            return;
-        };
-        if let Some(frame) = self.frames.get_mut(newest) {
-            frame.children.drop_many();
-            if let Some(index) = &mut self.marks {
-                index.pop(frame.marks);
-            }
-        }
-        self.len = newest;
-        if self.len <= NEAR / 2 {
-            self.marks = None;
-        }
-    }
-
-    /// All frames, the oldest first.
-    pub(crate) fn take(&mut self) -> Vec<Frame<T>> {
-        self.marks = None;
-        self.frames.truncate(self.len);
-        self.len = 0;
-        std::mem::take(&mut self.frames)
-    }
-
-    /// Takes out the oldest frames: those up to the first that `is_paused` does not say.
-    #[cold]
-    pub(crate) fn take_paused(&mut self, is_paused: impl Fn(u64) -> bool) -> Vec<Frame<T>> {
-        let oldest = self.frames().iter();
-        let paused = oldest.take_while(|frame| is_paused(frame.time)).count();
-        if paused > 0 {
-            self.marks = None;
-        }
-        self.len -= paused;
-        self.frames.drain(..paused).collect()
-    }
-
-    /// Keeps the frames that began after a time.
-    pub(crate) fn keep_after(&mut self, time: u64) {
-        self.marks = None;
-        self.frames.truncate(self.len);
-        self.frames.retain(|frame| frame.time > time);
-        self.len = self.frames.len();
-    }
-
-    pub(crate) fn frames(&self) -> &[Frame<T>] {
-        self.frames.get(..self.len).unwrap_or_default()
-    }
-
-    /// What is known of the spans of all frames.
-    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        let open = self.frames.iter_mut().take(self.len);
-        open.map(|frame| &mut frame.what)
-    }
-
-    /// The newest frame of these marks.
-    #[inline]
-    pub(crate) fn find(&mut self, marks: Marks) -> Option<usize> {
-        let last = self.len.checked_sub(1)?;
-        if self.frames[last].marks == marks {
-            return Some(last);
-        }
-        self.find_older(marks)
-    }
-
-    fn find_older(&mut self, marks: Marks) -> Option<usize> {
-        let frames = self.frames.get(..self.len).unwrap_or_default();
-        let near = frames.iter().rev().take(NEAR);
-        let near = near.into_iter().position(|frame| frame.marks == marks);
-        if near.is_some() || frames.len() <= NEAR {
-            return near.map(|near| frames.len() - 1 - near);
-        }
-        let make = || MarkIndex::from_marks(frames.iter().map(|frame| frame.marks));
-        self.marks.get_or_insert_with(make).find(marks)
-    }
-
-    /// The first of the newest frames without a known difference, if a value is not known on one of the two sides.
-    pub(crate) fn find_compatible(&self, marks: Marks) -> Option<usize> {
-        let newest = self.frames().iter().enumerate().rev().take(NEAR);
-        let mut fits = newest.filter(|(_, frame)| {
-            (marks.is_partial() || frame.marks.is_partial()) && frame.marks.is_compatible(marks)
-        });
-        fits.next().map(|(at, _)| at)
-    }
-
-    /// Ends the span of a frame. Those that began in it and are open are unfinished: they have no end, and the spans that ended in them
-    /// are in what they are in.
-    pub(crate) fn close(
-        &mut self,
-        at: usize,
-        time: u64,
-        totals: &mut impl Totals<T>,
-        base: &mut Base,
-    ) {
-        while self.len > at + 1
-            && let Some(newest) = self.newest_mut()
-        {
-            totals.unfinished(newest, time);
-            let children = std::mem::take(&mut newest.children);
-            self.drop_newest();
-            self.outer(base).append(children);
-        }
-        let Some(frame) = self.newest_mut() else {
-            return;
-        };
-        let duration = time.saturating_sub(frame.time);
-        let own = duration.saturating_sub(frame.children.time);
-        totals.finished(frame, Ended { duration, own });
-        let span = Interval {
-            begin: frame.time,
-            end: frame.time.saturating_add(duration),
-        };
-        let keeps_parts = self.keeps_parts;
-        self.drop_newest();
-        self.outer(base).push(span, keeps_parts);
-    }
-
-    /// The spans that ended directly in the newest frame, or outside all.
-    fn outer<'c>(&'c mut self, base: &'c mut Base) -> &'c mut Children {
-        match self.newest_mut() {
-            Some(newest) => &mut newest.children,
-            None => &mut base.children,
-        }
-    }
-
-    /// Adds what happened after its newest frame began, and outside all later ones.
-    pub(crate) fn add_base(&mut self, base: Base) {
-        if let Some(newest) = self.newest_mut() {
-            newest.children.append(base.children);
-            newest.next = newest.next.or(base.next);
-        }
+/// Adds what happened after its newest frame began, and outside all later ones.
+pub(crate) fn add_base<T>(stack: &mut Stack<T>, base: Base) {
+    if let Some(newest) = stack.newest_mut() {
+        newest.children.append(base.children);
+        newest.next = newest.next.or(base.next);
     }
 }
 
@@ -358,11 +207,11 @@ mod tests {
 
     /// The times after which the next span of each frame began.
     fn pushed(times: &[u64]) -> Vec<(u64, Option<u64>)> {
-        let mut stack = Stack::new(false);
+        let mut stack = Stack::default();
         for time in times {
-            stack.push(Frame::new(*time, Marks::default(), ()));
+            begin(&mut stack, Frame::new(*time, Marks::default(), ()));
         }
-        let frames = stack.frames().iter();
+        let frames = stack.as_slice().iter();
         frames.map(|frame| (frame.time, frame.next)).collect()
     }
 
@@ -383,14 +232,19 @@ mod tests {
             fn unfinished(&mut self, _: &Frame<()>, _: u64) {}
             fn finished(&mut self, _: &mut Frame<()>, _: Ended) {}
         }
-        let mut stack = Stack::new(false);
+        let mut stack = Stack::default();
         let frame = |time| Frame::new(time, Marks::default(), ());
-        stack.push(frame(1));
-        stack.push(frame(5));
-        stack.close(1, 6, &mut NoTotals, &mut Base::default());
-        stack.push(frame(8));
-        stack.push(frame(3));
-        let next: Vec<_> = stack.frames().iter().map(|frame| frame.next).collect();
+        begin(&mut stack, frame(1));
+        begin(&mut stack, frame(5));
+        let closed = Close {
+            at: 1,
+            time: 6,
+            keeps_parts: false,
+        };
+        close(&mut stack, closed, &mut NoTotals, &mut Base::default());
+        begin(&mut stack, frame(8));
+        begin(&mut stack, frame(3));
+        let next: Vec<_> = stack.as_slice().iter().map(|frame| frame.next).collect();
         assert_eq!(next, [Some(3), Some(5), None]);
     }
 }

@@ -558,7 +558,7 @@ impl Across<'_, '_> {
         }
         Spans {
             pair_stats: self.pair_stats,
-            forgotten: self.open.forgotten,
+            forgotten: self.open.forgotten(),
         }
     }
 }

@@ -16,8 +16,10 @@
 //!
 //! In elements of other levels than 0, only the record of the begin is used.
 
+use usdtrec_format::spans::PROGRAM_LEVELS;
+
 /// Maximum number of spans of one key that are open at once.
-pub(super) const LEVELS: u32 = 16;
+pub(super) const LEVELS: u32 = PROGRAM_LEVELS;
 /// Offset of the number of open spans.
 pub(super) const DEPTH: i16 = 0;
 /// Offset of the number of those beyond.
@@ -71,7 +73,7 @@ impl SpanMemory {
     }
 
     /// Size of an element, bytes.
-    pub(super) const fn bytes(self) -> u32 {
+    pub(in crate::engine::bpf) const fn bytes(self) -> u32 {
         self.end_at() + self.end
     }
 }

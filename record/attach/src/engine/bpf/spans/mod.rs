@@ -1,8 +1,8 @@
 //! Programs that match spans, so that only the slow ones are recorded.
 //!
 //! The program of a begin writes its record to an element of a map instead of to the ring, by the span and the thread. The program of an end finds the
-//! begin there as a reader would ([`usdtrec_format::spans`]): the newest one with equal arguments, or if one is not known, without a
-//! known difference. What began later is dropped. If the span was slow, both records go to the ring, else they are counted.
+//! begin there by the rule of readers ([`OpenBegins`](usdtrec_format::spans::OpenBegins)); what began later is dropped. If the span was slow, both
+//! records go to the ring, else they are counted.
 //!
 //! Where the thread is part of the key, only the thread itself writes to its elements, so it does not matter where a program is preempted. Else a program takes
 //! the element before; if another one has it, the hit is counted as not matched. An element is removed when its key has no open span. The kernel uses its
@@ -37,5 +37,5 @@ pub(super) use plan_spans::plan_spans;
 pub(super) use planner::memory_for;
 pub(super) use role::SpanRole;
 #[cfg(test)]
-pub(super) use role::SpanTask;
+pub(super) use role::{MarkField, SpanTask};
 pub(super) use span_map::{MAX_BYTES, SharedSpans, SpanDescriptors, SpanMaps};

@@ -2,7 +2,7 @@
 
 use usdtrec_format::schema::{Argument, ArgumentType};
 use usdtrec_format::spans::{
-    NamedPair, SpanNameError, SpanSides, argument_place, asked_pairs, shared_arguments,
+    LiveAgreement, NamedPair, SpanNameError, SpanSides, argument_place, asked_pairs, live_agreement,
 };
 use usdtrec_format::{RawArgument, RawField};
 use usdtrec_kernel::bpf::features::trials::fetches_and_exchanges;
@@ -157,21 +157,16 @@ impl RolePlanner<'_> {
         self.check(pair)?;
         let sides: Vec<usize> = pair.starts.iter().chain(&pair.dones).copied().collect();
         let groups = sides.iter().filter_map(|at| self.groups.get(*at));
-        let shown: Vec<Vec<Argument>> = groups.map(shown_arguments).collect();
+        let shown = groups.map(|group| group.probe.shown_arguments());
+        let shown: Vec<Vec<Argument>> = shown.collect();
         let lists: Vec<&[Argument]> = shown.iter().map(Vec::as_slice).collect();
-        let shared = shared_arguments(&lists).into_iter();
-        let agreed = shared.filter(|shared| key.is_usual && shared.is_expected_to_agree());
-        let mut agreed: Vec<(String, bool)> = agreed
-            .map(|shared| {
-                let name = shared.argument.name.clone();
-                (name, shared.has_identifying_numbers())
-            })
-            .collect();
-        let must_agree = !agreed.is_empty();
-        if key.is_usual && !must_agree {
-            let watched = self.watched(&lists, &sides);
-            agreed.extend(watched.map(|name| (name, true)));
-        }
+        let LiveAgreement {
+            arguments: agreed,
+            must_agree,
+        } = match key.is_usual {
+            true => live_agreement(&lists, |name| self.can_watch(&sides, name)),
+            false => LiveAgreement::default(),
+        };
         if agreed.len() > MAX_MARKS as usize {
             return Err(SpanFault::ManyAgreed {
                 span: pair.name.clone(),
@@ -206,7 +201,7 @@ impl RolePlanner<'_> {
                 Some(name) => Some(key_value(group, name)?),
                 None => None,
             };
-            let names = agreed.iter().map(|(name, _)| &**name).chain(key.value);
+            let names = agreed.iter().map(|(name, _)| *name).chain(key.value);
             let places = names.filter_map(|name| Some(placed(group, name)?.place));
             let places: Vec<usize> = places.collect();
             let role = SpanRole {
@@ -243,24 +238,16 @@ impl RolePlanner<'_> {
         Ok(())
     }
 
-    /// The first integer that all events of a pair have: where spans overlap on a thread, it tells that an end takes a wrong begin.
-    fn watched(&self, lists: &[&[Argument]], sides: &[usize]) -> Option<String> {
+    /// Whether all events have an argument as a number, and elements of the map have room for it.
+    fn can_watch(&self, sides: &[usize], name: &str) -> bool {
         // What was planned later has no room for more than the first had.
-        if self.memory.is_some_and(|memory| memory.marks == 0) {
-            return None;
-        }
-        let is_number = |at: &usize, name: &str| {
-            let field = self
-                .groups
-                .get(*at)
-                .and_then(|group| mark_field(group, name, true));
-            matches!(field, Some(MarkField::Number { .. }))
-        };
-        let mut shared = shared_arguments(lists).into_iter().filter(|shared| {
-            let name = &shared.argument.name;
-            shared.may_be_id() && sides.iter().all(|at| is_number(at, name))
-        });
-        Some(shared.next()?.argument.name.clone())
+        let has_room = self.memory.is_none_or(|memory| memory.marks > 0);
+        has_room
+            && sides.iter().all(|at| {
+                let group = self.groups.get(*at);
+                let field = group.and_then(|group| mark_field(group, name, true));
+                matches!(field, Some(MarkField::Number { .. }))
+            })
     }
 
     /// Where spans are aggregated: the fields of an event that are no keys of groups.
@@ -323,7 +310,7 @@ impl RolePlanner<'_> {
         let mut events = pair.starts.iter().chain(&pair.dones);
         events.all(|at| {
             let group = self.groups.get(*at);
-            group.is_some_and(|group| argument_place(&shown_arguments(group), name).is_some())
+            group.is_some_and(|group| group.probe.own_place(name).is_some())
         })
     }
 
@@ -370,23 +357,11 @@ fn measure_durations(aggregation: &Aggregation, group: &mut Group) {
     }
 }
 
-/// The arguments of an event as readers show them.
-fn shown_arguments(group: &Group) -> Vec<Argument> {
-    let own = &group.probe.arguments;
-    match &group.probe.shown {
-        Some(shown) => shown.iter().map(|shown| shown.argument_from(own)).collect(),
-        None => own.clone(),
-    }
-}
-
 /// The place of an argument in the layout of an event, and its number as readers show it; `None` if it is no integer.
 fn placed(group: &Group, name: &str) -> Option<PlacedArgument> {
-    let shown = shown_arguments(group);
+    let shown = group.probe.shown_arguments();
     let at = argument_place(&shown, name)?;
-    let place = match &group.probe.shown {
-        Some(list) => list.get(at)?.argument,
-        None => at,
-    };
+    let place = group.probe.own_place(name)?;
     let RawArgument::Field(field) = *group.layout.arguments.get(place)? else {
         return None;
     };

@@ -257,9 +257,12 @@ impl Program<'_> {
         }
     }
 
-    /// Counts an end that is equal to an older begin, and to no newer one.
+    /// Counts an end whose value is known and is that of an older begin, and of no newer one.
     fn count_older(&mut self, memory: SpanMemory, role: &SpanRole, exits: Exits) {
         let (equal, done) = (self.asm.label(), self.asm.label());
+        self.asm
+            .load(Width::Double, Reg::R1, Reg::R10, slots::SPAN_MARKS);
+        self.asm.jump_if(If::Equal, Reg::R1, 0, done);
         self.newest_level();
         self.find_equal(memory, role, equal);
         self.asm.jump(done);

@@ -54,6 +54,10 @@ struct Kernel {
     filled: u64,
     /// Reads of user memory.
     reads: usize,
+    /// The time, ns.
+    now: u64,
+    /// Records that were copied to the ring.
+    put: Vec<Vec<u8>>,
     /// Addresses that cannot be read.
     forbidden: Vec<std::ops::Range<u64>>,
     /// Addresses that can be read only once they were touched.
@@ -62,6 +66,41 @@ struct Kernel {
 
 thread_local! {
     static KERNEL: RefCell<Kernel> = RefCell::new(Kernel::default());
+    static SPANS: RefCell<SpanTable> = RefCell::new(SpanTable::default());
+}
+
+/// The map of open spans, which outlives the runs of programs.
+#[derive(Debug, Default)]
+struct SpanTable {
+    /// Number of words of an element.
+    words: usize,
+    /// An element of zeros and the word after it, then elements.
+    memory: Vec<u64>,
+    /// The places of elements by their keys.
+    places: HashMap<Vec<u8>, usize>,
+    free: Vec<usize>,
+}
+
+/// Size of a key of that map, bytes.
+const SPAN_KEY: usize = 24;
+/// Offset of a key from the end of the program's stack.
+const SPAN_KEY_AT: u64 = 200;
+
+/// Makes an empty map of open spans, of so many elements of this size.
+pub(super) fn make_spans(elements: usize, bytes: usize) {
+    let words = bytes.div_ceil(8);
+    SPANS.set(SpanTable {
+        words,
+        memory: vec![0; words + 1 + elements * words],
+        places: HashMap::new(),
+        free: (0..elements).map(|at| words + 1 + at * words).collect(),
+    });
+}
+
+impl SpanTable {
+    fn address(&self, place: usize) -> u64 {
+        std::ptr::from_ref(&self.memory[place]) as u64
+    }
 }
 
 /// Maps, as programs have them.
@@ -70,6 +109,7 @@ const TRACKED: u64 = 2;
 const RATES: u64 = 6;
 const COUNTS: u64 = 7;
 const SLOTS: u64 = 8;
+const SPAN_MAP: u64 = 9;
 /// The ring of the CPU.
 const RING: u64 = 5;
 /// Words of the control map.
@@ -170,6 +210,8 @@ pub(super) struct Hit {
     pub(super) rate: Option<[u64; 2]>,
     /// Size of the keys of the map of counts, bytes.
     pub(super) key_size: usize,
+    /// The time, ns.
+    pub(super) now: u64,
 }
 
 impl Default for Hit {
@@ -199,6 +241,7 @@ impl Default for Hit {
             filled: 0,
             rate: None,
             key_size: 0,
+            now: NOW,
         }
     }
 }
@@ -229,6 +272,10 @@ pub(super) struct Ran {
     /// Hits that it counted as lost, and those of them that a filter could not judge.
     pub(super) lost: u64,
     pub(super) unjudged: u64,
+    /// Records that it copied to the ring.
+    pub(super) put: Vec<Vec<u8>>,
+    /// The words of the control map.
+    pub(super) control: Vec<u64>,
 }
 
 /// The value that the register at an offset of the context has: a user address that no other register has.
@@ -291,6 +338,7 @@ impl Hit {
                 is_old: self.is_old,
                 filled: self.filled,
                 key_size: self.key_size,
+                now: self.now,
                 ..Kernel::default()
             }
         });
@@ -336,6 +384,14 @@ impl Hit {
         let control_at = control.as_ptr() as u64;
         machine.register_allowed_memory(task_at..task_at + size_of_val(&task) as u64);
         machine.register_allowed_memory(control_at..control_at + 8 * CONTROL as u64);
+        SPANS.with_borrow_mut(|spans| {
+            // The room for elements that stay is not what these tests are about.
+            if let Some(room) = spans.memory.get_mut(spans.words) {
+                *room = 0;
+            }
+            let at = spans.memory.as_ptr() as u64;
+            machine.register_allowed_memory(at..at + 8 * spans.memory.len() as u64);
+        });
         machine
             .register_helper(PREEMPTION.disable, |_, _, _, _, _| preempt(false))
             .unwrap();
@@ -362,6 +418,8 @@ impl Hit {
                 discarded: kernel.discarded,
                 touched: kernel.touched.clone(),
                 reads: kernel.reads,
+                put: kernel.put.clone(),
+                control: control.clone(),
             }
         })
     }
@@ -429,7 +487,8 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
             | Map::Executing => {
                 unreachable!("not in programs of sites")
             }
-            Map::Spans | Map::SpanZeros => unreachable!("no program of these tests matches spans"),
+            Map::Spans => SPAN_MAP,
+            Map::SpanZeros => SPANS.with_borrow(|spans| spans.address(0)) + (words[at + 1] >> 32),
             Map::Stacks => unreachable!("no key of these tests is the stack"),
             Map::ThreadContexts => unreachable!("no layout of these tests has a thread context"),
         };
@@ -487,11 +546,15 @@ fn preempt(enables: bool) -> u64 {
 
 type Function = fn(u64, u64, u64, u64, u64) -> u64;
 
-const HELPERS: [(Helper, Function); 19] = [
+const HELPERS: [(Helper, Function); 21] = [
     (Helper::MapUpdate, map_update),
+    (Helper::MapDelete, map_delete),
+    (Helper::RingOutput, put),
     (Helper::Comm, comm),
     (Helper::MapLookup, map_lookup),
-    (Helper::KtimeNs, |_, _, _, _, _| NOW),
+    (Helper::KtimeNs, |_, _, _, _, _| {
+        KERNEL.with_borrow(|kernel| kernel.now)
+    }),
     (Helper::CpuId, |_, _, _, _, _| {
         KERNEL.with_borrow(|kernel| kernel.cpu)
     }),
@@ -542,6 +605,13 @@ fn map_lookup(map: u64, key: u64, _: u64, _: u64, _: u64) -> u64 {
         TRACKED => KERNEL.with_borrow_mut(|kernel| kernel.frame = key + 4),
         SLOTS => KERNEL.with_borrow_mut(|kernel| kernel.frame = key + 4),
         COUNTS => return count_of(key),
+        SPAN_MAP => {
+            KERNEL.with_borrow_mut(|kernel| kernel.frame = key + SPAN_KEY_AT);
+            return SPANS.with_borrow(|spans| {
+                let place = spans.places.get(&bytes_at(key, SPAN_KEY));
+                place.map_or(0, |place| spans.address(*place))
+            });
+        }
         _ => {}
     }
     // SAFETY: programs pass the address of 4 bytes on their stack, which lives while they run.
@@ -567,9 +637,22 @@ fn count_of(key: u64) -> u64 {
     })
 }
 
-/// Adds the key at an address to the map of counts: its count is the word that is 0.
+/// Adds the key at an address to a map: to that of counts, where its count is the word that is 0, or to that of open spans.
 fn map_update(map: u64, key: u64, value: u64, flags: u64, _: u64) -> u64 {
     const NO_EXIST: u64 = 1;
+    if map == SPAN_MAP {
+        assert_eq!(flags, NO_EXIST);
+        return SPANS.with_borrow_mut(|spans| {
+            assert_eq!(value, spans.address(0));
+            let Some(place) = spans.free.pop() else {
+                return ENOMEM;
+            };
+            let known = spans.places.insert(bytes_at(key, SPAN_KEY), place);
+            assert_eq!(known, None);
+            spans.memory.copy_within(..spans.words, place);
+            0
+        });
+    }
     KERNEL.with_borrow_mut(|kernel| match map {
         RATES => assert_eq!(flags, 0),
         COUNTS => {
@@ -580,6 +663,28 @@ fn map_update(map: u64, key: u64, value: u64, flags: u64, _: u64) -> u64 {
         }
         _ => panic!("map {map} is not changed"),
     });
+    0
+}
+
+/// Removes an element from the map of open spans.
+fn map_delete(map: u64, key: u64, _: u64, _: u64, _: u64) -> u64 {
+    assert_eq!(map, SPAN_MAP);
+    SPANS.with_borrow_mut(
+        |spans| match spans.places.remove(&bytes_at(key, SPAN_KEY)) {
+            Some(place) => {
+                spans.free.push(place);
+                0
+            }
+            None => ENOENT,
+        },
+    )
+}
+
+/// Copies a record to the ring.
+fn put(map: u64, record: u64, size: u64, flags: u64, _: u64) -> u64 {
+    assert_eq!((map, flags), (RING, 0));
+    let record = bytes_at(record, size as usize);
+    KERNEL.with_borrow_mut(|kernel| kernel.put.push(record));
     0
 }
 
@@ -650,6 +755,8 @@ fn find_vma(address: u64, found: u64) -> u64 {
     0
 }
 
+const ENOENT: u64 = (-2_i64).cast_unsigned();
+const ENOMEM: u64 = (-12_i64).cast_unsigned();
 const EBUSY: u64 = (-16_i64).cast_unsigned();
 const EFAULT: u64 = (-14_i64).cast_unsigned();
 

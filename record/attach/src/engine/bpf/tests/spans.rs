@@ -1,25 +1,46 @@
-//! Programs that match spans: open spans beyond those that have room are counted.
+//! Programs that match spans: by the rule of readers, and open spans beyond those that have room are counted.
 
+use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 
+use usdtrec_format::spans::{Marks, NewestBegin, OpenBegin, OpenBegins, PROGRAM_LEVELS};
+use usdtrec_format::{Arch, RawArgument};
 use usdtrec_kernel::bpf::insn::Map;
 use usdtrec_kernel::bpf::preemption::Preemption;
 use usdtrec_kernel::bpf::sys::{self, ProgramKind};
+use usdtrec_testing::repetitions;
 
-use super::Strings;
 use super::keys::probe::{self, OwnSite};
-use crate::engine::bpf::control::Control;
+use super::machine::{Hit, make_spans};
+use super::{Planned, Strings, common, register_offset, word};
+use crate::engine::bpf::control::{self, Control};
 use crate::engine::bpf::nonresident::Touch;
 use crate::engine::bpf::program::generate;
 use crate::engine::bpf::program::spec::{Common, Spec};
-use crate::engine::bpf::spans::{MAX_BYTES, SpanMaps, SpanRole, SpanTask, memory_for};
+use crate::engine::bpf::spans::{MAX_BYTES, MarkField, SpanMaps, SpanRole, SpanTask, memory_for};
 use crate::engine::outcome::SlowSpanCounts;
 
 const STRINGS: Strings = Strings {
     limit: 30,
     known: true,
 };
+
+/// What hits are to spans of their thread.
+fn role(begins: bool, agreed: Vec<MarkField>, must_agree: bool) -> SpanRole {
+    SpanRole {
+        name: "tests:hit".to_owned(),
+        number: 7,
+        begins,
+        task: SpanTask::Thread,
+        value: None,
+        agreed,
+        must_agree,
+        gives_up: false,
+        places: Vec::new(),
+        others: Vec::new(),
+    }
+}
 
 /// Maps for so many open spans, and a program that begins one at each hit of a probe, which other tests may hit, too.
 struct Begins {
@@ -32,18 +53,7 @@ impl Begins {
     /// `None` if the kernel cannot do it.
     fn attach(most: usize) -> Option<Self> {
         let site = OwnSite::find(STRINGS)?;
-        let role = SpanRole {
-            name: "tests:hit".to_owned(),
-            number: 7,
-            begins: true,
-            task: SpanTask::Thread,
-            value: None,
-            agreed: Vec::new(),
-            must_agree: false,
-            gives_up: false,
-            places: Vec::new(),
-            others: Vec::new(),
-        };
+        let role = role(true, Vec::new(), false);
         let memory = memory_for(&[], 1, None);
         let common = Common {
             touch: Touch::Always,
@@ -115,4 +125,159 @@ fn ended_threads_leave_room() {
     let left = room(&begins);
     assert!(left > 24, "{left}");
     assert_eq!(begins.control.span_counts().full, 0);
+}
+
+#[derive(Clone, Copy)]
+struct Begin {
+    time: u64,
+    marks: Marks,
+}
+
+impl OpenBegin for Begin {
+    fn time(&self) -> u64 {
+        self.time
+    }
+
+    fn marks(&self) -> Marks {
+        self.marks
+    }
+}
+
+/// What readers know of a thread's open spans.
+#[derive(Default)]
+struct Reader {
+    open: OpenBegins<Begin>,
+    /// Number of those that are beyond what programs keep.
+    beyond: u64,
+}
+
+/// What the end of a span did.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Ended {
+    /// When the span began that it ended.
+    began: Option<u64>,
+    is_of_older: bool,
+    unmatched: u64,
+}
+
+impl Reader {
+    /// A span begins; `false` if programs keep no more of its thread.
+    fn begin(&mut self, begin: Begin) -> bool {
+        let is_kept = self.open.len() < PROGRAM_LEVELS as usize;
+        if is_kept {
+            self.open.push(begin);
+        }
+        self.beyond += u64::from(!is_kept);
+        is_kept
+    }
+
+    fn end(&mut self, marks: Marks, time: u64, must_agree: bool) -> Ended {
+        if self.beyond > 0 {
+            self.beyond -= 1;
+            return Ended::default();
+        }
+        let found = match must_agree {
+            true => self.open.find(marks, time).map(|at| NewestBegin {
+                at,
+                is_of_older: false,
+            }),
+            false => self.open.find_newest(marks, time),
+        };
+        match found {
+            Some(NewestBegin { at, is_of_older }) => Ended {
+                began: self.open.close(at, time),
+                is_of_older,
+                unmatched: 0,
+            },
+            None => Ended {
+                unmatched: 1,
+                ..Ended::default()
+            },
+        }
+    }
+}
+
+/// Begins and ends of three threads at random: nested, overlapping, of equal and unknown values, without an end, and deep.
+fn match_at_random(seed: u64, must_agree: bool) {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut random = move |below: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) % below
+    };
+    let planned = Planned::new("-4@(%rsi)", Arch::X86_64, Strings::default());
+    let RawArgument::Field(field) = planned.layout.arguments[0] else {
+        panic!("it is a field");
+    };
+    let number = MarkField::Number {
+        field,
+        bytes: 4,
+        signed: true,
+    };
+    let roles = [true, false].map(|begins| role(begins, vec![number], must_agree));
+    let memory = memory_for(&[], 0, None);
+    let common = super::Common {
+        spans: Some(memory),
+        ..common()
+    };
+    let codes = roles.each_ref().map(|role| {
+        let spec = Spec {
+            role: Some(role),
+            ..planned.spec()
+        };
+        generate(&[&spec], &common).unwrap()
+    });
+    make_spans(64, memory.bytes() as usize + 8);
+    let rsi = register_offset(Arch::X86_64, Arch::X86_64.register("rsi").unwrap()).unwrap();
+    let (values, begins) = (1 + random(6), 45 + random(12));
+    let mut readers: HashMap<u64, Reader> = HashMap::new();
+    for time in 1000..1400 {
+        let (tid, is_known) = (2000 + random(3), random(8) > 0);
+        let value = random(values);
+        let address = 0x7f00_0000_1000 + 64 * value;
+        let mut hit = Hit {
+            now: time,
+            pid_tgid: 1234 << 32 | tid,
+            ..Hit::default()
+        };
+        hit.context[rsi as usize / 8] = address;
+        if !is_known {
+            hit.forbidden.push(address..address + 4);
+        }
+        let marks = match is_known {
+            true => Marks::from_words([1 + value, 1, 1, 1]),
+            false => Marks::unknown(1),
+        };
+        let reader = readers.entry(tid).or_default();
+        let begins = random(100) < begins;
+        let ran = hit.run_all(&codes[usize::from(!begins)]);
+        let count = |offset: u32| ran.control[offset as usize / 8];
+        let place = format!("{seed} {must_agree} {time}");
+        assert_eq!((ran.lost, count(control::FULL_SPANS)), (0, 0), "{place}");
+        if begins {
+            let is_deep = !reader.begin(Begin { time, marks });
+            assert_eq!(count(control::DEEP_SPANS), u64::from(is_deep), "{place}");
+            assert!(ran.put.is_empty(), "{place}");
+            continue;
+        }
+        let times: Vec<u64> = ran.put.iter().map(|record| word(record, 32, 8)).collect();
+        let ended = Ended {
+            began: times.first().copied(),
+            is_of_older: count(control::OLDER_ENDS) == 1,
+            unmatched: count(control::UNMATCHED_ENDS),
+        };
+        assert_eq!(ended, reader.end(marks, time, must_agree), "{place}");
+        assert!(times.is_empty() || times[1..] == [time], "{place}");
+    }
+}
+
+/// Programs find the begins that readers find.
+#[test]
+fn programs_match_as_readers_do() {
+    for seed in 0..repetitions("USDTREC_SPAN_SCHEDULES", 20) {
+        for must_agree in [false, true] {
+            match_at_random(seed, must_agree);
+        }
+    }
 }
