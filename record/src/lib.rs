@@ -6,7 +6,6 @@
 
 mod budget;
 mod command;
-mod known_thread;
 mod leftovers;
 mod output;
 mod recording;

@@ -36,7 +36,7 @@ pub struct Mmap<'a> {
 }
 
 /// Identity of a mapped file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MmapFile {
     /// Unknown (MMAP records).
     Unknown,
@@ -98,6 +98,15 @@ impl<'a> Mmap<'a> {
         }
         map.path = until_nul(cursor.rest());
         Some(map)
+    }
+
+    /// The build-id of the file, if the record has it.
+    #[must_use]
+    pub const fn build_id(&self) -> Option<BuildId> {
+        match self.file {
+            MmapFile::BuildId(id) => Some(id),
+            _ => None,
+        }
     }
 
     /// Whether the record is that of executable memory of no file, where programs make code.

@@ -1,4 +1,4 @@
-//! Passes over the rings. Mappings in process records get the build-ids of their files here.
+//! Passes over the rings. Process records are brought into the order of time here, and mappings get the build-ids of their files.
 //!
 //! The kernel can write the build-ids (`attr.build_id`, Linux 5.12), but then it also sets the flag "this record has a build-id" in the copies for
 //! other tracers' events, which have no build-id: files that stock `perf record` wrote at the same time could not be read (seen on Linux 6.18,
@@ -7,8 +7,9 @@
 
 use usdtrec_attach::engine::{EngineOutcome, Release, StackUse};
 use usdtrec_format::perf::{
-    Comm, Lost, Mmap, MmapFile, RawRecord, RecordType, Records, SampleType,
+    Lost, Mmap, MmapFile, ProcessChange, RawRecord, RecordType, Records, SampleType,
 };
+use usdtrec_kernel::clocks::trace_clock;
 
 use super::build_ids::BuildIds;
 use super::session::Session;
@@ -27,9 +28,18 @@ impl Session {
         left
     }
 
-    /// One pass over the rings of process records, of which `changes` gets a copy.
+    /// One pass over the rings of process records, of which `changes` gets a copy. Those that are later than its begin wait for the next one.
     pub(super) fn drain_processes(
         &mut self,
+        sink: impl FnMut(&[u8]),
+        changes: Option<&mut Vec<u8>>,
+    ) {
+        self.drain_processes_until(trace_clock::now(), sink, changes);
+    }
+
+    fn drain_processes_until(
+        &mut self,
+        time: u64,
         mut sink: impl FnMut(&[u8]),
         changes: Option<&mut Vec<u8>>,
     ) {
@@ -37,13 +47,14 @@ impl Session {
         let id_type = processes.attr.attr.id_type();
         let mut complete = Vec::new();
         processes.drain(|records| self.build_ids.complete(records, id_type, &mut complete));
-        if complete.is_empty() {
+        let ordered = self.process_order.pass(&complete, time, id_type);
+        if ordered.is_empty() {
             return;
         }
         if let Some(changes) = changes {
-            changes.extend_from_slice(&complete);
+            changes.extend_from_slice(&ordered);
         }
-        sink(&complete);
+        sink(&ordered);
     }
 
     /// The last pass over all rings, when nothing is written to them any more; `release` is what
@@ -54,7 +65,7 @@ impl Session {
         mut sink: impl FnMut(&[u8]),
     ) -> EngineOutcome {
         let outcome = self.attached.engine.end(release, &mut sink);
-        self.drain_processes(sink, None);
+        self.drain_processes_until(u64::MAX, sink, None);
         outcome
     }
 }
@@ -63,8 +74,9 @@ impl BuildIds {
     /// Appends process records to `out`, mappings with the build-ids of their files.
     fn complete(&mut self, records: &[u8], id_type: SampleType, out: &mut Vec<u8>) {
         for record in Records::new(records) {
-            if let Some(comm) = Comm::parse(&record, id_type).filter(|comm| comm.exec) {
-                self.begin_program(comm.pid);
+            let change = ProcessChange::parse(&record, id_type);
+            if let Some(change) = change.filter(ProcessChange::executes) {
+                self.begin_program(change.pid);
             }
             if let Some(lost) = Lost::parse(&record, id_type) {
                 self.note_lost(lost.lost);

@@ -2,7 +2,7 @@
 //!
 //! What processes have mapped up to then is planted, and all processes are verified. Later the rings are drained and files are written: both need
 //! descriptors only. What is not possible any more is said: files that are mapped later are counted as not read, processes that cannot be
-//! read as not checked. The names and mappings with which a next file begins are kept in memory, because `/proc` does not show them.
+//! read as not checked. The names and mappings with which a next file begins are those of the table of processes, because `/proc` does not show them.
 
 use std::sync::mpsc::TryRecvError;
 use std::thread;
@@ -17,7 +17,6 @@ use usdtrec_watch::verify::Verifier;
 
 use super::Recording;
 use crate::recording::metadata::Synthesised;
-use crate::window::KeptProcesses;
 
 /// Maximum time for planting what was mapped meanwhile, and for verifying.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -30,12 +29,6 @@ impl Recording {
     /// # Errors
     /// [`RecordError::Capabilities`]; those of writing the trace.
     pub(super) fn end_following(&mut self, running: &Synthesised) -> Result<(), RecordError> {
-        if self.session.options.switch.is_some() {
-            let id_type = self.session.attached.processes.attr.attr.id_type();
-            let mut kept = KeptProcesses::new(id_type);
-            kept.take(&running.records);
-            self.kept = Some(kept);
-        }
         self.drain();
         let known = running.known.clone();
         self.session.build_ids.read_no_more(known);

@@ -11,8 +11,8 @@ use usdtrec_attach::target::Target;
 use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MappedInode, MemoryMapping};
 use usdtrec_format::perf::{Mmap, MmapFile, SampleId, SampleType};
 use usdtrec_kernel::host::process::{Process, live_directory};
+use usdtrec_watch::process_table::KnownThread;
 
-use crate::known_thread::KnownThread;
 use crate::recording::build_ids::{BuildIds, NewFiles};
 use crate::recording::following::settings::Following;
 use crate::recording::sought_files::SoughtFiles;

@@ -49,6 +49,7 @@ use usdtrec_kernel::host::high_priority::HighPriority;
 use usdtrec_kernel::host::orphans::Orphans;
 use usdtrec_kernel::signals::Signals;
 use usdtrec_watch::left_breakpoints::KernelLog;
+use usdtrec_watch::process_table::RecordedProcesses;
 use usdtrec_watch::stacks::StackUnwinder;
 
 use crate::command::RunningCommand;
@@ -65,7 +66,6 @@ use crate::recording::snapshot::Snapshot;
 use crate::recording::triggering::Triggering;
 use crate::recording::watched_files::FileWatch;
 use crate::triggers::TriggerWatch;
-use crate::window::KeptProcesses;
 
 pub use self::outcome::{
     BudgetEvent, End, EndedProcess, Finished, HitTotals, HotProbe, Outcome, PausePlanned,
@@ -106,8 +106,6 @@ pub struct Recording {
     rereading: Rereading,
     guard_deaths: Vec<GuardDeath>,
     triggering: Triggering,
-    /// The processes, if they cannot be read when another file begins.
-    kept: Option<KeptProcesses>,
     /// The kernel's log, if it cannot be opened at the end.
     log: Option<KernelLog>,
     /// `None` without a budget.
@@ -157,7 +155,6 @@ impl Recording {
             rereading: Rereading::default(),
             guard_deaths: Vec::new(),
             triggering,
-            kept: None,
             log: None,
             budgeting: None,
             hot_probes,
@@ -295,7 +292,11 @@ impl Recording {
     /// thread, because there may be thousands.
     fn switch_if_due(&mut self, signals: &Signals) -> Result<(), RecordError> {
         if self.snapshot.is_none() && self.is_switch_due(signals) {
-            self.snapshot = Some(Snapshot::begin(&self.session, self.kept.as_ref()));
+            let is_readable = !self.session.options.following.is_off;
+            let processes = self.pipeline.stage::<RecordedProcesses>();
+            let known = processes.filter(|_| !is_readable);
+            let known = known.map(|known| known.table().copy());
+            self.snapshot = Some(Snapshot::begin(&self.session, known));
         }
         let is_drained = !self.is_behind;
         let switch = self.session.options.switch;
@@ -325,7 +326,7 @@ impl Recording {
     fn drain(&mut self) {
         let (files, pipeline) = (&mut self.files, &mut self.pipeline);
         let session = &mut self.session;
-        let mut changes = (self.snapshot.is_some() || self.kept.is_some()).then(Vec::new);
+        let mut changes = self.snapshot.is_some().then(Vec::new);
         pipeline.begin(session, files, changes.as_mut());
         let pass_on = |records: &[u8]| {
             pipeline.take(files, records);
@@ -334,12 +335,8 @@ impl Recording {
         };
         self.is_behind = session.drain(pass_on, changes.as_mut());
         pipeline.end(files);
-        let changes = changes.unwrap_or_default();
-        if let Some(snapshot) = &mut self.snapshot {
+        if let (Some(snapshot), Some(changes)) = (&mut self.snapshot, changes) {
             snapshot.add(&changes);
-        }
-        if let Some(kept) = &mut self.kept {
-            kept.take(&changes);
         }
         if let Some(stacks) = pipeline.stage_mut::<StackUnwinder>() {
             session.attached.engine.learn_stacks(stacks.take_used());

@@ -7,6 +7,7 @@ use usdtrec_attach::error::RecordError;
 use usdtrec_watch::batch::{Batch, Heads};
 use usdtrec_watch::cgroups::Cgroups;
 use usdtrec_watch::makers::CodeMakers;
+use usdtrec_watch::process_table::{ProcessTable, RecordedProcesses};
 use usdtrec_watch::stacks::StackUnwinder;
 use usdtrec_watch::stage::{Stage, Stages, entry};
 use usdtrec_watch::thread_contexts::ThreadContexts;
@@ -56,11 +57,19 @@ impl Pipeline {
             inherits_events: session.inexact() == Some(InexactCounts::Inherited),
             held: attached.engine.held().cloned(),
             keeps_capabilities: !session.options.following.is_off,
-            id_type,
         };
+        let options = &session.options;
+        let unwinds = graph.is_some_and(|graph| graph.unwinds());
+        // Another file begins with what is known if nothing can be read then.
+        let is_repeated = options.following.is_off && options.switch.is_some();
+        let table = ProcessTable::new(id_type, unwinds || is_repeated);
+        let processes = RecordedProcesses::new(table);
+        let stacks = StackUnwinder::for_attached(attached, graph, &processes);
         Ok(Self {
             // In the order in which records pass them.
             stages: Stages::new([
+                // What is known of the recorded processes.
+                entry(Some(processes)),
                 // Counts hits for the budget, and drops those in pauses.
                 entry(budgeting.map(Budgeting::stage)),
                 // Counts hits of threads, sometimes.
@@ -75,13 +84,13 @@ impl Pipeline {
                 // Whether probes work in processes.
                 entry(Some(Verifier::start(verified))),
                 // What programs say of the code that they make.
-                entry(graph.map(|_| CodeMakers::new(id_type))),
+                entry(graph.map(|_| CodeMakers::start())),
                 // Where processes have their thread contexts.
-                entry(locations.map(|locations| ThreadContexts::new(id_type, locations))),
+                entry(locations.map(ThreadContexts::new)),
                 // The control groups of processes.
                 entry(Some(Cgroups::new(id_type))),
                 // Replaces copies of stacks by what unwinding finds in them.
-                entry(StackUnwinder::for_attached(attached, graph)),
+                entry(stacks),
             ]),
             heads: Heads::default(),
         })

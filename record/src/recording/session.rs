@@ -17,7 +17,7 @@ use usdtrec_attach::select::probe::{PlannedProbe, RefusedProbe};
 use usdtrec_attach::select::refusal::{Refusal, Refusals};
 use usdtrec_attach::target::Target;
 use usdtrec_attach::usage_error::UsageError;
-use usdtrec_format::perf::{EventAttr, Pmu};
+use usdtrec_format::perf::{EventAttr, Pmu, RecordOrder};
 use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
 use usdtrec_kernel::KernelError;
@@ -100,6 +100,8 @@ pub struct Session {
     pub(crate) attached: Attached,
     /// Build-ids of the files that processes map.
     pub(crate) build_ids: BuildIds,
+    /// Brings process records into the order of time.
+    pub(super) process_order: RecordOrder,
     /// What is found not to work in recorded processes.
     pub(crate) shortfalls: Shortfalls,
     /// Notes of the sites; `None` if they cannot be written. After `attached`: they are removed last.
@@ -206,6 +208,7 @@ impl Session {
             semaphores,
             attached,
             build_ids,
+            process_order: RecordOrder::default(),
             shortfalls,
             notes,
             cpus,

@@ -3,10 +3,11 @@
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use usdtrec_watch::process_table::ProcessTable;
+
 use crate::output::files::{Files, Switch};
 use crate::recording::metadata;
 use crate::recording::session::Session;
-use crate::window::KeptProcesses;
 
 /// How long a new file may be delayed because the rings are never empty.
 const NEW_FILE_LIMIT: Duration = Duration::from_secs(2);
@@ -21,13 +22,11 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Starts reading the processes, in a thread of its own.
-    /// With `kept`, takes those.
-    pub(crate) fn begin(session: &Session, kept: Option<&KeptProcesses>) -> Self {
+    /// Starts reading the processes, in a thread of its own. Takes those of a table if they cannot be read.
+    pub(crate) fn begin(session: &Session, known: Option<ProcessTable>) -> Self {
         let wanted = session.wanted_of_running();
-        let kept = kept.map(KeptProcesses::copy);
-        let read = move || match kept {
-            Some(kept) => kept.records(),
+        let read = move || match known {
+            Some(known) => known.records(),
             None => metadata::synthesise(&wanted).records,
         };
         Self {

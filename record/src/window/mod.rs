@@ -22,7 +22,7 @@ use usdtrec_format::trace::{PackedPart, PackedReader, PackedRecords};
 pub(crate) use self::content::WindowContent;
 pub(crate) use self::file_maker::{FileMaker, MadeFile};
 pub use self::files::{NewWindowFile, WindowFileTime, WindowFiles, WrittenWindow};
-pub(crate) use self::kept_processes::KeptProcesses;
+use self::kept_processes::KeptProcesses;
 pub use self::limits::WindowLimits;
 pub use self::shortened::ShortenedWindow;
 pub(crate) use self::writer::WindowWriter;

@@ -1,6 +1,6 @@
 //! Batches of records on their way from the rings to the trace file. The head of each record is read once, for all stages.
 
-use usdtrec_format::perf::{RawRecord, RecordType, Records};
+use usdtrec_format::perf::{ProcessChange, RawRecord, RecordType, Records};
 
 /// Size of a record header, bytes.
 const HEADER: usize = 8;
@@ -138,6 +138,7 @@ pub struct Batch<'a> {
     heads: &'a mut Heads,
     /// Whether `bytes` has records that were dropped.
     has_gaps: bool,
+    changes: Vec<ProcessChange<'a>>,
 }
 
 impl<'a> Batch<'a> {
@@ -149,7 +150,18 @@ impl<'a> Batch<'a> {
             bytes,
             heads,
             has_gaps: false,
+            changes: Vec::new(),
         }
+    }
+
+    /// The batch with what its process records say.
+    pub(crate) fn with_changes(self, changes: Vec<ProcessChange<'a>>) -> Self {
+        Self { changes, ..self }
+    }
+
+    /// What its process records say, in the order of time. Later stages than one that replaces records do not see it.
+    pub fn changes(&self) -> &[ProcessChange<'a>] {
+        &self.changes
     }
 
     /// The records, in their order.
@@ -222,6 +234,7 @@ impl RecordBuffer {
             bytes: &self.bytes,
             heads: &mut self.heads,
             has_gaps: false,
+            changes: Vec::new(),
         }
     }
 }

@@ -16,11 +16,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use usdtrec_format::perf::{Comm, RecordType, SampleId, SampleType, Task};
+use usdtrec_format::perf::{ProcessChange, ProcessChangeKind, SampleId, SampleType};
 use usdtrec_format::trace::ProcessCgroup;
 
 use self::of_process::ProcessPaths;
-use crate::batch::{Batch, Record, RecordBuffer, SampleHead};
+use crate::batch::{Batch, RecordBuffer, SampleHead};
 use crate::stage::Stage;
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
@@ -80,13 +80,6 @@ struct Answer {
     hit: FirstHit,
     /// `None` if they could not be read.
     paths: Option<ProcessPaths>,
-}
-
-/// A process that a record begins, or its next program.
-struct Begun {
-    pid: i32,
-    /// When it executed its program, ns; `None` if it did not.
-    executed: Option<u64>,
 }
 
 impl Answer {
@@ -158,34 +151,18 @@ impl Cgroups {
         self.new.keys().copied()
     }
 
-    /// The process that a record begins: it has no control group that is known, and gets another one before it executes a program.
-    fn begun(&self, record: Record<'_>) -> Option<Begun> {
-        match record.kind() {
-            RecordType::COMM => {
-                let comm = Comm::parse(&record.raw(), self.id_type)?;
-                comm.exec.then_some(Begun {
-                    pid: comm.pid,
-                    executed: Some(comm.id.time),
-                })
-            }
-            RecordType::FORK => {
-                let task = Task::parse_fork(&record.raw(), self.id_type)?;
-                (task.pid != task.parent_pid).then_some(Begun {
-                    pid: task.pid,
-                    executed: None,
-                })
-            }
-            _ => None,
+    /// Takes the begin of a process or of its next program: it has no control group that is known, and gets another one before it executes a program.
+    fn begin(&mut self, change: &ProcessChange<'_>) {
+        let ProcessChange { pid, time, .. } = *change;
+        let begins = matches!(change.kind, ProcessChangeKind::ProcessBegan { .. });
+        if !begins && !change.executes() {
+            return;
         }
-    }
-
-    fn begin(&mut self, begun: Begun) {
-        let Begun { pid, executed } = begun;
         let was_asked = self.asked.remove(&pid);
         self.known = 0;
-        let Some(time) = executed else {
+        if begins {
             return;
-        };
+        }
         if was_asked || self.new.contains_key(&pid) {
             let last = self.executed.entry(pid).or_insert(time);
             *last = (*last).max(time);
@@ -238,12 +215,11 @@ impl Cgroups {
 
 impl Stage for Cgroups {
     fn take<'a>(&'a mut self, batch: Batch<'a>) -> Batch<'a> {
-        for record in batch.records() {
-            if let Some(sample) = record.sample() {
-                self.take_sample(sample);
-            } else if let Some(begun) = self.begun(record) {
-                self.begin(begun);
-            }
+        for sample in batch.records().filter_map(|record| record.sample()) {
+            self.take_sample(sample);
+        }
+        for change in batch.changes() {
+            self.begin(change);
         }
         batch
     }
@@ -326,10 +302,11 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
-    use usdtrec_format::perf::Records;
+    use usdtrec_format::perf::{Comm, Records};
 
     use super::*;
     use crate::batch::Heads;
+    use crate::process_table::{ProcessTable, RecordedProcesses};
     use usdtrec_kernel::clocks::trace_clock;
 
     const IDS: SampleType = SampleType(SampleType::TID.0 | SampleType::TIME.0);
@@ -362,10 +339,13 @@ mod tests {
         out
     }
 
-    /// Times and programs of the records that a pass with these ones adds.
-    fn pass(cgroups: &mut Cgroups, records: &[u8]) -> Vec<(u64, bool)> {
+    /// Times and programs of the records that a pass with these batches adds.
+    fn pass(cgroups: &mut Cgroups, batches: &[Vec<u8>]) -> Vec<(u64, bool)> {
         let mut heads = Heads::default();
-        cgroups.take(Batch::read(records, &mut heads));
+        let mut processes = RecordedProcesses::new(ProcessTable::new(IDS, false));
+        for records in batches {
+            cgroups.take(processes.take(Batch::read(records, &mut heads)));
+        }
         let own = std::env::current_exe().unwrap().into_os_string();
         let mut added = Vec::new();
         for piece in cgroups.end_pass().unwrap().pieces() {
@@ -383,20 +363,20 @@ mod tests {
     fn a_program_that_was_executed_after_the_hit_is_not_that_of_the_hit() {
         let mut cgroups = Cgroups::new(IDS);
         let now = trace_clock::now();
-        assert_eq!(pass(&mut cgroups, &hit(now)), [(now, true)]);
-        assert_eq!(pass(&mut cgroups, &hit(now + 1)), [], "it was asked for");
+        assert_eq!(pass(&mut cgroups, &[hit(now)]), [(now, true)]);
+        assert_eq!(pass(&mut cgroups, &[hit(now + 1)]), [], "it was asked for");
         // The record of the execution comes later than the answer, in the next pass.
         let now = trace_clock::now();
-        assert_eq!(pass(&mut cgroups, &executed(now - 1)), []);
-        assert_eq!(pass(&mut cgroups, &hit(now)), [(now, true)]);
-        assert_eq!(pass(&mut cgroups, &executed(now + 1)), [(now, false)]);
+        assert_eq!(pass(&mut cgroups, &[executed(now - 1)]), []);
+        assert_eq!(pass(&mut cgroups, &[hit(now)]), [(now, true)]);
+        assert_eq!(pass(&mut cgroups, &[executed(now + 1)]), [(now, false)]);
         // It comes before the answer.
         let now = trace_clock::now();
-        let both = [hit(now), executed(now + 1)].concat();
+        let both = [hit(now), executed(now + 1)];
         assert_eq!(pass(&mut cgroups, &both), [(now, false)]);
         let now = trace_clock::now();
-        assert_eq!(pass(&mut cgroups, &hit(now)), [(now, true)]);
-        let both = [executed(now + 1), hit(now + 2)].concat();
+        assert_eq!(pass(&mut cgroups, &[hit(now)]), [(now, true)]);
+        let both = [executed(now + 1), hit(now + 2)];
         let expected = [(now, false), (now + 2, true)];
         assert_eq!(pass(&mut cgroups, &both), expected);
     }

@@ -19,7 +19,6 @@
 //!   their times (`MadeCode::timed`); they take precedence over a perf map. No files are written for functions, unlike
 //!   `perf inject --jit`.
 
-mod change;
 mod clocks;
 mod files;
 mod jit_dump;
@@ -29,11 +28,10 @@ mod view;
 
 use std::collections::{HashMap, HashSet};
 
-use usdtrec_format::perf::{SampleType, Task};
+use usdtrec_format::perf::{ProcessChange, ProcessChangeKind};
 
 pub use self::files::MakerFiles;
 
-use self::change::{Change, Event};
 use self::clocks::{ClockReadings, Clocks};
 use self::jit_dump::DumpMapping;
 use self::program::Program;
@@ -55,16 +53,15 @@ const MAX_OPEN_FILES: usize = 256;
 /// Follows processes that make code at run time.
 #[derive(Debug)]
 pub struct CodeMakers {
-    /// `sample_type` of the process records' sample ids.
-    id_type: SampleType,
     clocks: ClockReadings,
     /// What each process runs.
     running: HashMap<i32, Program>,
-    /// Programs that ended in the last pass: the next one may have samples of theirs.
+    /// Programs that ended in this pass.
     ended: Vec<Program>,
+    /// Programs that ended in the last pass: this one may have samples of theirs.
+    ended_before: Vec<Program>,
     /// Programs that have ended and had samples.
     kept: Vec<Program>,
-    events: Vec<Event>,
     /// Pids with samples in this pass.
     sampled: HashSet<i32>,
     /// Those of the last pass: the process records before its latest samples come in this one.
@@ -79,14 +76,13 @@ pub struct CodeMakers {
 
 impl CodeMakers {
     /// Knows no process yet.
-    pub fn new(id_type: SampleType) -> Self {
+    pub fn start() -> Self {
         Self {
-            id_type,
             clocks: ClockReadings::new(Clocks::now()),
             running: HashMap::new(),
             ended: Vec::new(),
+            ended_before: Vec::new(),
             kept: Vec::new(),
-            events: Vec::new(),
             sampled: HashSet::new(),
             sampled_before: HashSet::new(),
             ran: Vec::new(),
@@ -96,20 +92,14 @@ impl CodeMakers {
         }
     }
 
-    /// Brings the records of a pass into the order of time, and looks at the processes with samples.
+    /// Ends a pass: looks at the processes with samples.
     fn settle(&mut self) {
         self.clocks.add(Clocks::now());
         self.keep_ended();
-        // Records of several CPUs are not in the order of time.
-        let mut events = std::mem::take(&mut self.events);
-        events.sort_by_key(|event| event.time);
-        for event in events.drain(..) {
-            self.apply(event);
-        }
-        self.events = events;
+        std::mem::swap(&mut self.ended, &mut self.ended_before);
         let mut sampled = std::mem::take(&mut self.sampled_before);
         sampled.extend(&self.sampled);
-        for program in &mut self.ended {
+        for program in &mut self.ended_before {
             program.is_sampled |= sampled.contains(&program.pid);
         }
         for pid in &sampled {
@@ -143,7 +133,7 @@ impl CodeMakers {
 
     /// Keeps the programs that ended in the last pass, if they had samples, with their maps.
     fn keep_ended(&mut self) {
-        for mut program in self.ended.drain(..) {
+        for mut program in self.ended_before.drain(..) {
             let is_sampled = program.is_sampled || self.sampled.contains(&program.pid);
             if !is_sampled || self.kept.len() >= MAX_KEPT_PROGRAMS {
                 self.room += usize::from(program.dump.is_some());
@@ -158,35 +148,53 @@ impl CodeMakers {
         }
     }
 
-    fn apply(&mut self, event: Event) {
-        let Event { pid, time, change } = event;
-        match change {
-            Change::Makes => {
-                if time == 0 && self.ran.len() < MAX_VIEWS_OF_PASS {
-                    self.ran.push(pid);
-                }
-                if let Some(program) = self.entry(pid, 0) {
-                    program.makes = true;
-                }
-            }
-            Change::Dumps(mapping) => self.open_dump(pid, &mapping),
-            Change::Executed => {
+    fn apply(&mut self, change: &ProcessChange<'_>) {
+        let ProcessChange { pid, time, .. } = *change;
+        match change.kind {
+            ProcessChangeKind::Mapped(_) => self.map(change),
+            ProcessChangeKind::Named { executes: true, .. } => {
                 self.end(pid, time);
-                // The other threads have ended without being the last.
                 if let Some(program) = self.entry(pid, time) {
-                    (program.threads, program.makes) = (1, false);
+                    program.makes = false;
                 }
             }
-            Change::Forked(task) => self.fork(task, time),
-            Change::Exited => {
-                let Some(program) = self.running.get_mut(&pid) else {
-                    return;
-                };
-                program.threads = program.threads.saturating_sub(1);
-                if program.threads == 0 {
-                    self.end(pid, time);
+            ProcessChangeKind::ProcessBegan {
+                parent_pid,
+                ran_already: false,
+                ..
+            } => {
+                let parent = self.running.get(&parent_pid);
+                let makes = parent.is_none_or(|parent| parent.makes);
+                self.end(pid, time);
+                if let Some(program) = self.entry(pid, time) {
+                    program.makes = makes;
                 }
             }
+            // What ran before may have made code before.
+            ProcessChangeKind::ThreadBegan { .. } | ProcessChangeKind::ProcessBegan { .. } => {
+                self.entry(pid, 0);
+            }
+            ProcessChangeKind::ThreadEnded { is_last: true } => self.end(pid, time),
+            ProcessChangeKind::Named { .. } | ProcessChangeKind::ThreadEnded { .. } => {}
+        }
+    }
+
+    fn map(&mut self, change: &ProcessChange<'_>) {
+        let pid = change.pid;
+        let Some(map) = change.mapped() else {
+            return;
+        };
+        if let Some(dump) = DumpMapping::from_mmap(map) {
+            return self.open_dump(pid, &dump);
+        }
+        if !map.is_for_code() {
+            return;
+        }
+        if change.time == 0 && self.ran.len() < MAX_VIEWS_OF_PASS {
+            self.ran.push(pid);
+        }
+        if let Some(program) = self.entry(pid, 0) {
+            program.makes = true;
         }
     }
 
@@ -202,22 +210,6 @@ impl CodeMakers {
             && program.dump.replace(dump).is_none()
         {
             self.room -= 1;
-        }
-    }
-
-    fn fork(&mut self, task: Task, time: u64) {
-        if task.pid == task.parent_pid || task.already_ran {
-            // What ran before may have made code before.
-            if let Some(program) = self.entry(task.pid, 0) {
-                program.threads += 1;
-            }
-            return;
-        }
-        let parent = self.running.get(&task.parent_pid);
-        let makes = parent.is_none_or(|parent| parent.makes);
-        self.end(task.pid, time);
-        if let Some(program) = self.entry(task.pid, time) {
-            (program.threads, program.makes) = (1, makes);
         }
     }
 
@@ -242,16 +234,15 @@ impl CodeMakers {
 
 impl Stage for CodeMakers {
     fn take<'a>(&'a mut self, batch: Batch<'a>) -> Batch<'a> {
-        for record in batch.records() {
-            if let Some(sample) = record.sample() {
-                let pid = sample.pid;
-                if pid != self.last_sampled && self.sampled.len() < MAX_SAMPLED_PIDS {
-                    self.last_sampled = pid;
-                    self.sampled.insert(pid);
-                }
-            } else if let Some(event) = Event::from_record(&record.raw(), self.id_type) {
-                self.events.push(event);
+        for sample in batch.records().filter_map(|record| record.sample()) {
+            let pid = sample.pid;
+            if pid != self.last_sampled && self.sampled.len() < MAX_SAMPLED_PIDS {
+                self.last_sampled = pid;
+                self.sampled.insert(pid);
             }
+        }
+        for change in batch.changes() {
+            self.apply(change);
         }
         batch
     }
@@ -264,17 +255,19 @@ impl Stage for CodeMakers {
 
 #[cfg(test)]
 mod tests {
-    use usdtrec_format::perf::{RawRecord, RecordType, SampleId};
+    use usdtrec_format::perf::{RawRecord, RecordType, SampleId, SampleType, Task};
 
     use super::*;
     use crate::batch::Heads;
+    use crate::process_table::{ProcessTable, RecordedProcesses};
 
     /// Rings are read one after the other: a pass can have the sample of a process and the next one its beginning.
     #[test]
     fn a_process_begins_in_the_pass_after_its_sample() {
         let pid = std::process::id().cast_signed();
         let id_type = SampleType::TID | SampleType::TIME;
-        let mut makers = CodeMakers::new(id_type);
+        let mut processes = RecordedProcesses::new(ProcessTable::new(id_type, false));
+        let mut makers = CodeMakers::start();
         let mut body = vec![0; 32];
         body[16..20].copy_from_slice(&pid.to_le_bytes());
         let sample = RawRecord {
@@ -286,7 +279,7 @@ mod tests {
         let mut records = Vec::new();
         sample.put(&mut records);
         let mut heads = Heads::default();
-        makers.take(Batch::read(&records, &mut heads));
+        makers.take(processes.take(Batch::read(&records, &mut heads)));
         makers.settle();
         records.clear();
         let fork = Task {
@@ -302,7 +295,7 @@ mod tests {
             },
         };
         fork.encode_fork(id_type, &mut records);
-        makers.take(Batch::read(&records, &mut heads));
+        makers.take(processes.take(Batch::read(&records, &mut heads)));
         makers.settle();
         let program = makers.running.get(&pid).expect("the process");
         assert!(program.is_sampled && program.view.is_some(), "{program:?}");

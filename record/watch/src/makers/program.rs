@@ -17,8 +17,6 @@ pub(super) struct Program {
     pub(super) began: u64,
     /// When it ended.
     pub(super) ended: Option<u64>,
-    /// Number of its threads.
-    pub(super) threads: u64,
     /// Whether it may make code.
     pub(super) makes: bool,
     /// Whether hits of it were recorded.
@@ -37,7 +35,6 @@ impl Program {
             pid,
             began,
             ended: None,
-            threads: 0,
             makes: true,
             is_sampled: false,
             view: None,

@@ -17,8 +17,7 @@
 
 mod copied;
 mod cut_stacks;
-mod known;
-mod maps;
+mod files;
 mod rewrite;
 mod tables;
 
@@ -42,10 +41,10 @@ pub use self::cut_stacks::{CutCause, CutStacks};
 pub use self::tables::FileElsewhere;
 
 use self::copied::CopiedFunctions;
-use self::known::{KnownStack, StackKey};
-use self::maps::{FoundMapping, ProcessMaps};
+use self::files::{FoundMapping, UnwoundFiles};
 use self::rewrite::{Callers, rewrite};
 use crate::batch::{Batch, Record, RecordBuffer};
+use crate::process_table::{KnownProcess, MapsVersion, ProcessTable, RecordedProcesses};
 use crate::stage::Stage;
 
 /// Replaces copies of stacks by the callers.
@@ -61,7 +60,8 @@ pub struct StackUnwinder {
     /// Column of the stack pointer in unwind tables.
     sp: Option<u16>,
     unwinder: Unwinder,
-    maps: ProcessMaps,
+    processes: RecordedProcesses,
+    files: UnwoundFiles,
     copied: CopiedFunctions,
     known_stacks: KnownStacks<StackKey, KnownStack>,
     /// Process records up to this time are known, ns.
@@ -92,6 +92,32 @@ struct CopiedId {
     used: StackUse,
 }
 
+/// Where a stack may come again: what its callers depend on besides registers and copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct StackKey {
+    /// The sample id.
+    id: u64,
+    pid: i32,
+    version: MapsVersion,
+}
+
+/// A stack that was unwound.
+#[derive(Debug)]
+struct KnownStack {
+    addresses: Box<[u64]>,
+    /// Why the callers are cut; `None` if they are not.
+    cut: Option<ChainCut>,
+    /// The stack pointer after the last frame.
+    outermost: Option<u64>,
+}
+
+impl KnownStack {
+    /// Words in memory.
+    const fn words(&self) -> usize {
+        size_of::<Self>() / size_of::<u64>() + self.addresses.len()
+    }
+}
+
 /// How far a stack was unwound.
 #[derive(Clone, Copy)]
 struct Unwound {
@@ -104,7 +130,8 @@ struct Unwound {
 /// The code of a sample's process.
 #[derive(Clone, Copy)]
 struct SampledCode<'m> {
-    maps: &'m ProcessMaps,
+    table: &'m ProcessTable,
+    files: &'m UnwoundFiles,
     copied: &'m CopiedFunctions,
     pid: i32,
     time: u64,
@@ -114,7 +141,7 @@ struct SampledCode<'m> {
 
 impl<'m> SampledCode<'m> {
     fn find(self, address: u64) -> Option<FoundMapping<'m>> {
-        self.maps.find(self.pid, address, self.time)
+        self.files.find(self.table, self.pid, address, self.time)
     }
 }
 
@@ -137,7 +164,8 @@ impl<'m> ProcessCode<'m> for SampledCode<'m> {
     }
 
     fn is_maker(&mut self) -> bool {
-        self.maps.is_maker(self.pid)
+        let process = self.table.at(self.pid, self.time);
+        process.is_some_and(KnownProcess::is_maker)
     }
 }
 
@@ -158,8 +186,12 @@ fn files(probes: &[PlannedProbe]) -> Vec<Shared<ObjectFile>> {
 }
 
 impl StackUnwinder {
-    /// `None` if nothing is to be unwound.
-    pub fn for_attached(attached: &Attached, graph: Option<CallGraph>) -> Option<Self> {
+    /// `None` if nothing is to be unwound. `processes` has the mappings.
+    pub fn for_attached(
+        attached: &Attached,
+        graph: Option<CallGraph>,
+        processes: &RecordedProcesses,
+    ) -> Option<Self> {
         let graph = graph.filter(|graph| graph.unwinds())?;
         let arch = Arch::host()?;
         let mut unwinder = Self {
@@ -170,7 +202,8 @@ impl StackUnwinder {
             limit: graph.frames.into(),
             sp: column(arch, arch.stack_pointer()),
             unwinder: Unwinder::new(arch)?,
-            maps: ProcessMaps::new(attached.processes.attr.attr.id_type()),
+            processes: processes.clone(),
+            files: UnwoundFiles::new(),
             copied: CopiedFunctions::new(arch),
             known_stacks: KnownStacks::new(arch)?,
             known: 0,
@@ -187,7 +220,7 @@ impl StackUnwinder {
     pub fn add(&mut self, attached: &Attached, probes: &Range<usize>) {
         let planned = attached.probes.get(probes.clone()).unwrap_or_default();
         let attrs = attached.attrs.get(probes.clone()).unwrap_or_default();
-        self.maps.add_open(files(planned));
+        self.files.add_open(files(planned));
         let graph = self.graph;
         let is_unwound = |probe: &PlannedProbe| !graph.keeps_copy(&probe.plan);
         let of_probes = planned.iter().zip(attrs);
@@ -231,7 +264,7 @@ impl StackUnwinder {
 
     /// The files of stacks that are not those at their paths.
     pub fn files_elsewhere(&self) -> Vec<FileElsewhere> {
-        self.maps.files_elsewhere()
+        self.files.elsewhere()
     }
 
     /// The stacks of each event name of which some were cut because more of the stack was needed than was copied, the most first.
@@ -248,10 +281,11 @@ impl StackUnwinder {
     /// All process records up to a time are known.
     pub fn know(&mut self, until: u64) {
         self.known = until;
+        self.processes.know(until);
     }
 
     /// Appends a sample with its callers, or holds it.
-    fn sample(&mut self, record: Record<'_>, out: &mut RecordBuffer) {
+    fn sample(&mut self, table: &ProcessTable, record: Record<'_>, out: &mut RecordBuffer) {
         let parts = record.sample().and_then(|head| {
             let event = self.events.get(self.ids.get(&head.id)?.event)?;
             Some((head.id, event, event.layout.parse(record.body())?))
@@ -269,7 +303,7 @@ impl StackUnwinder {
             self.addresses.push(sample.ip);
             Some(ChainCut::Rate)
         } else {
-            let unwound = self.unwind(id, &sample, &hit);
+            let unwound = self.unwind(table, id, &sample, &hit);
             self.count(id, &sample, &hit, unwound);
             unwound.cut
         };
@@ -319,7 +353,13 @@ impl StackUnwinder {
     }
 
     /// Finds the callers of a sample.
-    fn unwind(&mut self, id: u64, sample: &Sample<'_>, hit: &Registers) -> Unwound {
+    fn unwind(
+        &mut self,
+        table: &ProcessTable,
+        id: u64,
+        sample: &Sample<'_>,
+        hit: &Registers,
+    ) -> Unwound {
         /// `PERF_SAMPLE_REGS_ABI_64`.
         const ABI_64: u64 = 2;
         let start = self.sp.and_then(|sp| hit.get(sp));
@@ -334,7 +374,8 @@ impl StackUnwinder {
             start,
             bytes: sample.stack,
         };
-        let version = self.maps.version(sample.pid, sample.time);
+        let process = table.at(sample.pid, sample.time);
+        let version = process.and_then(|process| process.version(sample.time));
         let key = version.map(|version| StackKey {
             id,
             pid: sample.pid,
@@ -347,7 +388,7 @@ impl StackUnwinder {
                 outermost: known.outermost,
             };
         }
-        let cut = self.find_callers(sample, hit, stack);
+        let cut = self.find_callers(table, sample, hit, stack);
         let outermost = self.unwinder.outermost();
         if let (Some(key), Some(followed)) = (key, self.unwinder.followed()) {
             let found = KnownStack {
@@ -365,12 +406,14 @@ impl StackUnwinder {
     /// Finds the callers of a sample by unwind tables. Returns why they are cut.
     fn find_callers(
         &mut self,
+        table: &ProcessTable,
         sample: &Sample<'_>,
         hit: &Registers,
         stack: StackCopy<'_>,
     ) -> Option<ChainCut> {
         let code = SampledCode {
-            maps: &self.maps,
+            table,
+            files: &self.files,
             copied: &self.copied,
             pid: sample.pid,
             time: sample.time,
@@ -407,14 +450,14 @@ impl StackUnwinder {
 impl Stage for StackUnwinder {
     /// Passes on process records as they are, samples with their callers. Samples that are later than the known process records are held.
     fn take<'a>(&'a mut self, batch: Batch<'a>) -> Batch<'a> {
-        let is_sample = |record: &Record<'_>| record.kind() == RecordType::SAMPLE;
-        let others = batch.records().filter(|record| !is_sample(record));
-        self.maps.learn(others.map(|record| record.raw()));
+        let processes = self.processes.clone();
+        let table = &processes.table();
+        self.files.learn(table);
         let mut out = std::mem::take(&mut self.out);
         out.clear();
         for record in batch.records() {
-            match is_sample(&record) {
-                true => self.sample(record, &mut out),
+            match record.kind() == RecordType::SAMPLE {
+                true => self.sample(table, record, &mut out),
                 false => out.push(record),
             }
         }
@@ -424,17 +467,19 @@ impl Stage for StackUnwinder {
 
     /// All process records of the pass are known: passes on the samples that were held.
     fn end_pass(&mut self) -> Option<Batch<'_>> {
-        let known = std::mem::replace(&mut self.known, u64::MAX);
+        self.known = u64::MAX;
+        let processes = self.processes.clone();
+        let table = &processes.table();
         let mut held = std::mem::take(&mut self.held);
         let mut out = std::mem::take(&mut self.out);
         out.clear();
         for record in held.batch().records() {
-            self.sample(record, &mut out);
+            self.sample(table, record, &mut out);
         }
         // The next pass will hold about as many.
         held.clear();
         (self.held, self.out) = (held, out);
-        self.maps.forget_before(known);
+        self.files.trim();
         Some(self.out.batch())
     }
 }

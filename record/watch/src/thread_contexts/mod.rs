@@ -13,10 +13,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use usdtrec_attach::engine::VariableLocations;
-use usdtrec_format::perf::{Comm, Mmap, RecordType, SampleType, Task};
+use usdtrec_format::perf::{ProcessChange, ProcessChangeKind};
 
 use self::find::{Finder, VariableSearch};
-use crate::batch::{Batch, Record};
+use crate::batch::Batch;
 use crate::stage::Stage;
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
@@ -37,8 +37,6 @@ const MAX_TRIES: u32 = 24;
 /// Says in which processes the variable is looked for.
 #[derive(Debug)]
 pub struct ThreadContexts {
-    /// `sample_type` of the process records' sample ids.
-    id_type: SampleType,
     /// Since the last pass.
     changes: HashSet<Change>,
     thread: Option<FindingThread>,
@@ -64,9 +62,8 @@ struct FindingThread {
 
 impl ThreadContexts {
     /// Knows no process yet.
-    pub fn new(id_type: SampleType, locations: VariableLocations) -> Self {
+    pub fn new(locations: VariableLocations) -> Self {
         Self {
-            id_type,
             changes: HashSet::new(),
             thread: FindingThread::start(locations),
             has_begun: false,
@@ -80,27 +77,23 @@ impl ThreadContexts {
             let _ = thread.done.recv_timeout(START_LIMIT);
         }
     }
+}
 
-    fn change(&self, record: Record<'_>) -> Option<Change> {
-        match record.kind() {
-            RecordType::MMAP | RecordType::MMAP2 => {
-                let map = Mmap::parse(&record.raw(), self.id_type)?;
-                let is_file = map.path.starts_with(b"/") && !map.path.starts_with(b"//");
-                (map.cpu_mode == Mmap::USER && is_file).then_some(Change::Mapped(map.pid))
+impl Change {
+    /// `None` if the variable is where it was.
+    fn of_process(change: &ProcessChange<'_>) -> Option<Self> {
+        let pid = change.pid;
+        match change.kind {
+            ProcessChangeKind::Mapped(_) => {
+                let path = change.mapped()?.path;
+                let is_file = path.starts_with(b"/") && !path.starts_with(b"//");
+                is_file.then_some(Self::Mapped(pid))
             }
-            RecordType::COMM => {
-                let comm = Comm::parse(&record.raw(), self.id_type)?;
-                comm.exec.then_some(Change::Mapped(comm.pid))
-            }
-            RecordType::FORK => {
-                let Task {
-                    pid, parent_pid, ..
-                } = Task::parse_fork(&record.raw(), self.id_type)?;
-                (pid != parent_pid).then_some(Change::Forked {
-                    parent: parent_pid,
-                    child: pid,
-                })
-            }
+            ProcessChangeKind::Named { executes: true, .. } => Some(Self::Mapped(pid)),
+            ProcessChangeKind::ProcessBegan { parent_pid, .. } => Some(Self::Forked {
+                parent: parent_pid,
+                child: pid,
+            }),
             _ => None,
         }
     }
@@ -108,11 +101,8 @@ impl ThreadContexts {
 
 impl Stage for ThreadContexts {
     fn take<'a>(&'a mut self, batch: Batch<'a>) -> Batch<'a> {
-        for record in batch.records() {
-            if record.sample().is_none()
-                && let Some(change) = self.change(record)
-                && self.changes.len() < MAX_CHANGES
-            {
+        for change in batch.changes().iter().filter_map(Change::of_process) {
+            if self.changes.len() < MAX_CHANGES {
                 self.changes.insert(change);
             }
         }

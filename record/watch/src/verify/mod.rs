@@ -34,7 +34,7 @@ use usdtrec_attach::engine::HeldProcesses;
 use usdtrec_attach::select::probe::PlannedProbe;
 use usdtrec_attach::target::Target;
 use usdtrec_buildid_cache::elf::ObjectFile;
-use usdtrec_format::perf::{Comm, Mmap, RecordType, SampleType, Task};
+use usdtrec_format::perf::{Mmap, ProcessChange, ProcessChangeKind};
 
 use self::checker::{Change, Checker, LAST_TIME};
 pub use self::expected::ExpectedFiles;
@@ -43,7 +43,7 @@ pub use self::look::address_of;
 pub use self::process::ProcessMemory;
 pub use self::running::{SiteNote, notes_of_sites};
 pub use self::trapped::TRAPPED;
-use crate::batch::{Batch, Record};
+use crate::batch::Batch;
 use crate::semaphores::copies::Copies;
 use crate::shortfalls::Shortfalls;
 use crate::stage::Stage;
@@ -56,8 +56,6 @@ const MAX_ANSWER_DELAY: Duration = Duration::from_secs(1);
 /// Sees what processes map, and has it verified.
 #[derive(Debug)]
 pub struct Verifier {
-    /// `sample_type` of the process records' sample ids.
-    id_type: SampleType,
     files: Arc<ExpectedFiles>,
     /// Whether children of recorded processes are recorded.
     follows: bool,
@@ -84,19 +82,6 @@ pub struct Verified<'a> {
     pub held: Option<Arc<HeldProcesses>>,
     /// Whether the recorder can write into processes to the end.
     pub keeps_capabilities: bool,
-    /// `sample_type` of the process records' sample ids.
-    pub id_type: SampleType,
-}
-
-/// Something that a record says, with its time.
-struct Seen {
-    time: u64,
-    change: SeenChange,
-}
-
-enum SeenChange {
-    Change(Change),
-    Forked { pid: i32, parent: i32 },
 }
 
 impl Verifier {
@@ -115,7 +100,6 @@ impl Verifier {
         let thread = thread::Builder::new().name(NAME.to_owned());
         let thread = thread.spawn(move || checker.run(&taken));
         Self {
-            id_type: verified.id_type,
             files,
             follows,
             mapping: HashSet::new(),
@@ -136,7 +120,7 @@ impl Verifier {
                     is_it: true,
                     base: None,
                 };
-                self.note(SeenChange::Change(Change::Mapped { pid, mapped }));
+                self.map(pid, mapped);
             }
         }
     }
@@ -193,63 +177,44 @@ impl Verifier {
         self.mapping.iter().copied().collect()
     }
 
-    fn see(&self, record: Record<'_>) -> Option<Seen> {
-        let (id_type, record) = (self.id_type, &record.raw());
-        let (time, change) = match record.kind {
-            RecordType::MMAP2 => {
-                let map = Mmap::parse(record, id_type)?;
+    fn note(&mut self, change: &ProcessChange<'_>) {
+        let pid = change.pid;
+        match change.kind {
+            ProcessChangeKind::Mapped(_) => {
                 // One without code that is made up is of a program that moved its code elsewhere.
-                let has_code = map.is_executable() || map.id.time == 0;
-                if map.cpu_mode != Mmap::USER || !has_code {
-                    return None;
+                let has_code = |map: &&Mmap<'_>| map.is_executable() || change.time == 0;
+                let mapped = change.mapped().filter(has_code);
+                if let Some(mapped) = mapped.and_then(|map| self.files.find(map)) {
+                    self.map(pid, mapped);
                 }
-                let (pid, mapped) = (map.pid, self.files.find(&map)?);
-                let change = Change::Mapped { pid, mapped };
-                (map.id.time, SeenChange::Change(change))
             }
-            RecordType::COMM => {
-                let comm = Comm::parse(record, id_type).filter(|comm| comm.exec)?;
-                let change = Change::Executed { pid: comm.pid };
-                (comm.id.time, SeenChange::Change(change))
+            ProcessChangeKind::ProcessBegan {
+                parent_pid: parent,
+                ran_already: false,
+                ..
+            } => {
+                if self.follows && self.mapping.contains(&parent) {
+                    self.mapping.insert(pid);
+                    self.send(Change::Forked { pid, parent });
+                }
             }
-            RecordType::FORK => {
-                let task = Task::parse_fork(record, id_type)?;
-                let (pid, parent) = (task.pid, task.parent_pid);
-                let is_process = pid != parent && !task.already_ran && self.follows;
-                is_process.then_some((task.time, SeenChange::Forked { pid, parent }))?
+            ProcessChangeKind::Named { executes: true, .. } => {
+                if self.mapping.remove(&pid) {
+                    self.send(Change::Executed { pid });
+                }
             }
-            RecordType::EXIT => {
-                let task = Task::parse_exit(record, id_type)?;
-                let change = Change::Ended { pid: task.pid };
-                (task.pid == task.tid).then_some((task.time, SeenChange::Change(change)))?
+            ProcessChangeKind::ThreadEnded { is_last: true } => {
+                if self.mapping.remove(&pid) {
+                    self.send(Change::Ended { pid });
+                }
             }
-            _ => return None,
-        };
-        Some(Seen { time, change })
+            _ => {}
+        }
     }
 
-    fn note(&mut self, change: SeenChange) {
-        let change = match change {
-            SeenChange::Forked { pid, parent } => {
-                if !self.mapping.contains(&parent) {
-                    return;
-                }
-                self.mapping.insert(pid);
-                Change::Forked { pid, parent }
-            }
-            SeenChange::Change(change @ Change::Mapped { pid, .. }) => {
-                self.mapping.insert(pid);
-                change
-            }
-            SeenChange::Change(change @ (Change::Executed { pid } | Change::Ended { pid })) => {
-                if !self.mapping.remove(&pid) {
-                    return;
-                }
-                change
-            }
-            SeenChange::Change(change) => change,
-        };
-        self.send(change);
+    fn map(&mut self, pid: i32, mapped: MappedExpected) {
+        self.mapping.insert(pid);
+        self.send(Change::Mapped { pid, mapped });
     }
 
     fn send(&self, change: Change) {
@@ -268,18 +233,8 @@ impl Verifier {
 }
 
 impl Stage for Verifier {
-    /// The records of one batch are brought into the order of time.
     fn take<'a>(&'a mut self, batch: Batch<'a>) -> Batch<'a> {
-        // Samples have rings of their own.
-        let is_sample = |kind| matches!(kind, RecordType::SAMPLE | RecordType::LOST);
-        let first = batch.records().next();
-        if first.is_none_or(|first| is_sample(first.kind())) {
-            return batch;
-        }
-        let seen = batch.records().filter_map(|record| self.see(record));
-        let mut seen: Vec<Seen> = seen.collect();
-        seen.sort_by_key(|seen| seen.time);
-        for Seen { change, .. } in seen {
+        for change in batch.changes() {
             self.note(change);
         }
         batch

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use usdtrec_format::BuildId;
-use usdtrec_format::perf::{Comm, Mmap, MmapFile, RawRecord, RecordType, SampleType, Task};
+use usdtrec_format::perf::{
+    Mmap, ProcessChange, ProcessChangeKind, RawRecord, RecordType, SampleType,
+};
 use usdtrec_format::trace::{FiredTrigger, Pause, ProcessCgroup, Shortfall, StringArgument};
 
 use crate::process::cgroups::CgroupNote;
@@ -124,45 +125,6 @@ pub(crate) enum LivingChange {
     Ended(i32),
 }
 
-/// A change and its time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LogEntry<'a> {
-    /// ns; 0 for what ran before the recording began.
-    pub(crate) time: u64,
-    pub(crate) change: Change<'a>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Change<'a> {
-    /// A thread got a name.
-    Named {
-        pid: i32,
-        tid: i32,
-        exec: bool,
-        name: &'a [u8],
-    },
-    /// A thread began.
-    Forked {
-        pid: i32,
-        tid: i32,
-        parent_pid: i32,
-        parent_tid: i32,
-        /// Whether a new process has its parent's mappings.
-        inherits: bool,
-    },
-    /// A thread ended.
-    Ended { tid: i32 },
-    /// A process mapped a file.
-    Mapped {
-        pid: i32,
-        range: FileRange,
-        path: &'a [u8],
-        build_id: Option<BuildId>,
-        /// Whether it is memory of no file that is not executable.
-        is_data: bool,
-    },
-}
-
 /// A run of addresses that shows a run of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileRange {
@@ -192,8 +154,8 @@ impl ProcessLog {
         if record.kind == RecordType::HEADER_EVENT_TYPE {
             return self.push_ignored(record, sample_type);
         }
-        if let Some(entry) = entry(record, sample_type)? {
-            self.push(entry);
+        if record.kind != RecordType::EXIT && ProcessChange::is(record) {
+            self.push(&ProcessChange::parse(record, sample_type)?);
         }
         Some(())
     }
@@ -207,34 +169,26 @@ impl ProcessLog {
         if record.kind == RecordType::HEADER_EVENT_TYPE {
             return self.push_ignored(record, sample_type);
         }
-        let entry = if record.kind == RecordType::EXIT {
-            let task = Task::parse_exit(record, sample_type)?;
-            Some(LogEntry {
-                time: task.id.time.max(task.time),
-                change: Change::Ended { tid: task.tid },
-            })
-        } else {
-            entry(record, sample_type)?
-        };
-        if let Some(entry) = entry {
-            self.push(entry);
-            self.push_life(entry);
+        if ProcessChange::is(record) {
+            let change = ProcessChange::parse(record, sample_type)?;
+            self.push(&change);
+            self.push_life(&change);
         }
         Some(())
     }
 
-    pub(crate) fn push(&mut self, entry: LogEntry<'_>) {
+    pub(crate) fn push(&mut self, change: &ProcessChange<'_>) {
         if !self.has_room(LARGEST, 1) {
             return;
         }
         if self.scope != Scope::Mappings {
-            self.push_naming(entry);
-            self.note_mapper(entry);
+            self.push_naming(change);
+            self.note_mapper(change);
         }
         match self.scope {
-            Scope::All | Scope::Mappings => self.push_placing(entry),
+            Scope::All | Scope::Mappings => self.push_placing(change),
             // They may not fit once they are requested.
-            Scope::Names if matches!(entry.change, Change::Mapped { .. }) => {
+            Scope::Names if matches!(change.kind, ProcessChangeKind::Mapped(_)) => {
                 self.passed_over += size_of::<Placing>() + size_of::<Region>();
                 self.left_out += u64::from(self.passed_over > MAX_MEMORY);
             }
@@ -284,98 +238,81 @@ impl ProcessLog {
     }
 
     /// Notes who mapped the recorded files.
-    fn note_mapper(&mut self, entry: LogEntry<'_>) {
-        if let Change::Mapped {
-            pid,
-            path,
-            build_id,
-            ..
-        } = entry.change
-        {
+    fn note_mapper(&mut self, change: &ProcessChange<'_>) {
+        if let Some(LoggedMapping { pid, path, map }) = LoggedMapping::new(change) {
+            let build_id = map.build_id();
             let file = MappedFile { path, build_id };
             self.memory += self.mappers.note(&self.files, file, pid);
         }
     }
 
-    fn push_naming(&mut self, entry: LogEntry<'_>) {
-        let (tid, change) = match entry.change {
-            Change::Named { tid, name, .. } => (tid, Renamed::Name(self.intern(name))),
-            Change::Forked {
-                pid,
-                tid,
-                parent_pid,
-                parent_tid,
-                ..
-            } if pid == parent_pid => (tid, Renamed::AsThread(parent_tid)),
-            Change::Forked {
-                tid, parent_tid, ..
-            } => (tid, Renamed::AsParent(parent_tid)),
-            Change::Ended { .. } | Change::Mapped { .. } => return,
+    fn push_naming(&mut self, change: &ProcessChange<'_>) {
+        let renamed = match change.kind {
+            ProcessChangeKind::Named { name, .. } => Renamed::Name(self.intern(name)),
+            ProcessChangeKind::ThreadBegan { parent_tid } => Renamed::AsThread(parent_tid),
+            ProcessChangeKind::ProcessBegan { parent_tid, .. } => Renamed::AsParent(parent_tid),
+            ProcessChangeKind::Mapped(_) | ProcessChangeKind::ThreadEnded { .. } => return,
         };
         self.memory += size_of::<Naming>();
         self.namings.push(Naming {
-            time: entry.time.into(),
-            tid,
-            change,
+            time: change.time.into(),
+            tid: change.tid,
+            change: renamed,
         });
     }
 
-    fn push_placing(&mut self, entry: LogEntry<'_>) {
-        let (pid, change) = match entry.change {
-            Change::Named {
-                pid, exec: true, ..
-            } => (pid, Placed::Empty),
-            Change::Forked {
-                pid,
+    fn push_placing(&mut self, change: &ProcessChange<'_>) {
+        let (pid, placed) = match change.kind {
+            ProcessChangeKind::Named { executes: true, .. } => (change.pid, Placed::Empty),
+            ProcessChangeKind::ProcessBegan {
                 parent_pid,
-                inherits,
+                ran_already,
                 ..
-            } if pid != parent_pid => match inherits {
-                true => (pid, Placed::Inherited(parent_pid)),
-                false => (pid, Placed::Empty),
+            } => match ran_already {
+                true => (change.pid, Placed::Empty),
+                false => (change.pid, Placed::Inherited(parent_pid)),
             },
-            Change::Mapped {
-                pid,
-                range,
-                path,
-                build_id,
-                is_data,
-            } => {
+            ProcessChangeKind::Mapped(_) => {
+                let Some(LoggedMapping { pid, path, map }) = LoggedMapping::new(change) else {
+                    return;
+                };
                 let region = Region {
-                    len: range.end.saturating_sub(range.start),
-                    offset: range.offset,
+                    len: map.start.saturating_add(map.len) - map.start,
+                    offset: map.offset,
                     path: self.intern(path),
-                    build_id: build_id.map(|id| self.intern(id.as_bytes())),
-                    is_data,
+                    build_id: map.build_id().map(|id| self.intern(id.as_bytes())),
+                    is_data: Mmap::is_memory(map.path) && !map.is_executable(),
                 };
                 let (region, memory) = self.regions.number(region);
                 self.memory += memory;
-                let start = range.start.into();
+                let start = map.start.into();
                 (pid, Placed::Mapped { start, region })
             }
             _ => return,
         };
         self.memory += size_of::<Placing>();
         self.placings.push(Placing {
-            time: entry.time.into(),
+            time: change.time.into(),
             pid,
-            change,
+            change: placed,
         });
     }
 
-    pub(crate) fn push_life(&mut self, entry: LogEntry<'_>) {
-        let change = match entry.change {
-            Change::Named { pid, tid, .. } | Change::Forked { pid, tid, .. } => {
-                LivingChange::Thread { pid, tid }
-            }
-            Change::Mapped { pid, .. } => LivingChange::Process(pid),
-            Change::Ended { tid } => LivingChange::Ended(tid),
+    pub(crate) fn push_life(&mut self, change: &ProcessChange<'_>) {
+        let ProcessChange { pid, tid, .. } = *change;
+        let life = match change.kind {
+            ProcessChangeKind::Mapped(_) => match LoggedMapping::new(change) {
+                Some(mapping) => LivingChange::Process(mapping.pid),
+                None => return,
+            },
+            ProcessChangeKind::ThreadEnded { .. } => LivingChange::Ended(tid),
+            _ => LivingChange::Thread { pid, tid },
         };
         if self.has_room(size_of::<Life>(), 1) {
             self.memory += size_of::<Life>();
             self.lives.push(Life {
-                time: entry.time.into(),
-                change,
+                time: change.time.into(),
+                change: life,
             });
         }
     }
@@ -494,71 +431,25 @@ impl ProcessLog {
 /// What a change takes at most, without its strings.
 const LARGEST: usize = size_of::<Naming>() + size_of::<Placing>();
 
-/// What a record says about processes: nothing if it is of another kind; `None` if it is too short.
-#[allow(clippy::option_option)]
-fn entry<'a>(record: &RawRecord<'a>, sample_type: SampleType) -> Option<Option<LogEntry<'a>>> {
-    Some(match record.kind {
-        RecordType::COMM => Some(named(&Comm::parse(record, sample_type)?)),
-        RecordType::FORK => Some(forked(&Task::parse_fork(record, sample_type)?)),
-        RecordType::MMAP | RecordType::MMAP2 => {
-            let map = Mmap::parse(record, sample_type)?;
-            match map.cpu_mode {
-                Mmap::USER => Some(mapped(&map, map.pid, map.path)),
-                Mmap::KERNEL => Some(mapped(&map, KERNEL, kernel_name(map.path))),
-                _ => None,
-            }
-        }
-        _ => None,
-    })
+/// A mapping as it is noted: the kernel's own ones are those of a process, too.
+struct LoggedMapping<'c> {
+    pid: i32,
+    path: &'c [u8],
+    map: &'c Mmap<'c>,
 }
 
-fn named<'a>(comm: &Comm<'a>) -> LogEntry<'a> {
-    LogEntry {
-        time: comm.id.time,
-        change: Change::Named {
-            pid: comm.pid,
-            tid: comm.tid,
-            exec: comm.exec,
-            name: comm.name,
-        },
-    }
-}
-
-fn forked(task: &Task) -> LogEntry<'static> {
-    LogEntry {
-        // The record's own time is that of the recorder for those made up; the trailer's is 0 there.
-        time: if task.already_ran {
-            0
-        } else {
-            task.id.time.max(task.time)
-        },
-        change: Change::Forked {
-            pid: task.pid,
-            tid: task.tid,
-            parent_pid: task.parent_pid,
-            parent_tid: task.parent_tid,
-            inherits: !task.already_ran,
-        },
-    }
-}
-
-fn mapped<'a>(map: &Mmap<'_>, pid: i32, path: &'a [u8]) -> LogEntry<'a> {
-    LogEntry {
-        time: map.id.time,
-        change: Change::Mapped {
-            pid,
-            range: FileRange {
-                start: map.start,
-                end: map.start.saturating_add(map.len),
-                offset: map.offset,
-            },
-            path,
-            build_id: match &map.file {
-                MmapFile::BuildId(id) => Some(*id),
-                _ => None,
-            },
-            is_data: Mmap::is_memory(map.path) && !map.is_executable(),
-        },
+impl<'c> LoggedMapping<'c> {
+    /// `None` if the change is no mapping, or that of a guest.
+    fn new(change: &'c ProcessChange<'_>) -> Option<Self> {
+        let ProcessChangeKind::Mapped(map) = &change.kind else {
+            return None;
+        };
+        let (pid, path) = match map.cpu_mode {
+            Mmap::USER => (map.pid, map.path),
+            Mmap::KERNEL => (KERNEL, kernel_name(map.path)),
+            _ => return None,
+        };
+        Some(Self { pid, path, map })
     }
 }
 

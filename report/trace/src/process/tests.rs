@@ -1,17 +1,28 @@
+use std::ops::Range;
 use std::path::Path;
 
 use super::*;
-use crate::process::log::{Change, FileRange, LogEntry};
+use usdtrec_format::perf::{MmapFile, ProcessChange, ProcessChangeKind, SampleId};
 
-type Told = Change<'static>;
+type Told = ProcessChange<'static>;
 
 fn log(entries: Vec<(u64, Told)>) -> ProcessLog {
     let mut log = ProcessLog::default();
     for (time, change) in entries {
-        log.push(LogEntry { time, change });
-        log.push_life(LogEntry { time, change });
+        let change = ProcessChange { time, ..change };
+        log.push(&change);
+        log.push_life(&change);
     }
     log
+}
+
+const fn told(pid: i32, tid: i32, kind: ProcessChangeKind<'static>) -> Told {
+    ProcessChange {
+        time: 0,
+        pid,
+        tid,
+        kind,
+    }
 }
 
 /// Names and mappings.
@@ -54,37 +65,51 @@ impl Known {
     }
 }
 
-fn named(pid: i32, tid: i32, exec: bool, name: &'static str) -> Told {
-    Change::Named {
-        pid,
-        tid,
-        exec,
-        name: name.as_bytes(),
-    }
+const fn named(pid: i32, tid: i32, executes: bool, name: &'static str) -> Told {
+    let name = name.as_bytes();
+    told(pid, tid, ProcessChangeKind::Named { name, executes })
 }
 
-fn forked(pid: i32, tid: i32, parent: (i32, i32), inherits: bool) -> Told {
-    Change::Forked {
-        pid,
-        tid,
-        parent_pid: parent.0,
-        parent_tid: parent.1,
-        inherits,
-    }
+fn forked(pid: i32, tid: i32, (parent_pid, parent_tid): (i32, i32), inherits: bool) -> Told {
+    let kind = match pid == parent_pid {
+        true => ProcessChangeKind::ThreadBegan { parent_tid },
+        false => ProcessChangeKind::ProcessBegan {
+            parent_pid,
+            parent_tid,
+            ran_already: !inherits,
+        },
+    };
+    told(pid, tid, kind)
+}
+
+const fn ended(tid: i32) -> Told {
+    told(tid, tid, ProcessChangeKind::ThreadEnded { is_last: false })
 }
 
 fn mapped(pid: i32, start: u64, end: u64, path: &'static str) -> Told {
-    Change::Mapped {
+    with_protection(5, pid, start..end, path)
+}
+
+fn with_protection(protection: u32, pid: i32, range: Range<u64>, path: &'static str) -> Told {
+    let map = Mmap {
         pid,
-        range: FileRange {
-            start,
-            end,
-            offset: 0x1000,
+        tid: pid,
+        start: range.start,
+        len: range.end - range.start,
+        offset: 0x1000,
+        file: MmapFile::Inode {
+            major: 0,
+            minor: 0,
+            inode: 0,
+            generation: 0,
         },
+        protection,
+        flags: 0,
+        cpu_mode: Mmap::USER,
         path: path.as_bytes(),
-        build_id: None,
-        is_data: false,
-    }
+        id: SampleId::default(),
+    };
+    told(pid, pid, ProcessChangeKind::Mapped(map))
 }
 
 fn comm(known: &Known, tid: i32, time: u64) -> Option<&str> {
@@ -134,10 +159,7 @@ fn a_reused_thread_id_of_an_unnamed_parent_has_no_name() {
 #[test]
 fn a_process_makes_code_until_it_executes_a_program() {
     for others in [0, 1000] {
-        let mut data = mapped(1, 0x9000, 0xa000, "//anon");
-        if let Change::Mapped { is_data, .. } = &mut data {
-            *is_data = true;
-        }
+        let data = with_protection(3, 1, 0x9000..0xa000, "//anon");
         let mut all = vec![
             (0, mapped(1, 0x1000, 0x3000, "/bin/node")),
             (5, data),
@@ -248,12 +270,12 @@ fn who_ended_is_forgotten() {
         (1, forked(3, 3, (1, 1), true)),
         (2, mapped(3, 0x3000, 0x4000, "/lib/early")),
         (3, forked(2, 2, (3, 3), true)),
-        (4, Change::Ended { tid: 3 }),
+        (4, ended(3)),
         // A thread that outlives the main thread of its process.
         (5, forked(4, 4, (1, 1), true)),
         (5, forked(4, 5, (4, 4), true)),
         (6, named(4, 4, false, "main")),
-        (7, Change::Ended { tid: 4 }),
+        (7, ended(4)),
     ]));
     let mut most = 0;
     for round in 1..=200_u64 {
@@ -270,7 +292,7 @@ fn who_ended_is_forgotten() {
                 time + 2,
                 mapped(pid, 0x8000, 0x9000, format!("/bin/{time}").leak()),
             ));
-            changes.push((time + 3, Change::Ended { tid: pid }));
+            changes.push((time + 3, ended(pid)));
         }
         processes.learn(log(changes));
         let time = round * 10_000 + 5_000;
