@@ -37,39 +37,37 @@ pub use usdtrec_attach::aggregation::{
     MeasuredArgument, NoGroupName, NumberEnds, NumberTotals, SpanHitCounts, SpanHits,
 };
 pub use usdtrec_attach::callbacks::{Caution, Planting};
-pub use usdtrec_attach::checks::{check_privilege, parse_cpus};
 pub use usdtrec_attach::chosen::{ChoiceError, GroupName, GroupOwner, GroupRemark, ProcessChoice};
+pub use usdtrec_attach::engine::SlowSpans;
 pub use usdtrec_attach::engine::{
     AbandonedGroup, AttachMethod, EngineChoice, EngineOptions, EngineOutcome, EverywhereReason,
     GUARD_VERB, GapHold, GuardDeath, InKernel, InProgram, InexactCounts, NonResident, NotBetter,
     NotFaultedIn, RELEASE_VERB, Scope, SkippedMethod, SlowSpanCounts, UsedEngine, guard, release,
 };
+pub use usdtrec_attach::error::{HelperInput, NoNumber, ProgramFeature, SpanFault, UsageError};
 pub use usdtrec_attach::error::{Interruption, RecordError, Removal, TargetError};
 pub use usdtrec_attach::places::{Account, Places};
 pub use usdtrec_attach::plan::call_graph::{CallGraph, CallGraphMethod};
-pub use usdtrec_attach::select::no_probe::{NoProbe, Searched};
-pub use usdtrec_attach::select::planned_site::PlannedSite;
+pub use usdtrec_attach::select::probe::PlannedSite;
 pub use usdtrec_attach::select::probe::{PlannedProbe, RefusedProbe};
 pub use usdtrec_attach::select::program::Program;
+pub use usdtrec_attach::select::refusal::{NoProbe, Searched};
 pub use usdtrec_attach::select::refusal::{Refusal, RefusalReason};
 pub use usdtrec_attach::select::shared_instruction::SharedInstruction;
 pub use usdtrec_attach::select::{EventSelector, Request, Selection, select};
-pub use usdtrec_attach::slow_spans::SlowSpans;
 pub use usdtrec_attach::target::Target;
-pub use usdtrec_attach::usage_error::{
-    HelperInput, NoNumber, ProgramFeature, SpanFault, UsageError,
-};
+pub use usdtrec_attach::target::{check_privilege, parse_cpus};
 pub use usdtrec_attach::{FileChange, debug_info, plan};
+pub use usdtrec_kernel::host::capabilities::has_admin;
 pub use usdtrec_kernel::host::capabilities::without as without_capabilities;
 pub use usdtrec_kernel::host::descendants::descendants;
+pub use usdtrec_kernel::host::identity::serve_files;
 pub use usdtrec_kernel::host::inherited::{
     handle_signals, is_ignored, settle as settle_signals, was_closed,
 };
+pub use usdtrec_kernel::host::kernel_version::{KernelVersion, profiler_panic};
 pub use usdtrec_kernel::host::limits::raise_open_files;
 pub use usdtrec_kernel::host::page_reading::NotCached;
-pub use usdtrec_kernel::host::privilege::has_admin;
-pub use usdtrec_kernel::host::profiler_panic::{KernelVersion, profiler_panic};
-pub use usdtrec_kernel::host::served_files::serve_files;
 pub use usdtrec_kernel::nop5::{Nop5Danger, TRIAL_VERB, TrialError, TrialFaults, trial};
 pub use usdtrec_kernel::signals::Signals;
 pub use usdtrec_kernel::{

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use usdtrec_kernel::host::profiler_panic::KernelVersion;
+use usdtrec_kernel::host::kernel_version::KernelVersion;
 use usdtrec_kernel::signals::Signals;
 
 /// Callbacks of attaching.

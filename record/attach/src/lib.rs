@@ -7,7 +7,6 @@
 pub mod aggregation;
 pub mod budget;
 pub mod callbacks;
-pub mod checks;
 pub mod chosen;
 pub mod debug_info;
 pub mod engine;
@@ -17,9 +16,6 @@ pub mod filter;
 pub mod places;
 pub mod plan;
 pub mod select;
-pub mod site_decoder;
-pub mod slow_spans;
 pub mod target;
-pub mod usage_error;
 
 pub use file_change::FileChange;

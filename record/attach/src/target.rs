@@ -1,10 +1,11 @@
 //! What is recorded: all processes, some processes, threads, or a command.
 
 use usdtrec_kernel::host::process::Process;
+use usdtrec_kernel::host::{capabilities, cpus};
 
 use crate::engine::{PerfTarget, TaskFilter};
-use crate::error::RecordError;
-use crate::error::TargetError;
+use crate::error::UsageError;
+use crate::error::{RecordError, TargetError};
 
 /// What is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,4 +144,20 @@ fn threads_of(pid: u32) -> Result<Vec<i32>, RecordError> {
     let process = thread(pid).map(Process::open)?;
     let threads = process.and_then(|process| process.threads());
     Ok(threads.map_err(|_| TargetError::Ended(pid))?)
+}
+
+/// Checks that an engine can work: uprobe_multi links need `CAP_BPF` and `CAP_PERFMON`, events of the uprobe PMU `CAP_SYS_ADMIN`.
+///
+/// # Errors
+/// [`KernelError::Privilege`](usdtrec_kernel::KernelError::Privilege).
+pub fn check_privilege() -> Result<(), RecordError> {
+    Ok(capabilities::check_recording()?)
+}
+
+/// Parses a CPU list; the result is sorted and without repeats.
+///
+/// # Errors
+/// [`UsageError::CpuList`] with the part that is no CPU number or range, or a range of more than 65,536 CPUs.
+pub fn parse_cpus(list: &str) -> Result<Vec<u32>, RecordError> {
+    Ok(cpus::parse(list).map_err(UsageError::from)?)
 }

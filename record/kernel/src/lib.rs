@@ -8,9 +8,8 @@ pub mod clocks;
 mod error;
 pub mod host;
 pub mod nop5;
-mod refusal;
 pub mod separate_process;
 pub mod signals;
 
+pub use crate::error::{BpfObject, BpfRefusal, ErrorMeaning, KernelOperation, in_brackets};
 pub use error::{CpuListError, KernelError};
-pub use refusal::{BpfObject, BpfRefusal, ErrorMeaning, KernelOperation, in_brackets};

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Signal, kill_process};
 use usdtrec_attach::error::RecordError;
-use usdtrec_attach::usage_error::UsageError;
+use usdtrec_attach::error::UsageError;
 use usdtrec_kernel::host::{inherited, limits};
 
 use crate::command::exec_stop::ExecStop;

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 
 use usdtrec_attach::error::RecordError;
 use usdtrec_format::trace::WriteError;
-use usdtrec_kernel::host::null_device;
+use usdtrec_kernel::host::inherited;
 
 /// The first argument of the process that runs [`sync_file`].
 pub const SYNC_VERB: &str = "sync-file";
@@ -72,8 +72,8 @@ fn start_helper(file: File) -> io::Result<Child> {
     Command::new("/proc/self/exe")
         .arg(SYNC_VERB)
         .stdin(Stdio::from(file))
-        .stdout(null_device::stream()?)
-        .stderr(null_device::stream()?)
+        .stdout(inherited::null_stream()?)
+        .stderr(inherited::null_stream()?)
         // The helper must not get signals of the recorder's terminal.
         .process_group(0)
         .spawn()

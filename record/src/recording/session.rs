@@ -11,21 +11,21 @@ use usdtrec_attach::engine::{
     LateSettings, NotBetter, ProbeAttr, SkippedMethod, UprobePmu, UsedEngine, missing_keeper,
 };
 use usdtrec_attach::error::RecordError;
+use usdtrec_attach::error::UsageError;
 use usdtrec_attach::plan::call_graph::CallGraph;
 use usdtrec_attach::select::argument_list::leave_out_unfit;
 use usdtrec_attach::select::probe::{PlannedProbe, RefusedProbe};
 use usdtrec_attach::select::refusal::{Refusal, Refusals};
 use usdtrec_attach::target::Target;
-use usdtrec_attach::usage_error::UsageError;
 use usdtrec_format::perf::{EventAttr, Pmu, RecordOrder};
 use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
 use usdtrec_kernel::KernelError;
 use usdtrec_kernel::KernelOperation;
+use usdtrec_kernel::host;
 use usdtrec_kernel::host::cpus;
+use usdtrec_kernel::host::kernel_version::profiler_panic;
 use usdtrec_kernel::host::named_process::NamedProcess;
-use usdtrec_kernel::host::profiler_panic::profiler_panic;
-use usdtrec_kernel::host::{self, boot};
 use usdtrec_kernel::signals::EndSignal;
 use usdtrec_watch::left_breakpoints::SiteNotes;
 use usdtrec_watch::semaphores::{self, Semaphores};
@@ -418,7 +418,7 @@ impl Session {
             producer: self.options.producer.clone(),
             engine: self.attached.engine.used().name().to_owned(),
             uncounted: self.inexact().map(|reason| reason.to_string()),
-            boot: boot::id(),
+            boot: host::boot_id(),
             files,
             probes,
         }

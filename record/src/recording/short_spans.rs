@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use usdtrec_attach::engine::SlowSpanCounts;
-use usdtrec_attach::slow_spans::SlowSpans;
+use usdtrec_attach::engine::SlowSpans;
 use usdtrec_format::counted;
 use usdtrec_format::trace::ShortfallKind;
 use usdtrec_watch::shortfalls::{FoundShortfall, Shortfalls};

@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use usdtrec_attach::engine::Owner;
-use usdtrec_kernel::host::private_directory::{self, check};
 use usdtrec_kernel::host::run_directory;
+use usdtrec_kernel::host::run_directory::check_private;
 
 /// Ending of the names of sockets, after the recorder.
 const SUFFIX: &str = ".sock";
@@ -18,16 +18,16 @@ const NAME: &str = "usdtrec";
 /// Creates the folder of this user if it does not exist.
 ///
 /// # Errors
-/// Those of [`private_directory::create`], and of [`check`] for the folder that it is in.
+/// Those of [`run_directory::create_private`], and of [`check_private`] for the folder that it is in.
 pub(super) fn create() -> io::Result<PathBuf> {
     let user = rustix::process::geteuid();
     if user.is_root() {
         return run_directory::create();
     }
     let parent = Path::new(USERS).join(user.as_raw().to_string());
-    check(&parent, user.as_raw())?;
+    check_private(&parent, user.as_raw())?;
     let folder = parent.join(NAME);
-    private_directory::create(&folder)?;
+    run_directory::create_private(&folder)?;
     Ok(folder)
 }
 
@@ -36,7 +36,7 @@ pub(super) fn existing(is_of_one: bool) -> Vec<PathBuf> {
     let user = rustix::process::geteuid();
     let of_user = |folder: PathBuf, user: u32| {
         let folder = folder.join(NAME);
-        check(&folder, user).is_ok().then_some(folder)
+        check_private(&folder, user).is_ok().then_some(folder)
     };
     if !user.is_root() {
         let folder = Path::new(USERS).join(user.as_raw().to_string());

@@ -6,8 +6,8 @@
 use std::hash::RandomState;
 use std::mem::take;
 
+use usdtrec_attach::filter::SiteDecoder;
 use usdtrec_attach::select::probe::PlannedProbe;
-use usdtrec_attach::site_decoder::SiteDecoder;
 use usdtrec_format::Value;
 use usdtrec_format::schema::Argument;
 use usdtrec_format::spans::{

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use usdtrec_attach::engine::{Attached, ProbeAttr};
 use usdtrec_attach::error::RecordError;
+use usdtrec_attach::error::{SpanFault, UsageError};
 use usdtrec_attach::filter;
+use usdtrec_attach::filter::SiteDecoder;
 use usdtrec_attach::select::probe::PlannedProbe;
-use usdtrec_attach::site_decoder::SiteDecoder;
-use usdtrec_attach::usage_error::{SpanFault, UsageError};
 use usdtrec_decode::{Filter, SampleField};
 use usdtrec_format::expr::Expr;
 use usdtrec_format::spans::{NamedPair, asked_pairs};

@@ -13,33 +13,30 @@
 //! these share with others (dwz), and from `.dwo` files and their package, for all seven architectures, by the register
 //! numbers of their ABIs.
 
-mod array;
 mod files;
 mod kind;
-mod lines;
 mod sections;
-mod slice;
-mod split;
 mod units;
-mod unwind;
-mod value_location;
 mod variables;
 
 use std::cell::OnceCell;
 use std::sync::Arc;
 
+use gimli::{
+    BaseAddresses, CfaRule, DebugFrame, EhFrame, RunTimeEndian, UnwindContext, UnwindSection,
+    Vendor,
+};
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{Arch, Operand, SourceLine};
 
+use self::files::{Files, SplitFiles, Unwind};
+use self::sections::Slice;
+use self::units::Units;
+use self::variables::{Here, ValueLocation, Variable, variables};
 use crate::plan::symbols::Symbols;
 use crate::plan::{Frames, RegisterOffset};
-use crate::select::planned_site::PlannedSite;
+use crate::select::probe::PlannedSite;
 use crate::select::program::Program;
-use files::Files;
-use split::SplitFiles;
-use units::Units;
-use value_location::ValueLocation;
-use variables::{Here, Variable, variables};
 
 /// Maximum length of debugging information that is read for lines alone, bytes: reading takes time and memory in proportion.
 const MAX_BYTES_FOR_LINES: u64 = 128 << 20;
@@ -105,7 +102,7 @@ impl DebugInfo<'_> {
     /// The lines of addresses of code, as linked; `None` where no line table has the address.
     #[must_use]
     pub fn lines(&self, addresses: &[u64]) -> Vec<Option<SourceLine>> {
-        lines::lines(&self.units, addresses)
+        self::units::lines(&self.units, addresses)
     }
 
     /// The arguments of a probe, given by its sites: [`Argument::unnamed`] where no variable has the operand's place, or where two sites differ.
@@ -138,7 +135,7 @@ impl DebugInfo<'_> {
             return Vec::new();
         };
         let address = |symbol: &str| self.address(symbol);
-        let global = operands.iter().any(value_location::global);
+        let global = operands.iter().any(self::variables::global);
         let here = Here {
             pc: site.pc,
             caller: &|| self.caller(site.pc),
@@ -168,7 +165,7 @@ impl DebugInfo<'_> {
 
     fn caller(&self, pc: u64) -> Option<RegisterOffset> {
         let own = self.frames.caller(pc);
-        own.or_else(|| unwind::caller(self.files.unwind(), self.arch, self.files.endian(), pc))
+        own.or_else(|| caller(self.files.unwind(), self.arch, self.files.endian(), pc))
     }
 
     /// The link-time address of a symbol that one variable or function alone has.
@@ -222,4 +219,56 @@ fn distinct(mut arguments: Vec<Argument>) -> Vec<Argument> {
         }
     }
     arguments
+}
+
+/// The caller's frame (the canonical frame address) at a link-time address, from `.eh_frame`, else from `.debug_frame`.
+fn caller(tables: &Unwind, arch: Arch, endian: RunTimeEndian, pc: u64) -> Option<RegisterOffset> {
+    // Tables mark the instruction from which on the return address is signed, by an opcode with another meaning on other architectures.
+    let vendor = match arch.pointer_authentication_bits() {
+        Some(_) => Vendor::AArch64,
+        None => Vendor::Default,
+    };
+    if let Some((address, data)) = &tables.eh_frame {
+        let mut table = EhFrame::from(Slice::new(data, endian));
+        table.set_address_size(arch.pointer_size());
+        table.set_vendor(vendor);
+        let bases = BaseAddresses::default().set_eh_frame(*address);
+        let found = cfa(&table, &bases, pc, EhFrame::cie_from_offset);
+        if found.is_some() {
+            return found;
+        }
+    }
+    let (_, data) = tables.debug_frame.as_ref()?;
+    let mut table = DebugFrame::from(Slice::new(data, endian));
+    table.set_address_size(arch.pointer_size());
+    table.set_vendor(vendor);
+    cfa(
+        &table,
+        &BaseAddresses::default(),
+        pc,
+        DebugFrame::cie_from_offset,
+    )
+}
+
+fn cfa<'a, S: UnwindSection<Slice<'a>>>(
+    table: &S,
+    bases: &BaseAddresses,
+    pc: u64,
+    cie: impl FnMut(
+        &S,
+        &BaseAddresses,
+        S::Offset,
+    ) -> gimli::Result<gimli::CommonInformationEntry<Slice<'a>>>,
+) -> Option<RegisterOffset> {
+    let mut context = UnwindContext::new();
+    let row = table
+        .unwind_info_for_address(bases, &mut context, pc, cie)
+        .ok()?;
+    match row.cfa() {
+        CfaRule::RegisterAndOffset { register, offset } => Some(RegisterOffset {
+            register: *register,
+            offset: *offset,
+        }),
+        CfaRule::Expression(_) => None,
+    }
 }

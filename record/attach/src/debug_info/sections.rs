@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use gimli::{EndianSlice, RunTimeEndian};
 use object::read::{CompressedData, CompressionFormat};
 use usdtrec_buildid_cache::elf::{ObjectFile, Section};
 
@@ -108,4 +109,17 @@ fn inflate(format: CompressionFormat, size: u64, data: &[u8], room: &Room) -> Op
         uncompressed_size: size,
     };
     Some(compressed.decompress().ok()?.into_owned())
+}
+
+/// What the readers of DWARF read from.
+pub(super) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
+
+/// Whether one of the ranges has the address; damaged ones have none.
+pub(super) fn covers(mut ranges: gimli::RangeIter<Slice<'_>>, pc: u64) -> bool {
+    while let Ok(Some(range)) = ranges.next() {
+        if (range.begin..range.end).contains(&pc) {
+            return true;
+        }
+    }
+    false
 }

@@ -1,12 +1,22 @@
 //! What is open in the kernel: the events of process records, and the probes, attached by an engine.
+//!
+//! Adding probes to a recording that runs: those of files that processes map later.
+//!
+//! Planning, loading programs and attaching take milliseconds, in which the rings must be drained. So a [`PartPlanter`] is used by another
+//! thread. What it has attached, a [`LatePart`], records nothing until the loop of the recording has added it to [`Attached`] and to what else
+//! knows the probes, and has enabled it.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
+use usdtrec_format::perf::EventAttr;
+use usdtrec_kernel::KernelError;
+
+use super::bpf::{LatePart, LateSettings, PartPlanter};
 use super::dispatch::Engine;
-use super::events::pmu::UprobePmu;
-use super::events::process_records::Processes;
-use super::opened::{Opened, ProbeAttr};
+use super::events::event::UprobePmu;
+use super::events::process_events::Processes;
 use crate::error::RecordError;
 use crate::select::probe::{PlannedProbe, RefusedProbe};
 
@@ -99,6 +109,100 @@ impl Attached {
         for &cpu in cpus {
             let _ = self.processes.follow_to(cpu);
             let _ = self.engine.follow_to(cpu, &self.probes);
+        }
+    }
+}
+
+/// An engine with attached probes, disabled.
+#[derive(Debug)]
+pub struct Opened<E> {
+    pub(super) engine: E,
+    /// The probes that are attached.
+    pub(super) probes: Vec<PlannedProbe>,
+    /// Their attrs, in the same order.
+    pub(super) attrs: Vec<ProbeAttr>,
+    /// The planned probes that the kernel refused.
+    pub(super) refused: Vec<RefusedProbe>,
+}
+
+/// The attr of an attached probe.
+#[derive(Debug)]
+pub struct ProbeAttr {
+    /// The attr of the trace, with name and ids.
+    pub attr: EventAttr,
+    /// The sample ids of each site, in the order of the plan's sites.
+    pub site_ids: Vec<Vec<u64>>,
+}
+
+impl<E> Opened<E> {
+    /// The same, with what `make` makes of the engine.
+    pub(super) fn with<T>(self, make: impl FnOnce(E) -> T) -> Opened<T> {
+        Opened {
+            engine: make(self.engine),
+            probes: self.probes,
+            attrs: self.attrs,
+            refused: self.refused,
+        }
+    }
+}
+
+/// Probes that were added to a recording.
+#[derive(Debug)]
+pub struct AddedProbes {
+    /// Their indexes in [`Attached::probes`] and [`Attached::attrs`].
+    pub probes: Range<usize>,
+    /// The planned probes that the kernel refused.
+    pub refused: Vec<RefusedProbe>,
+    /// Whether they are attached to all processes of their files, although only some are recorded.
+    pub is_everywhere: bool,
+}
+
+impl Attached {
+    /// What attaches further probes; there must be one only, because it numbers them.
+    ///
+    /// # Errors
+    /// [`RecordError::NotFollowed`] with the perf engine; [`KernelError::Host`].
+    pub fn late_planter(&self, settings: LateSettings) -> Result<PartPlanter, RecordError> {
+        let Engine::Bpf(bpf) = &self.engine else {
+            return Err(RecordError::NotFollowed);
+        };
+        let planter = bpf.late_planter(settings, &self.processes.attr.attr);
+        Ok(planter.map_err(KernelError::host("descriptors of maps"))?)
+    }
+
+    /// Removes what was added since there were so many probes, before it was enabled.
+    pub fn take_back(&mut self, before: usize) {
+        if let Engine::Bpf(bpf) = &mut self.engine {
+            bpf.take_back(before);
+        }
+        self.probes.truncate(before);
+        self.attrs.truncate(before);
+    }
+
+    /// Takes attached probes, which stay disabled until [`Engine::enable`].
+    pub fn add(&mut self, part: LatePart) -> AddedProbes {
+        let LatePart {
+            opened,
+            is_everywhere,
+        } = part;
+        let Opened {
+            engine: part,
+            probes,
+            attrs,
+            refused,
+        } = opened;
+        let before = self.probes.len();
+        match &mut self.engine {
+            Engine::Bpf(bpf) => bpf.add(part, before),
+            // It has no planter.
+            Engine::Perf(_) => drop(part),
+        }
+        self.probes.extend(probes);
+        self.attrs.extend(attrs);
+        AddedProbes {
+            probes: before..self.probes.len(),
+            refused,
+            is_everywhere,
         }
     }
 }

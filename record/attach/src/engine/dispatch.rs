@@ -8,19 +8,21 @@ use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::perf::TracepointFormat;
 
 use super::bpf::{
-    AttachMethod, BpfEngine, FileLinks, HeldProcesses, NewMapping, SkippedMethod, StackUse,
-    StringFinding, UnitSwitcher, VariableLocations, WatchedFiles,
+    BpfEngine, FileLinks, HeldProcesses, NewMapping, StackUse, StringFinding, UnitSwitcher,
+    VariableLocations, WatchedFiles,
 };
 use super::events::event::IdCount;
+use super::events::event::SpanSite;
 use super::events::rings::Rings;
-use super::events::span_site::SpanSite;
 use super::guard_process::GuardDeath;
-use super::in_kernel::InKernel;
+use super::options::AttachMethod;
 use super::outcome::EngineOutcome;
+use super::outcome::InKernel;
+use super::outcome::InexactCounts;
+use super::outcome::SkippedMethod;
+use super::outcome::UsedEngine;
 use super::perf::PerfEngine;
-use super::perf::inexact::InexactCounts;
 use super::release::{Descriptors, Release};
-use super::used_engine::UsedEngine;
 use crate::aggregation::HitGroup;
 use crate::error::RecordError;
 use crate::select::probe::PlannedProbe;

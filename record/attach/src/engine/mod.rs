@@ -13,56 +13,35 @@
 
 mod attached;
 mod bpf;
-mod choice;
-mod counters;
 mod dispatch;
 mod events;
-mod gap_hold;
 mod guard_process;
-mod in_kernel;
-mod late_planter;
 mod open;
-mod opened;
 mod options;
 mod outcome;
 mod perf;
-mod perf_target;
 mod release;
-mod task_filter;
-mod used_engine;
 
-pub use attached::Attached;
-pub use bpf::{AttachMethod, EverywhereReason, NonResident, NotFaultedIn, Scope, SkippedMethod};
-pub use bpf::{
+pub use self::attached::{AddedProbes, Attached, ProbeAttr};
+pub use self::bpf::{
     Counted, Counting, FileCall, FileLinks, HeldProcesses, LatePart, LateSettings, MAX_HOLD,
     ModuleBlock, NewMapping, PartPlanter, StackUse, StringFinding, SwitchResult, UnitSwitcher,
     VariableLocation, VariableLocations, WatchedFiles,
 };
-pub use choice::EngineChoice;
-pub use counters::{COUNTERS, Counter};
-pub use dispatch::Engine;
-pub use events::event::IdCount;
-pub use events::pmu::UprobePmu;
-pub use events::process_events::{ProcessEvent, ProcessEvents, TimedEvent};
-pub use gap_hold::GapHold;
-pub use guard_process::GuardDeath;
-pub use in_kernel::InKernel;
-pub use late_planter::AddedProbes;
-pub use opened::ProbeAttr;
-pub use options::AttachRequest;
-pub use options::EngineOptions;
-pub use outcome::{EngineOutcome, SlowSpanCounts};
-pub use perf::inexact::InexactCounts;
-pub use perf::owner::Owner;
-pub use perf::tracefs::Tracefs;
-pub use perf::tracefs_group::abandoned_groups;
-pub use perf::tracefs_group::{AbandonedGroup, GUARD_VERB, guard};
-pub use perf_target::PerfTarget;
-pub use release::Release;
-pub use release::attach_and_remove::attach_and_remove;
-pub use release::helper::{RELEASE_VERB, release};
-pub use release::in_program::InProgram;
-pub use release::in_program::in_programs;
-pub use release::kernel_references::missing as missing_keeper;
-pub use task_filter::TaskFilter;
-pub use used_engine::{NotBetter, UsedEngine};
+pub use self::dispatch::Engine;
+pub use self::events::event::{IdCount, UprobePmu};
+pub use self::events::process_events::{ProcessEvent, ProcessEvents, TimedEvent};
+pub use self::guard_process::GuardDeath;
+pub use self::options::{
+    AttachMethod, AttachRequest, EngineChoice, EngineOptions, GapHold, NonResident, PerfTarget,
+    SlowSpans, TaskFilter,
+};
+pub use self::outcome::{
+    COUNTERS, Counter, EngineOutcome, EverywhereReason, InKernel, InexactCounts, NotBetter,
+    NotFaultedIn, Scope, SkippedMethod, SlowSpanCounts, UsedEngine,
+};
+pub use self::perf::owner::Owner;
+pub use self::perf::tracefs_group::{AbandonedGroup, GUARD_VERB, Tracefs, abandoned_groups, guard};
+pub use self::release::helper::{RELEASE_VERB, missing as missing_keeper, release};
+pub use self::release::in_program::{InProgram, in_programs};
+pub use self::release::{Release, attach_and_remove};

@@ -5,19 +5,20 @@ use std::io;
 use usdtrec_kernel::KernelError;
 
 use super::attached::Attached;
-use super::bpf::{BpfEngine, NonResident};
-use super::choice::EngineChoice;
+use super::bpf::BpfEngine;
 use super::dispatch::Engine;
+use super::events::event::refusal;
 use super::events::event::{Event, KernelAttr, Mode};
-use super::events::process_records::Processes;
-use super::events::refusal::refusal;
+use super::events::process_events::Processes;
 use super::options::AttachRequest;
+use super::options::EngineChoice;
+use super::options::NonResident;
 use super::perf::{self, PerfEngine, PerfMethod};
 use crate::error::RecordError;
 use crate::error::TargetError;
+use crate::error::{SpanFault, UsageError};
 use crate::select::argument_list::leave_out_unfit;
 use crate::select::probe::PlannedProbe;
-use crate::usage_error::{SpanFault, UsageError};
 
 impl Attached {
     /// Opens everything, disabled, with the first engine that works. Without probes, which may be added later, that is the bpf engine.

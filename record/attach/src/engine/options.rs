@@ -1,20 +1,16 @@
 //! How probes are attached.
 
+use std::fmt;
+
 use usdtrec_kernel::signals::EndSignal;
 
-use super::bpf::NonResident;
-use super::choice::EngineChoice;
-use super::events::pmu::UprobePmu;
-use super::gap_hold::GapHold;
-use super::perf_target::PerfTarget;
-use super::task_filter::TaskFilter;
+use super::events::event::UprobePmu;
 use crate::aggregation::Aggregation;
 use crate::budget::Budget;
 use crate::callbacks::Caution;
 use crate::chosen::ProcessChoice;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
-use crate::slow_spans::SlowSpans;
 
 /// Options of the engine of a recording.
 #[derive(Clone, Debug)]
@@ -45,6 +41,18 @@ pub struct EngineOptions {
     pub thread_context: bool,
 }
 
+/// Whether memory that is not resident is brought in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum NonResident {
+    /// If the page fault cannot take arbitrarily long.
+    #[default]
+    Auto,
+    /// Never.
+    Never,
+    /// Always, however long the page fault takes.
+    Always,
+}
+
 /// The options of an engine, and what they are applied to.
 #[derive(Clone)]
 pub struct AttachRequest<'a> {
@@ -73,6 +81,112 @@ impl AttachRequest<'_> {
         if events >= ANNOUNCED_EVENTS {
             let seconds = (events * EACH_MS).div_ceil(1000);
             (self.say)(&Caution::SlowEnd { events, seconds });
+        }
+    }
+}
+
+/// Spans of which only the slow ones are recorded, each by the hit that begins it and the hit that ends it. Hits of other probes are not recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlowSpans {
+    /// `START..DONE`, or names of those that are found by the names of probes, with globs.
+    pub spans: Vec<String>,
+    /// Keys by which begins and ends are matched; empty: what is known of them.
+    pub key: Vec<String>,
+    /// Duration of the shortest ones that are recorded, ns.
+    pub least: u64,
+    /// Whether it is an error if programs cannot match them. If not, all hits of spans that they cannot match are recorded.
+    pub is_required: bool,
+}
+
+/// Whose hits are recorded, as programs check it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskFilter {
+    /// Hits of all processes.
+    All,
+    /// Hits of these processes and of the children that they start later.
+    Processes(Vec<u32>),
+    /// Hits of these processes without children.
+    ProcessesAlone(Vec<u32>),
+    /// Hits of these threads.
+    Threads(Vec<u32>),
+}
+
+/// The threads and CPUs that are recorded, as `perf_event_open(2)` takes them.
+#[derive(Clone, Debug, Default)]
+pub struct PerfTarget {
+    /// Threads; only -1 for all.
+    pub tids: Vec<i32>,
+    /// CPUs, sorted.
+    pub cpus: Vec<u32>,
+    /// Whether later threads and children are recorded, too.
+    pub inherit: bool,
+    /// Whether the kernel enables the events at the next `execve(2)` of the thread.
+    pub enable_on_exec: bool,
+}
+
+/// Whether a thread that maps a file which is not known must be held until the probes of the file are attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GapHold {
+    /// In the kernel (Linux 6.18), if that is possible: no other process notices.
+    Auto,
+    /// The same; an error if it is not possible.
+    Required,
+}
+
+/// An attach method of programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AttachMethod {
+    /// One uprobe_multi link for each program and file (Linux 6.6).
+    Multi,
+    /// One event of the uprobe PMU for each site, with a link to the program (Linux 5.15).
+    Event,
+}
+
+impl AttachMethod {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Multi => "uprobe_multi",
+            Self::Event => "uprobe PMU",
+        }
+    }
+}
+
+impl fmt::Display for AttachMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// An engine, and optionally its attach method. If several are allowed, the best ones are tried first, and the first that works is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// Programs if the kernel allows them, else perf events.
+    #[default]
+    Auto,
+    /// Programs.
+    Bpf,
+    /// Programs, attached by uprobe_multi links.
+    BpfMulti,
+    /// Programs, attached to events of the uprobe PMU.
+    BpfPerf,
+    /// Perf events.
+    Perf,
+    /// Perf events on tracefs events.
+    PerfTracefs,
+    /// Perf events of the uprobe PMU.
+    PerfPmu,
+}
+
+impl EngineChoice {
+    /// The attach methods of programs to try, in order.
+    pub(super) const fn bpf_attach_methods(self) -> &'static [AttachMethod] {
+        match self {
+            Self::Auto | Self::Bpf => &[AttachMethod::Multi, AttachMethod::Event],
+            Self::BpfMulti => &[AttachMethod::Multi],
+            Self::BpfPerf => &[AttachMethod::Event],
+            Self::Perf | Self::PerfTracefs | Self::PerfPmu => &[],
         }
     }
 }

@@ -1,6 +1,15 @@
-//! What an engine counts besides the hits and losses of each probe.
+//! What an engine has found out: the engine and attach method in use, the processes that probes are attached to, and what is counted besides the hits
+//! and losses of each probe.
 
-use super::bpf::EverywhereReason;
+use std::error::Error;
+use std::{fmt, io};
+
+use usdtrec_format::counted;
+use usdtrec_format::trace::ShortfallKind;
+use usdtrec_kernel::KernelError;
+
+use super::options::{AttachMethod, NonResident};
+use crate::error::{RecordError, with_source};
 
 /// What an engine has counted and noted by the end of a recording, besides the hits and losses of each probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,3 +65,299 @@ impl SlowSpanCounts {
         }
     }
 }
+
+/// Why probes are attached to all processes of the files, after they had been attached to the recorded processes only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EverywhereReason {
+    /// A process began while the probes were being attached.
+    #[error("a recorded process started a child while the probes were being attached")]
+    Early,
+    /// There are too many processes, or they begin too fast.
+    #[error("recorded processes have too many children, or start them too fast, to attach to each")]
+    Many,
+    /// Attaching took too long.
+    #[error("attaching to each child of the recorded processes takes too long")]
+    Slow,
+    /// A process could not be held, or was not held for long enough.
+    #[error("a child could not be stopped until the probes were attached")]
+    Unheld,
+    /// A process runs in real time, or its first thread has ended.
+    #[error(
+        "a recorded process runs in real time, could not be stopped, or its first thread ended"
+    )]
+    Special,
+    /// A thread other than the first executed a program, and what was attached to the process was not detached in time.
+    #[error("a thread other than the first executed a program")]
+    Executed,
+    /// The kernel refused.
+    #[error("the kernel refused to attach to a child")]
+    Refused,
+}
+
+/// The processes that probes are attached to.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Scope<'a> {
+    /// The recorded processes.
+    Recorded,
+    /// The recorded processes and their children.
+    RecordedAndChildren,
+    /// All processes of the files.
+    All,
+    /// All processes of the files, after they had been attached to the recorded processes only.
+    AllAfterAll(EverywhereReason),
+    /// All processes of the files, because the kernel cannot hold children until probes are attached to them.
+    AllWithoutHold(&'a io::Error),
+}
+
+impl fmt::Display for Scope<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Recorded => f.write_str("in the recorded processes alone"),
+            Self::RecordedAndChildren => {
+                f.write_str("in the recorded processes and their children alone")
+            }
+            Self::All => f.write_str("in all processes of the files"),
+            Self::AllAfterAll(reason) => write!(f, "{}, because {reason}", Self::All),
+            Self::AllWithoutHold(error) => {
+                let error = error.to_string();
+                let first = error.lines().next().unwrap_or_default();
+                write!(f, "{}, because children cannot be held: {first}", Self::All)
+            }
+        }
+    }
+}
+
+/// An attach method of programs that does not work on this kernel.
+#[derive(Debug)]
+pub struct SkippedMethod {
+    /// The method.
+    pub attach_method: AttachMethod,
+    /// Error of attaching by it.
+    pub error: RecordError,
+}
+
+impl fmt::Display for SkippedMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} not used: {}", self.attach_method, line(&self.error))
+    }
+}
+
+/// Why programs do not bring memory in that is not resident, although they should.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotFaultedIn {
+    /// The kernel does not describe the structures by which mappings are checked.
+    #[error("/sys/kernel/btf/vmlinux is missing or lacks a type that is needed")]
+    NoBtf,
+    /// Programs that do it do not work on this kernel.
+    #[error("{}", line(.0))]
+    Refused(RecordError),
+}
+
+/// An error and its cause, in one line.
+fn line(error: &RecordError) -> String {
+    if let RecordError::Kernel(KernelError::NoBpf(reason)) = error {
+        return reason.to_string();
+    }
+    match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+/// Why hits may be missing or duplicated without being counted as lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InexactCounts {
+    /// Perf events are not inherited by threads.
+    #[error("perf events that are not inherited miss threads that begin later")]
+    NotInherited,
+    /// Perf events are inherited.
+    #[error("the kernel's inherited perf events miss hits of children, uncounted")]
+    Inherited,
+    /// Perf events of the uprobe PMU on several CPUs.
+    #[error(
+        "perf events of the uprobe PMU, one for each CPU, miss a hit or count it twice when its thread changes the CPU"
+    )]
+    PmuOnSeveralCpus,
+    /// The kernel has no `PERF_FORMAT_LOST`.
+    #[error("this kernel does not count what perf events lose (Linux 6.0)")]
+    LossesNotCounted,
+}
+
+/// What is open in the kernel for the probes.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum InKernel<'a> {
+    /// Programs (the bpf engine).
+    Programs {
+        /// Number of programs.
+        programs: usize,
+        /// Whether they bring memory in that is not resident.
+        nonresident: NonResident,
+        /// Why they do not although they should; `None` if they do, or should not.
+        not_faulted_in: Option<&'a NotFaultedIn>,
+        /// Number of links, or of events with a program.
+        links: usize,
+        /// The processes that they are attached to.
+        scope: Scope<'a>,
+    },
+    /// Number of perf events (the perf engine).
+    PerfEvents(usize),
+}
+
+impl fmt::Display for InKernel<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Programs {
+                programs,
+                nonresident,
+                not_faulted_in,
+                links,
+                scope,
+            } => {
+                let memory = match nonresident {
+                    NonResident::Auto => "",
+                    NonResident::Always => " that wait for any memory",
+                    NonResident::Never => " that read resident memory only",
+                };
+                write!(f, "{programs} programs{memory}")?;
+                if let Some(reason) = not_faulted_in {
+                    write!(f, " ({reason})")?;
+                }
+                write!(f, ", {links} links {scope}")
+            }
+            Self::PerfEvents(events) => write!(f, "{events} perf events"),
+        }
+    }
+}
+
+/// The engine in use, with its attach method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UsedEngine {
+    /// Perf events of the uprobe PMU.
+    PerfPmu,
+    /// Perf events on tracefs events.
+    PerfTracefs,
+    /// Programs.
+    Bpf(AttachMethod),
+}
+
+impl UsedEngine {
+    /// Name of the engine: `bpf` or `perf`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::PerfPmu | Self::PerfTracefs => "perf",
+            Self::Bpf(_) => "bpf",
+        }
+    }
+
+    /// Name of the attach method: `uprobe_multi`, `uprobe PMU` or `tracefs`.
+    #[must_use]
+    pub const fn attach_method(self) -> &'static str {
+        match self {
+            Self::PerfPmu => "uprobe PMU",
+            Self::PerfTracefs => "tracefs",
+            Self::Bpf(attach_method) => attach_method.name(),
+        }
+    }
+}
+
+/// Why a better engine or attach method is not used.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum NotBetter<'a> {
+    /// Error of the bpf engine.
+    Engine(&'a RecordError),
+    /// The last better attach method that was tried.
+    AttachMethod(&'a SkippedMethod),
+}
+
+/// The reason in one line.
+impl fmt::Display for NotBetter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Engine(error) => f.write_str(&with_source(error)),
+            Self::AttachMethod(skipped) => skipped.fmt(f),
+        }
+    }
+}
+
+/// A counter of an engine.
+#[derive(Clone, Copy, Debug)]
+pub struct Counter {
+    /// What it is in the trace, and in JSON.
+    pub kind: ShortfallKind,
+    /// Its value.
+    pub value: fn(&EngineOutcome) -> u64,
+    /// What was found, by its value.
+    pub found: fn(u64) -> String,
+    /// What follows.
+    pub effect: &'static str,
+}
+
+/// Those that are said if they are not 0.
+pub const COUNTERS: [Counter; 5] = [
+    Counter {
+        kind: ShortfallKind::Unjudged,
+        value: |outcome| outcome.unjudged,
+        found: |hits| {
+            format!(
+                "the filter of {} reads memory that was not resident, so that it could not be evaluated",
+                counted(hits, "hit")
+            )
+        },
+        effect: "they are lost",
+    },
+    Counter {
+        kind: ShortfallKind::Unfinished,
+        value: |outcome| outcome.unfinished,
+        found: |hits| {
+            format!(
+                "{} were still being captured when the recording ended, because their threads wait for a page fault",
+                counted(hits, "hit")
+            )
+        },
+        effect: "they are not in the trace",
+    },
+    Counter {
+        kind: ShortfallKind::UnattachedChildren,
+        value: |outcome| outcome.missed_processes,
+        found: |children| {
+            format!(
+                "at least {} of recorded processes may have run before they had probes, or without them",
+                match children {
+                    1 => "one child".to_owned(),
+                    number => format!("{number} children"),
+                }
+            )
+        },
+        effect: "their hits are neither in the trace nor counted as lost",
+    },
+    Counter {
+        kind: ShortfallKind::UnheldMappings,
+        value: |outcome| outcome.unheld_mappings,
+        found: |mappings| {
+            format!(
+                "at {} of new files the thread was not held until their probes were attached: that took more than two seconds, or it is a real-time thread",
+                counted(mappings, "mapping")
+            )
+        },
+        effect: "its first hits there may be missing",
+    },
+    Counter {
+        kind: ShortfallKind::InexactExtremes,
+        value: |outcome| outcome.unraised,
+        found: |times| {
+            format!(
+                "too many CPUs changed the minimum or maximum of a group at a time, {}",
+                counted(times, "time")
+            )
+        },
+        effect: "one may be wrong",
+    },
+];

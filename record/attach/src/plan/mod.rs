@@ -6,17 +6,15 @@
 pub mod call_graph;
 pub(crate) mod capture;
 pub(crate) mod condition;
-pub(crate) mod float_type;
 pub(crate) mod frame;
 pub(crate) mod held_addresses;
 pub(crate) mod layout;
-pub(crate) mod not_captured;
 pub(crate) mod read;
 pub(crate) mod symbols;
 
 use usdtrec_format::{Arch, CapturePlan, IndexedAddress, Location, Operand, Register};
 
-use crate::select::planned_site::PlannedSite;
+use crate::select::probe::PlannedSite;
 
 pub use condition::ConditionError;
 pub use frame::RegisterOffset;

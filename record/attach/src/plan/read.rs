@@ -3,8 +3,6 @@
 use usdtrec_decode::SampleField;
 use usdtrec_format::Register;
 
-use super::float_type::FloatType;
-
 /// A value to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Read {
@@ -108,4 +106,44 @@ pub(crate) enum Step {
     Load { bytes: u8, signed: bool },
     /// Of the bits of a floating-point number, its rank: an integer that orders as the numbers do. NaN has no value.
     Rank(FloatType),
+}
+
+/// The type of a floating-point number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FloatType {
+    /// 4 bytes.
+    Single,
+    /// 8 bytes.
+    Double,
+}
+
+impl FloatType {
+    /// The type of this many bytes: 4 or 8; other numbers are 8.
+    pub(in crate::plan) const fn from_bytes(bytes: u8) -> Self {
+        match bytes {
+            4 => Self::Single,
+            _ => Self::Double,
+        }
+    }
+
+    /// Number of bytes.
+    pub(crate) const fn bytes(self) -> u8 {
+        match self {
+            Self::Single => 4,
+            Self::Double => 8,
+        }
+    }
+
+    /// The bits without the sign.
+    pub(in crate::plan) const fn magnitude(self) -> u64 {
+        u64::MAX >> (65 - 8 * self.bytes() as u32)
+    }
+
+    /// The rank of the infinity: that of NaN would be greater.
+    pub(crate) const fn infinity(self) -> u64 {
+        match self {
+            Self::Single => f32::INFINITY.to_bits() as u64,
+            Self::Double => f64::INFINITY.to_bits(),
+        }
+    }
 }

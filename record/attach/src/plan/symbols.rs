@@ -7,7 +7,7 @@ use object::read::elf::{Dyn, ElfFile, FileHeader, ProgramHeader};
 use object::{Object, ObjectKind, ObjectSymbol, ObjectSymbolTable, SymbolKind, SymbolScope};
 use usdtrec_buildid_cache::elf::{Excerpt, ObjectFile};
 
-use super::not_captured::NotCaptured;
+use super::capture::NotCaptured;
 
 /// The symbols of a file, which are read on first use.
 #[derive(Debug, Default)]

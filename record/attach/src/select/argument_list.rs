@@ -6,10 +6,10 @@ use usdtrec_format::expr::{Capture, Expr, ExprError, Name};
 use usdtrec_format::schema::{Argument, ArgumentType, Length};
 
 use crate::error::RecordError;
+use crate::error::UsageError;
 use crate::plan::ConditionError;
 use crate::plan::condition::own_argument;
 use crate::select::probe::{PlannedProbe, RefusedProbe};
-use crate::usage_error::UsageError;
 
 /// Leaves out the probes of files that nobody named for which `check` fails. Returns those that are left out.
 ///

@@ -2,13 +2,8 @@
 
 pub mod argument_list;
 mod candidates;
-mod found_files;
-mod hugify;
 mod kept_pages;
-pub mod no_probe;
-pub mod planned_site;
 pub mod probe;
-pub(super) mod probe_info;
 pub mod program;
 pub mod refusal;
 pub mod shared_instruction;
@@ -28,19 +23,19 @@ use usdtrec_format::trace::Limit;
 use usdtrec_format::{Arch, Binary, CapturePlan, Operand, Pattern, Probe, Site, Uprobes};
 use usdtrec_kernel::nop5;
 
+use self::candidates::{FoundFile, FoundFiles};
+use self::probe::PlannedSite;
+use self::probe::add_debug_info;
+use self::refusal::NoProbe;
 use crate::error::RecordError;
 use crate::places::{self, Account, Places};
 use crate::select::candidates::{Candidate, KnownFiles, matching};
-use crate::select::found_files::{FoundFile, FoundFiles};
-use crate::select::no_probe::NoProbe;
-use crate::select::planned_site::PlannedSite;
 use crate::select::probe::PlannedProbe;
-use crate::select::probe_info::add_debug_info;
 use crate::select::program::Program;
 use crate::select::refusal::{Refusal, RefusalReason, Refusals};
 use crate::select::shared_instruction::with_most_arguments;
 use crate::select::trace_room::refuse_without_room;
-pub use usdtrec_kernel::host::shared_inode::is_same_inode;
+pub use usdtrec_kernel::host::identity::is_same_inode;
 
 /// Maximum length of an event's name, bytes: with the number that makes it unique, a trace takes it.
 const MAX_NAME: usize = Limit::EventName.max() as usize - 16;
@@ -471,7 +466,7 @@ impl<'a> Selector<'a> {
         let file = opened.program.file();
         let known = self.copying.entry(file.id());
         known
-            .or_insert_with(|| hugify::copying_symbol(file))
+            .or_insert_with(|| self::program::copying_symbol(file))
             .clone()
     }
 

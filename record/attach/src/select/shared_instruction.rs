@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use usdtrec_buildid_cache::elf::FileId;
 
-use super::planned_site::PlannedSite;
 use super::probe::PlannedProbe;
+use super::probe::PlannedSite;
 
 /// Maximum number of probes that are named.
 const NAMED: usize = 8;

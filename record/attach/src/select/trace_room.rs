@@ -9,8 +9,8 @@ use usdtrec_format::schema::Labels;
 use usdtrec_format::trace::{HeadSize, Limit, LimitExceeded};
 use usdtrec_format::{FileDefinition, ProbeDefinition, SiteDefinition};
 
-use crate::select::planned_site::PlannedSite;
 use crate::select::probe::PlannedProbe;
+use crate::select::probe::PlannedSite;
 use crate::select::program::Program;
 use crate::select::refusal::{Refusal, RefusalReason};
 

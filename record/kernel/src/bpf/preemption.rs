@@ -8,10 +8,9 @@
 
 use usdtrec_format::Btf;
 
-use super::features::btf;
-use super::features::version::is_since;
 use super::insn::Assembler;
 use super::sys::{self, ProgramKind};
+use crate::host::kernel_version::is_since;
 use crate::{BpfRefusal, KernelError};
 
 /// The functions of the kernel that disable and enable preemption (Linux 6.10), by the ids of their types in the kernel's BTF.
@@ -31,7 +30,7 @@ impl Preemption {
     pub fn from_btf(btf: Option<&Btf>) -> Result<Option<Self>, KernelError> {
         let read = match btf {
             Some(_) => None,
-            None => btf::from_kernel(),
+            None => sys::btf_from_kernel(),
         };
         let btf = btf.or(read.as_ref());
         // Without types nothing but the version is known.
@@ -90,7 +89,9 @@ mod tests {
     /// The functions are used where the kernel has such stacks, and nowhere else. Their pointer came with them, in Linux 6.13.
     #[test]
     fn preemption_is_disabled_where_stacks_are_those_of_cpus() {
-        let Some(btf) = btf::from_sysfs() else { return };
+        let Some(btf) = sys::btf_from_sysfs() else {
+            return;
+        };
         assert_eq!(has_stacks_of_cpus(&btf), is_since(6, 13));
         if !rustix::process::geteuid().is_root() {
             return;

@@ -7,15 +7,15 @@
 //! writes the reading of the pass before: only events between the two can be put on the wrong side.
 
 pub mod trace_clock;
-pub mod wall_quality;
 
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,
 };
-use usdtrec_format::trace::ClockReading;
+use usdtrec_format::trace::{ClockReading, WallQuality};
 
 /// Time between two readings that are written, ns.
 const PAUSE_NS: u64 = 60_000_000_000;
@@ -80,7 +80,7 @@ impl Clocks {
 
 fn careful() -> ClockReading {
     ClockReading {
-        wall_quality: wall_quality::read(),
+        wall_quality: wall_quality(),
         ..read(CAREFUL)
     }
 }
@@ -126,6 +126,22 @@ fn watch() -> rustix::io::Result<OwnedFd> {
     let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
     timerfd_settime(&watch, flags, &never)?;
     Ok(watch)
+}
+
+/// Asks `adjtimex(2)`; `None` where it is not allowed, as in many containers.
+pub fn wall_quality() -> Option<WallQuality> {
+    // SAFETY: `timex` consists of integers, for which zeros are valid. Mode 0 changes nothing.
+    let mut answer: libc::timex = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: the pointer is to a `timex`, which the call fills.
+    if unsafe { libc::adjtimex(&raw mut answer) } < 0 {
+        return None;
+    }
+    let microseconds = |error| u32::try_from(error).unwrap_or(u32::MAX);
+    Some(WallQuality {
+        is_synchronized: answer.status & libc::STA_UNSYNC == 0,
+        estimated_us: microseconds(answer.esterror),
+        maximum_us: microseconds(answer.maxerror),
+    })
 }
 
 #[cfg(test)]

@@ -3,10 +3,8 @@
 //! Capabilities belong to a thread, and a thread can change only its own. So each thread gets a signal, whose handler drops those of its thread. Then
 //! `/proc/self/task` says what each thread has. Threads and processes that are started later have what the thread has that starts them.
 
-use std::fs;
-use std::io;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
 use rustix::process::getpid;
 use rustix::thread::{
@@ -15,6 +13,7 @@ use rustix::thread::{
 };
 
 use super::process::{Process, is_gone};
+use crate::KernelError;
 
 const NONE: CapabilitySets = CapabilitySets {
     effective: CapabilitySet::empty(),
@@ -120,6 +119,45 @@ fn kept(status: &str, drops_bounding: bool) -> Option<&str> {
         let privileges = line("NoNewPrivs:").unwrap_or("no NoNewPrivs");
         (!privileges.ends_with("\t1")).then_some(privileges)
     })
+}
+
+/// Checks that an engine can work: uprobe_multi links need `CAP_BPF` and `CAP_PERFMON`, events of the uprobe PMU
+/// need `CAP_SYS_ADMIN` (seen on Linux 6.18), which includes the other two.
+///
+/// # Errors
+/// [`KernelError::Privilege`].
+pub fn check_recording() -> Result<(), KernelError> {
+    const PROGRAMS: CapabilitySet = CapabilitySet::BPF.union(CapabilitySet::PERFMON);
+    let is_enough =
+        |has: CapabilitySet| has.contains(CapabilitySet::SYS_ADMIN) || has.contains(PROGRAMS);
+    // If they cannot be read, the kernel decides.
+    if capabilities(None).map_or(true, |has| is_enough(has.effective)) {
+        return Ok(());
+    }
+    let uid = rustix::process::geteuid().as_raw();
+    let paranoid = paranoid().map_or_else(String::new, |level| level.to_string());
+    Err(KernelError::Privilege { uid, paranoid })
+}
+
+/// Whether this process has `CAP_SYS_ADMIN`; also if that cannot be read.
+#[must_use]
+pub fn has_admin() -> bool {
+    is_effective(CapabilitySet::SYS_ADMIN)
+}
+
+/// Whether this process may read the memory of those of other users (`CAP_SYS_PTRACE`); also if that cannot be read.
+pub fn may_read_processes() -> bool {
+    is_effective(CapabilitySet::SYS_PTRACE)
+}
+
+fn is_effective(capability: CapabilitySet) -> bool {
+    capabilities(None).map_or(true, |has| has.effective.contains(capability))
+}
+
+/// `kernel.perf_event_paranoid`: what the kernel permits to users without privileges, -1 for everything.
+pub fn paranoid() -> Option<i32> {
+    let level = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+    level.ok()?.trim().parse().ok()
 }
 
 #[cfg(test)]

@@ -6,13 +6,15 @@
 //!
 //! Rust's runtime ignores SIGPIPE and opens `/dev/null` for each closed standard stream before `main`. So both are looked at before it.
 
-use std::io;
+use std::fs::File;
 use std::mem::MaybeUninit;
 use std::os::unix::net::UnixStream;
-use std::ptr;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::{io, ptr};
 
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::net::{SendFlags, send};
 use rustix::process::getpid;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
@@ -155,6 +157,18 @@ pub fn wake_at(signal: libc::c_int, wake: Arc<UnixStream>) -> io::Result<()> {
 
 const fn bit(signal: libc::c_int) -> u64 {
     1 << (signal - 1)
+}
+
+/// `/dev/null`; in a root without devices, a file in memory.
+///
+/// # Errors
+/// That of `memfd_create(2)`.
+pub fn null_stream() -> io::Result<Stdio> {
+    let file = match File::options().read(true).write(true).open("/dev/null") {
+        Ok(device) => device,
+        Err(_) => File::from(memfd_create("null", MemfdFlags::CLOEXEC)?),
+    };
+    Ok(file.into())
 }
 
 #[cfg(test)]

@@ -1,28 +1,17 @@
 //! The description of the recording machine in the trace.
 
-pub mod boot;
 pub mod cached_pages;
 pub mod capabilities;
-pub mod cpu_time;
 pub mod cpus;
 pub mod descendants;
-pub mod high_priority;
 pub mod identity;
 pub mod inherited;
+pub mod kernel_version;
 pub mod limits;
-mod mapped_page;
 pub mod named_process;
-pub mod null_device;
-pub mod orphans;
 pub mod page_reading;
-pub mod pagemap;
-pub mod private_directory;
-pub mod privilege;
 pub mod process;
-pub mod profiler_panic;
 pub mod run_directory;
-pub mod served_files;
-pub mod shared_inode;
 
 use std::fs;
 
@@ -75,4 +64,11 @@ fn field(path: &str, name: &str) -> String {
         .find(|(key, _)| key.trim() == name);
     line.map(|(_, value)| value.trim().to_owned())
         .unwrap_or_default()
+}
+
+/// The kernel's id of this boot; `None` if it cannot be read.
+pub fn boot_id() -> Option<String> {
+    let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let boot_id = boot_id.trim();
+    (!boot_id.is_empty()).then(|| boot_id.to_owned())
 }

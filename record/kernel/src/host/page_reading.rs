@@ -16,7 +16,7 @@ use rustix::param::page_size;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_buildid_cache::served::Contents;
 
-use super::mapped_page::MappedPage;
+use super::cached_pages::MappedPage;
 
 /// How long the file system has to answer for the next page, and for all pages.
 const ANSWER_TIME: Duration = Duration::from_secs(1);

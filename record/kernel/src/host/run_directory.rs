@@ -1,13 +1,10 @@
 //! The directory in which recorders note what must be undone if they are killed. It is accessible to root only.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant};
-
-use super::private_directory;
+use std::{io, thread};
 
 /// Its path.
 pub const PATH: &str = "/run/usdtrec";
@@ -19,9 +16,9 @@ const STEP: Duration = Duration::from_micros(100);
 /// Creates the directory if it does not exist.
 ///
 /// # Errors
-/// Those of [`private_directory::create`].
+/// Those of [`create_private`].
 pub fn create() -> io::Result<PathBuf> {
-    private_directory::create(PATH.as_ref())?;
+    create_private(PATH.as_ref())?;
     Ok(PathBuf::from(PATH))
 }
 
@@ -87,7 +84,61 @@ pub fn lock_within(file: &File, wait: Duration) -> io::Result<()> {
 /// Refuses the directory if others than root could have created files there.
 ///
 /// # Errors
-/// Those of [`private_directory::check`].
+/// Those of [`check_private`].
 pub fn check() -> io::Result<()> {
-    private_directory::check(PATH.as_ref(), 0)
+    check_private(PATH.as_ref(), 0)
+}
+
+/// Creates a directory of this user if it does not exist.
+///
+/// # Errors
+/// The error of `mkdir(2)`, or that of [`check_private`].
+pub fn create_private(path: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    check_private(path, rustix::process::geteuid().as_raw())
+}
+
+/// Refuses what is not a directory of this user alone: others could have created files there.
+///
+/// # Errors
+/// `NotFound` if it does not exist; `PermissionDenied` if others can access it.
+pub fn check_private(path: &Path, user: u32) -> io::Result<()> {
+    let found = fs::symlink_metadata(path)?;
+    if found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        format!(
+            "{} is not a directory of user {user} alone (mode 0700)",
+            path.display()
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn directories_of_others_and_links_are_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let own = rustix::process::geteuid().as_raw();
+        let path = folder.path().join("a");
+        assert!(check_private(&path, own).is_err());
+        create_private(&path).expect("a directory");
+        create_private(&path).expect("it is there");
+        assert!(check_private(&path, own + 1).is_err());
+        let link = folder.path().join("link");
+        symlink(&path, &link).expect("a link");
+        assert!(check_private(&link, own).is_err());
+        fs::set_permissions(&path, Permissions::from_mode(0o750)).expect("a mode");
+        assert!(check_private(&path, own).is_err() && create_private(&path).is_err());
+    }
 }

@@ -16,7 +16,6 @@
 //! more than the traced program.
 
 mod trial;
-mod trial_error;
 pub mod verdict;
 
 use std::io;
@@ -26,8 +25,8 @@ use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::{Arch, Site};
 
+pub use self::trial::TrialError;
 pub use trial::{TRIAL_VERB, trial};
-pub use trial_error::TrialError;
 use verdict::Verdict;
 pub use verdict::{Nop5Danger, TrialFaults};
 

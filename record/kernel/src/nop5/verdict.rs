@@ -4,7 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use super::trial_error::TrialError;
+use super::trial::TrialError;
 
 /// Whether 5-byte nops are safe on this kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,11 +17,11 @@ use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_buildid_cache::served::{Patience, Reader};
 use usdtrec_buildid_cache::{file_id, locate};
 use usdtrec_format::{Binary, BuildId, Probe};
-use usdtrec_kernel::host::cpu_time::WorkTime;
-use usdtrec_kernel::host::high_priority::HighPriority;
 use usdtrec_kernel::host::identity::MapIdentity;
+use usdtrec_kernel::host::identity::is_same_inode;
+use usdtrec_kernel::host::limits::HighPriority;
+use usdtrec_kernel::host::limits::WorkTime;
 use usdtrec_kernel::host::process::live_directory;
-use usdtrec_kernel::host::shared_inode::is_same_inode;
 use usdtrec_watch::semaphores;
 
 use super::origin::{Origin, account_of, owner, user_of};

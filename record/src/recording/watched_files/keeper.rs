@@ -17,7 +17,7 @@ use usdtrec_format::counted;
 use usdtrec_format::scaled::duration;
 use usdtrec_format::trace::ShortfallKind;
 use usdtrec_kernel::clocks::trace_clock;
-use usdtrec_kernel::host::cpu_time::WorkTime;
+use usdtrec_kernel::host::limits::WorkTime;
 use usdtrec_watch::shortfalls::{FoundShortfall, Shortfalls};
 
 use super::file::ProbedFile;

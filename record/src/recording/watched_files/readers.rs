@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use usdtrec_format::trace::ShortfallKind;
-use usdtrec_kernel::bpf::features::version::tells_processes;
+use usdtrec_kernel::host::kernel_version::tells_processes;
 use usdtrec_kernel::host::process::Process;
 use usdtrec_watch::shortfalls::{FoundShortfall, Shortfalls};
 

@@ -17,7 +17,7 @@ use usdtrec_attach::engine::Owner;
 use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_format::Arch;
 use usdtrec_kernel::host::run_directory::RepairLock;
-use usdtrec_kernel::host::{privilege, run_directory};
+use usdtrec_kernel::host::{capabilities, run_directory};
 
 use super::file_site::FileSite;
 use super::scan::{FoundBreakpoint, scan};
@@ -204,7 +204,7 @@ impl FoundNotes {
 /// Removes the notes of recordings that have ended of which no process has a breakpoint any more, unless other users' processes cannot be looked at, or a look
 /// at all takes too long.
 pub(super) fn forget_settled(arch: Arch) {
-    if !privilege::may_read_processes() {
+    if !capabilities::may_read_processes() {
         return;
     }
     if FoundNotes::ended().is_empty() {

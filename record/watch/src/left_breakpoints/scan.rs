@@ -13,7 +13,7 @@ use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::process::mapped_handle;
 use usdtrec_buildid_cache::served::{Contents, Memory, Patience};
 use usdtrec_format::Arch;
-use usdtrec_kernel::host::pagemap::Page;
+use usdtrec_kernel::host::process::Page;
 use usdtrec_kernel::host::process::{Process, live_directory};
 
 use super::file_site::FileSite;

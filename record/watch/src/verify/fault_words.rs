@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use usdtrec_kernel::host::pagemap::Page;
+use usdtrec_kernel::host::process::Page;
 
 use super::look::Fault;
 

@@ -6,7 +6,7 @@ use std::io;
 use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::trace::ShortfallKind;
-use usdtrec_kernel::host::pagemap::Page;
+use usdtrec_kernel::host::process::Page;
 
 use super::expected::{ExpectedFile, ExpectedFiles, ExpectedSite, SITE_BYTES, wrapped};
 use super::process::ProcessMemory;

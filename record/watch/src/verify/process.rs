@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 
 use usdtrec_buildid_cache::served::{Memory, Patience};
 use usdtrec_buildid_cache::{FileMapping, MemoryMapping};
-use usdtrec_kernel::host::pagemap::Page;
+use usdtrec_kernel::host::process::Page;
 use usdtrec_kernel::host::process::live_directory;
 
 /// Maximum length of `/proc/PID/maps`, bytes: that of half a million mappings.

@@ -8,10 +8,11 @@ use usdtrec_kernel::bpf::insn::{Helper, If, Label, Op, Reg, Width};
 
 use super::control;
 use super::nonresident::Touch;
-use super::program::{Bytes, Program};
+use super::program::builder::Program;
+use super::program::nonresident_memory::Bytes;
 use crate::plan::capture::MIN_POINTER;
 use crate::plan::condition::{ComparedString, Condition, MAX_COMM_BYTES, Relation};
-use crate::plan::float_type::FloatType;
+use crate::plan::read::FloatType;
 use crate::plan::read::{Chain, Read, Start, Step};
 
 /// Stack slots: a word that was read, and a string.

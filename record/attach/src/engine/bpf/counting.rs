@@ -5,13 +5,13 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use usdtrec_buildid_cache::elf::ObjectFile;
-use usdtrec_kernel::bpf::features::version::tells_processes;
 use usdtrec_kernel::bpf::insn::Assembler;
 use usdtrec_kernel::bpf::sys::{self, ProgramKind, UprobeEvent, Uprobes};
 use usdtrec_kernel::host::cached_pages::{CachedPages, of_site};
+use usdtrec_kernel::host::kernel_version::tells_processes;
 use usdtrec_kernel::separate_process::planting;
 
-use super::super::events::pmu::UprobePmu;
+use super::super::events::event::UprobePmu;
 use super::super::release::{Descriptors, Release};
 use crate::select::probe::SiteOffsets;
 

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use usdtrec_kernel::bpf::rings::ringbuf::Left;
+use usdtrec_kernel::bpf::rings::Left;
 
 use super::super::outcome::EngineOutcome;
 use super::super::release::Release;

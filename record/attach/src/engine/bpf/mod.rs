@@ -6,14 +6,9 @@
 mod aggregate;
 mod attach;
 mod condition;
-mod context;
 mod control;
 mod counting;
 mod drain;
-mod file_links;
-mod fitting;
-mod known_length;
-mod mapped_words;
 mod nonresident;
 mod objects;
 mod open;
@@ -23,13 +18,10 @@ mod plan;
 mod processes;
 mod program;
 mod samples;
-mod setup;
 mod spans;
 #[cfg(test)]
 mod tests;
 mod thread_contexts;
-mod tracepoint;
-mod unit_switcher;
 
 use std::collections::HashMap;
 use std::io;
@@ -39,35 +31,30 @@ use std::sync::Arc;
 use usdtrec_format::perf::TracepointFormat;
 
 use self::aggregate::GroupDecoder;
-use self::attach::attachment::Attachment;
+use self::attach::links::Attachment;
 use self::nonresident::Touch;
 use self::objects::Objects;
 use self::part::Parts;
 use self::processes::children::Children;
-use self::program::Common;
-use super::events::event::IdCount;
-use super::events::span_site::SpanSite;
-use super::in_kernel::InKernel;
-use super::outcome::{EngineOutcome, SlowSpanCounts};
+use self::processes::mapping_hold::MappingHold;
+use self::program::spec::Common;
+use super::events::event::{IdCount, SpanSite};
+use super::options::{AttachMethod, NonResident};
+use super::outcome::{EngineOutcome, InKernel, Scope, SkippedMethod, SlowSpanCounts};
 use super::release::{Descriptors, Release};
 use crate::aggregation::HitGroup;
 
-pub use self::attach::attach_method::AttachMethod;
-pub use self::attach::scope::Scope;
-pub use self::attach::skipped_method::{NotFaultedIn, SkippedMethod};
 pub use self::counting::{Counted, Counting};
-pub use self::file_links::FileLinks;
-pub use self::nonresident::NonResident;
+pub use self::part::FileLinks;
 pub use self::part_planter::{LatePart, LateSettings, PartPlanter};
-pub use self::processes::children::EverywhereReason;
+pub use self::part_planter::{SwitchResult, UnitSwitcher};
 pub use self::processes::hold::HeldProcesses;
-use self::processes::mapping_hold::MappingHold;
-pub use self::processes::mapping_hold::{MAX_HOLD, NewMapping};
+pub use self::processes::hold::work::MAX_HOLD;
+pub use self::processes::mapping_hold::NewMapping;
 pub use self::processes::watched_files::{FileCall, WatchedFiles};
 pub use self::samples::StringFinding;
 pub use self::samples::stack_size::StackUse;
 pub use self::thread_contexts::{ModuleBlock, VariableLocation, VariableLocations};
-pub use self::unit_switcher::{SwitchResult, UnitSwitcher};
 
 /// Probes that are attached with programs. Dropping it detaches all of them.
 #[derive(Debug)]

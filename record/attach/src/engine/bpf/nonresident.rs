@@ -26,17 +26,7 @@ use usdtrec_format::Btf;
 use usdtrec_kernel::bpf::insn::{Assembler, FunctionKind, Helper, If, Label, Op, Reg, Width};
 use usdtrec_kernel::bpf::preemption::{self, Preemption};
 
-/// Whether memory that is not resident is brought in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum NonResident {
-    /// If the page fault cannot take arbitrarily long.
-    #[default]
-    Auto,
-    /// Never.
-    Never,
-    /// Always, however long the page fault takes.
-    Always,
-}
+use crate::engine::options::NonResident;
 
 /// When the programs of a session bring memory in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,32 +10,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use usdtrec_format::perf::Attr;
-use usdtrec_kernel::BpfObject;
+use usdtrec_kernel::host::limits;
 use usdtrec_kernel::signals::EndSignal;
+use usdtrec_kernel::{BpfObject, separate_process};
 
-use super::super::choice::EngineChoice;
-use super::super::events::pmu::UprobePmu;
-use super::super::opened::Opened;
-use super::super::options::{AttachRequest, EngineOptions};
-use super::super::perf_target::PerfTarget;
+use super::super::attached::Opened;
+use super::super::events::event::UprobePmu;
+use super::super::options::{
+    AttachMethod, AttachRequest, EngineChoice, EngineOptions, PerfTarget, TaskFilter,
+};
 use super::super::release::{Descriptors, Release};
-use super::super::task_filter::TaskFilter;
 use super::BpfEngine;
 use super::aggregate::EventNeeds;
 use super::attach::Attaching;
-use super::attach::attach_method::AttachMethod;
 use super::attach::attacher::AttachedSites;
 use super::attach::site_programs::Site;
+use super::attach::unit_links::UnitLinks;
 use super::control::Control;
-use super::fitting::Fitting;
-use super::objects::SharedMaps;
+use super::objects::{SharedMaps, setup};
+use super::open::Fitting;
 use super::open::{described, refused, sites, with_ids};
 use super::part::Part;
 use super::plan::{Ids, PlanRequest};
 use super::processes::children::{Children, LinkAdder};
-use super::program::{Common, RecordedProcesses};
+use super::program::spec::{Common, RecordedProcesses};
 use super::samples::Samples;
-use super::setup::setup;
 use crate::error::RecordError;
 use crate::select::probe::{PlannedProbe, RefusedProbe};
 
@@ -281,5 +280,75 @@ impl BpfEngine {
     pub fn add(&mut self, mut part: Part, probes_before: usize) {
         part.probes_before = probes_before;
         self.parts.add(part);
+    }
+}
+
+/// Detaches and attaches units.
+#[derive(Debug)]
+pub struct UnitSwitcher(Switched);
+
+#[derive(Debug)]
+enum Switched {
+    /// In named processes, or in all.
+    Links(Arc<UnitLinks>),
+    /// In each process with links of its own.
+    Apart(LinkAdder),
+}
+
+/// What a switch came to.
+#[derive(Debug)]
+pub struct SwitchResult {
+    /// The CPU time that it took.
+    pub cost: Duration,
+    /// Why the probes are not attached. When they are detached, there is no error.
+    pub refused: Option<io::Error>,
+}
+
+impl UnitSwitcher {
+    /// Detaches a unit, and waits until the kernel has removed its probes.
+    pub fn detach(&self, unit: usize) -> SwitchResult {
+        measured(|| {
+            let links = match &self.0 {
+                Switched::Links(links) => links.take(unit),
+                Switched::Apart(adder) => adder.take_unit(unit)?,
+            };
+            separate_process::close(links);
+            Ok(())
+        })
+    }
+
+    /// Attaches a unit again. If the kernel refuses, it is attached nowhere.
+    pub fn attach(&self, unit: usize) -> SwitchResult {
+        measured(|| match &self.0 {
+            Switched::Links(links) => links.attach(unit).map_err(|not| {
+                separate_process::close(not.created);
+                not.error
+            }),
+            Switched::Apart(adder) => adder.attach_unit(unit),
+        })
+    }
+}
+
+fn measured(switch: impl FnOnce() -> io::Result<()>) -> SwitchResult {
+    let before = limits::of_thread_and_children();
+    let refused = switch().err();
+    SwitchResult {
+        cost: limits::of_thread_and_children().saturating_sub(before),
+        refused,
+    }
+}
+
+impl BpfEngine {
+    /// What detaches units of the probes that a recording with a budget began with; `None` if there were none.
+    ///
+    /// # Errors
+    /// The error of duplicating descriptors.
+    pub fn unit_switcher(&self) -> io::Result<Option<UnitSwitcher>> {
+        let units = self.parts.first.attachment.units.as_ref();
+        let switched = match (&self.children, units) {
+            (Some(children), _) => Some(Switched::Apart(children.adder()?)),
+            (None, units) => units.map(|units| Switched::Links(Arc::clone(units))),
+        };
+        Ok(switched.map(UnitSwitcher))
     }
 }

@@ -10,24 +10,25 @@ use usdtrec_format::schema::Argument;
 use usdtrec_format::{Arch, CapturePlan, Location, Operand, RawArgument, RawLayout};
 
 use super::aggregate::{Measured, measured};
-use super::context::{register_offset, runs_here};
-use super::program::{EndKind, Rooms, rooms};
+use super::program::sample_record::{Rooms, rooms};
+use super::program::stack::EndKind;
+use super::program::values::{register_offset, runs_here};
 use super::samples::compact::Shape;
 use super::spans::{SpanArguments, SpanRole};
 use crate::aggregation::{Aggregation, Arguments};
 use crate::engine::options::EngineOptions;
 use crate::error::RecordError;
+use crate::error::UsageError;
 use crate::filter;
 use crate::plan::ReturnAddress;
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, StackSizes};
+use crate::plan::capture::NotCaptured;
 use crate::plan::capture::{Capture, CaptureSite};
 use crate::plan::condition::{self, Condition, ConditionError, ListedArgument};
 use crate::plan::layout::{Strings, layout};
-use crate::plan::not_captured::NotCaptured;
-use crate::select::planned_site::PlannedSite;
 use crate::select::probe::PlannedProbe;
+use crate::select::probe::PlannedSite;
 use crate::select::refusal::RefusalReason;
-use crate::usage_error::UsageError;
 
 /// Id of our first tracepoint. The kernel's ids are small numbers.
 const FIRST_TYPE: u32 = 10_001;

@@ -8,14 +8,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use usdtrec_kernel::bpf::features::RunningKernel;
+use usdtrec_kernel::bpf::features::Tracepoint;
 use usdtrec_kernel::bpf::features::members::Members;
-use usdtrec_kernel::bpf::features::tracepoint::Tracepoint;
 use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Map, Reg, Width};
 use usdtrec_kernel::bpf::preemption;
 use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
 
+use super::objects::TracepointProgram;
 use super::processes::follow::{ended, leave, members, missing};
-use super::tracepoint::TracepointProgram;
 
 /// Maximum number of processes with a variable at a time.
 const MAX_PROCESSES: u32 = 16_384;

@@ -1,15 +1,19 @@
 //! A perf event: the descriptor that `perf_event_open(2)` returns, and its attr.
 
 use std::ffi::CStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use perf_event_open_sys::bindings::{self, perf_event_attr};
 use perf_event_open_sys::{ioctls, perf_event_open};
 use usdtrec_format::perf::{Attr, SampleType};
-use usdtrec_format::{Arch, CapturePlan};
+use usdtrec_format::{Arch, CapturePlan, Site};
+use usdtrec_kernel::host::capabilities;
+use usdtrec_kernel::{ErrorMeaning, KernelError, KernelOperation};
 
+use crate::aggregation::SpanHitCounts;
+use crate::error::RecordError;
 use crate::plan::call_graph::{CallGraph, mask};
 
 /// `sample_type` of all events of a trace: the fixed head of each sample, and the sample id of each other record.
@@ -346,4 +350,105 @@ fn check(status: i32) -> io::Result<()> {
     } else {
         Ok(())
     }
+}
+
+/// The error for an event that the kernel refused.
+pub(crate) fn refusal(source: io::Error) -> RecordError {
+    let operation = KernelOperation::PerfEvent(meaning(&source));
+    KernelError::operation(operation)(source).into()
+}
+
+/// What an error of `perf_event_open(2)` means; `None` if it says so itself.
+pub(crate) fn meaning(error: &io::Error) -> Option<ErrorMeaning> {
+    match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE) => Some(ErrorMeaning::TooManyFiles),
+        Some(libc::EACCES | libc::EPERM) => Some(lockdown().unwrap_or_else(missing_privilege)),
+        Some(libc::EINVAL) => Some(ErrorMeaning::NoInstruction),
+        _ => None,
+    }
+}
+
+/// What an error of attaching to a site means that was checked to be a nop; `None` if it says so itself.
+pub(crate) fn site_meaning(error: &io::Error, site: &Site) -> Option<ErrorMeaning> {
+    let is_invalid = error.raw_os_error() == Some(libc::EINVAL);
+    (is_invalid && site.semaphore != 0).then_some(ErrorMeaning::OtherSemaphore)
+}
+
+/// Which privilege this process does not have.
+fn missing_privilege() -> ErrorMeaning {
+    if capabilities::has_admin() {
+        ErrorMeaning::NotPermitted
+    } else if capabilities::paranoid().is_some_and(|level| level > 2) {
+        ErrorMeaning::Paranoid
+    } else {
+        ErrorMeaning::UprobePmuNeedsAdmin
+    }
+}
+
+/// Why tracefs cannot be used, if that is the kernel's lockdown (kernel_lockdown(7)): `confidentiality` disables it, but neither programs nor
+/// events of the uprobe PMU (seen on Linux 5.10 to 7.3).
+pub(crate) fn lockdown() -> Option<ErrorMeaning> {
+    let state = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    let is_confidential = state.contains("[confidentiality]");
+    is_confidential.then_some(ErrorMeaning::Lockdown)
+}
+
+/// Whether the error means that the thread or process ended before its event was opened, or its link created.
+pub(crate) fn has_ended(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ESRCH)
+}
+
+/// The file that has the number (Linux 4.17).
+const PMU_TYPE: &str = "/sys/bus/event_source/devices/uprobe/type";
+
+/// The uprobe PMU, of which only those need the number who open its events.
+#[derive(Clone, Copy, Debug)]
+pub struct UprobePmu {
+    known: Option<u32>,
+}
+
+impl UprobePmu {
+    /// Looks for its number, which sysfs has, if that is mounted.
+    pub fn find() -> Self {
+        Self {
+            known: pmu_type().ok(),
+        }
+    }
+
+    /// Its number.
+    ///
+    /// # Errors
+    /// [`RecordError`] if the kernel has no such PMU, or sysfs is not mounted.
+    pub fn number(self) -> Result<u32, RecordError> {
+        self.known.map_or_else(pmu_type, Ok)
+    }
+
+    /// Its number, if it is known.
+    pub const fn known(self) -> Option<u32> {
+        self.known
+    }
+}
+
+/// The number of the uprobe PMU.
+pub(in crate::engine) fn pmu_type() -> Result<u32, RecordError> {
+    let text = fs::read_to_string(PMU_TYPE)
+        .map_err(KernelError::operation(KernelOperation::UprobePmu(PMU_TYPE)))?;
+    let wrong = || {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("expected a number, found {text:?}"),
+        )
+    };
+    let number = text.trim().parse().map_err(|_| wrong());
+    Ok(number.map_err(KernelError::host(PMU_TYPE))?)
+}
+
+/// What was counted of the spans that a site begins or ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpanSite {
+    /// Index of its probe.
+    pub probe: usize,
+    /// Name of the span.
+    pub name: String,
+    pub counts: SpanHitCounts,
 }

@@ -1,4 +1,9 @@
 //! Attaching a probe with perf events: one for each site, traced thread and CPU.
+//!
+//! Capture plans of perf events: sites that share an attr need the same registers and the same number of stack bytes.
+//!
+//! An attr is a probe with one capture plan. The sites of a probe often have different operands. A probe whose sites
+//! need different registers or stack sizes has several attrs with one name, and the sample id identifies the site.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -6,16 +11,18 @@ use std::os::fd::OwnedFd;
 use usdtrec_format::perf::EventAttr;
 use usdtrec_kernel::separate_process::planting;
 
-use super::super::events::event::{Event, KernelAttr, SiteEvent};
-use super::super::events::refusal::{has_ended, meaning, site_meaning};
+use super::super::attached::{Opened, ProbeAttr};
+use super::super::events::event::{
+    Event, KernelAttr, Mode, SiteEvent, has_ended, meaning, refusal, site_meaning,
+};
 use super::super::events::rings::Rings;
-use super::super::opened::ProbeAttr;
-use super::super::options::AttachRequest;
-use super::super::perf_target::PerfTarget;
+use super::super::options::{AttachRequest, PerfTarget, TaskFilter};
+use super::super::outcome::InexactCounts;
 use super::super::release::{Descriptors, Release};
 use super::{PerfEngine, PerfMethod, ProbeEvents, SiteEvents};
 use crate::error::{Interruption, RecordError};
-use crate::select::probe::{PlannedProbe, SiteOffsets};
+use crate::plan::plan;
+use crate::select::probe::{PlannedProbe, RefusedProbe, SiteOffsets};
 use crate::select::refusal::RefusalReason;
 
 impl PerfEngine {
@@ -144,4 +151,110 @@ fn open_site(
         }
     }
     Ok(())
+}
+
+impl PerfEngine {
+    /// Attaches all probes, disabled.
+    pub fn open(
+        probes: Vec<PlannedProbe>,
+        request: &AttachRequest<'_>,
+        method: PerfMethod,
+        mode: Mode,
+    ) -> Result<Opened<Self>, RecordError> {
+        let perf_target = &request.perf_target;
+        let rings = Rings::map(mode, &perf_target.cpus, request.options.ring_bytes)?;
+        let sites = probes.iter().map(|probe| probe.sites.len()).sum();
+        request.announce(method.removals(sites, perf_target));
+        let mut opened = Opened {
+            engine: Self {
+                probes: Vec::new(),
+                rings,
+                inexact: inexact(&method, mode, request),
+                method,
+                pmu: request.pmu,
+                mode,
+            },
+            probes: Vec::new(),
+            attrs: Vec::new(),
+            refused: Vec::new(),
+        };
+        for probe in probes {
+            match opened.engine.attach(&probe, request) {
+                Ok(attr) => {
+                    opened.attrs.push(attr);
+                    opened.probes.push(probe);
+                }
+                Err(error @ RecordError::Interrupted(_)) => return Err(error),
+                Err(error) => opened.refused.push(RefusedProbe { probe, error }),
+            }
+        }
+        Ok(opened)
+    }
+}
+
+/// Why perf events may miss hits or count them twice without reporting it.
+fn inexact(method: &PerfMethod, mode: Mode, request: &AttachRequest<'_>) -> Option<InexactCounts> {
+    let perf_target = &request.perf_target;
+    match method {
+        _ if matches!(request.filter, TaskFilter::ProcessesAlone(_)) => {
+            Some(InexactCounts::NotInherited)
+        }
+        // A tracefs event is one consumer of a site, however many perf events are opened on it.
+        PerfMethod::Tracefs(_) if perf_target.inherit => Some(InexactCounts::Inherited),
+        // Each PMU event is a consumer of its own. They run one after the other, and each compares its CPU with the current one.
+        PerfMethod::Pmu if perf_target.cpus.len() > 1 => Some(InexactCounts::PmuOnSeveralCpus),
+        _ if !mode.counts_losses => Some(InexactCounts::LossesNotCounted),
+        _ => None,
+    }
+}
+
+impl PerfEngine {
+    /// Opens the events of all sites on another CPU. `probes` are the attached ones.
+    pub(in crate::engine) fn follow_to(
+        &mut self,
+        cpu: u32,
+        probes: &[PlannedProbe],
+    ) -> Result<(), RecordError> {
+        self.rings.add(cpu)?;
+        for (probe, opened) in probes.iter().zip(&mut self.probes) {
+            let path = probe.file().kernel_path();
+            for (site, planned) in opened.sites.iter().zip(&probe.sites) {
+                let pages = probe.offsets(&planned.site)?.pages();
+                probe.program.check_pages(pages).map_err(refusal)?;
+                let attr = KernelAttr::for_site(&site.place, &path, self.mode, &probe.plan);
+                let mut event = planting(|| Event::open(&attr, -1, cpu)).map_err(refusal)?;
+                let known = site.first_id.unwrap_or(event.id);
+                self.rings.redirect_as(&mut event, known).map_err(refusal)?;
+                event.enable().map_err(refusal)?;
+                opened.events.push(event);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Number of bytes of stack that are copied for operands whose distance from the stack pointer is unknown.
+const UNKNOWN_DEPTH: u32 = 8 << 10;
+
+/// Splits probes so that the sites of each have the same plan.
+pub(crate) fn split(probes: Vec<PlannedProbe>) -> Vec<PlannedProbe> {
+    let mut split: Vec<PlannedProbe> = Vec::new();
+    for mut probe in probes {
+        let first = split.len();
+        let frames = probe.program.frames();
+        let needed = probe.needed(true, &probe.arguments);
+        for site in std::mem::take(&mut probe.sites) {
+            let plan = plan(&site, probe.arch, needed.as_deref(), &frames, UNKNOWN_DEPTH);
+            let mut of_probe = split.iter_mut().skip(first);
+            match of_probe.find(|known| known.plan == plan) {
+                Some(known) => known.sites.push(site),
+                None => split.push(PlannedProbe {
+                    plan,
+                    sites: vec![site],
+                    ..probe.clone()
+                }),
+            }
+        }
+    }
+    split
 }

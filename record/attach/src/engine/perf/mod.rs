@@ -1,33 +1,26 @@
 //! The perf engine: one perf event for each site, traced thread and CPU.
 
 mod attach;
-mod check;
-pub(super) mod inexact;
-mod method;
-mod online;
-mod open;
 pub(super) mod owner;
-mod split;
-pub(super) mod tracefs;
 pub(super) mod tracefs_group;
 
-use std::io;
 use std::os::fd::OwnedFd;
+use std::{fs, io};
 
-use self::inexact::InexactCounts;
+use self::tracefs_group::Group;
 use super::bpf::StackUse;
-use super::events::event::{Event, IdCount, Mode, SiteEvent};
-use super::events::pmu::UprobePmu;
+use super::events::event::{Event, IdCount, Mode, SiteEvent, UprobePmu};
 use super::events::rings::Rings;
 use super::guard_process::GuardDeath;
-use super::in_kernel::InKernel;
-use super::outcome::EngineOutcome;
+use super::options::{AttachRequest, EngineChoice, EngineOptions, NonResident, PerfTarget};
+use super::outcome::{EngineOutcome, InKernel, InexactCounts, UsedEngine};
 use super::release::Descriptors;
-use super::used_engine::UsedEngine;
+use crate::error::{ProgramFeature, RecordError, UsageError};
+use crate::filter;
+use crate::plan::call_graph::{CallGraph, CallGraphMethod};
+use crate::select::probe::PlannedProbe;
 
-pub(super) use self::check::{check, check_probe, keeps_copies};
-pub(super) use self::method::PerfMethod;
-pub(super) use self::split::split;
+pub(super) use self::attach::split;
 
 /// Probes that are attached with perf events. Dropping it detaches all of them.
 #[derive(Debug)]
@@ -166,5 +159,102 @@ impl Drop for PerfEngine {
         if !self.take_descriptors().close() {
             self.leave_to_guard();
         }
+    }
+}
+
+/// The attach method of perf events.
+#[derive(Debug)]
+pub enum PerfMethod {
+    /// The uprobe PMU: nothing outlives the descriptors, and nothing can be inherited.
+    Pmu,
+    /// tracefs events.
+    Tracefs(Group),
+}
+
+impl PerfMethod {
+    /// The first method that works: events of the uprobe PMU count wrong on several CPUs, so they are the last resort.
+    pub fn choose(request: &AttachRequest<'_>) -> Result<Self, RecordError> {
+        request.pmu.number()?;
+        let (choice, inherit) = (request.options.choice, request.perf_target.inherit);
+        if choice == EngineChoice::PerfPmu {
+            return match inherit {
+                true => Err(UsageError::PmuInherit.into()),
+                false => Ok(Self::Pmu),
+            };
+        }
+        match Group::new() {
+            Ok(group) => Ok(Self::Tracefs(group)),
+            Err(error) if inherit || choice == EngineChoice::PerfTracefs => Err(error),
+            Err(_) => Ok(Self::Pmu),
+        }
+    }
+
+    /// Number of perf events whose removal takes long: of a tracefs event, only the last perf event that is opened on it.
+    fn removals(&self, sites: usize, perf_target: &PerfTarget) -> usize {
+        match self {
+            Self::Tracefs(_) => sites,
+            Self::Pmu => sites * perf_target.cpus.len() * perf_target.tids.len(),
+        }
+    }
+}
+
+/// Whether perf events can record what is asked for of a probe.
+pub(crate) fn check_probe(probe: &PlannedProbe) -> Result<(), RecordError> {
+    if let Some(argument) = probe.computed_argument() {
+        let (event, argument) = (probe.event(), argument.to_string());
+        return Err(UsageError::ComputedArgument { event, argument }.into());
+    }
+    filter::of_samples(probe, false)?;
+    Ok(())
+}
+
+/// Whether perf events can record in the way that is asked for.
+pub(crate) fn check(options: &EngineOptions) -> Result<(), RecordError> {
+    if let Some(graph) = options.graph {
+        check_callers(graph)?;
+    }
+    if !options.processes.is_all() {
+        return Err(UsageError::NeedsBpf(ProgramFeature::ProcessChoice).into());
+    }
+    if options.thread_context {
+        return Err(UsageError::NeedsBpf(ProgramFeature::ThreadContext).into());
+    }
+    if options.nonresident != NonResident::Auto {
+        return Err(UsageError::NeedsBpf(ProgramFeature::NonResident).into());
+    }
+    Ok(())
+}
+
+/// Whether perf events can record callers beside what else is asked for.
+fn check_callers(graph: CallGraph) -> Result<(), RecordError> {
+    if graph.rate.is_some() {
+        return Err(UsageError::NeedsBpf(ProgramFeature::StackRate).into());
+    }
+    // Documentation/admin-guide/sysctl/kernel.rst
+    let most = fs::read_to_string("/proc/sys/kernel/perf_event_max_stack");
+    let most = most.ok().and_then(|most| most.trim().parse().ok());
+    match (graph.method, most) {
+        (CallGraphMethod::FramePointers, Some(most)) if graph.frames > most => {
+            Err(UsageError::MaxStack { most }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether copies of stacks are written.
+///
+/// # Errors
+/// [`UsageError::LimitOfCopies`] if they are written for the arguments of a probe, so that a limit of frames is not kept.
+pub(crate) fn keeps_copies(
+    probes: &[PlannedProbe],
+    graph: Option<CallGraph>,
+) -> Result<bool, UsageError> {
+    let keeps = |probe: &&PlannedProbe| graph.is_some_and(|graph| graph.keeps_copy(&probe.plan));
+    let is_limited = |graph: CallGraph| graph.frames != CallGraph::USUAL_FRAMES;
+    match probes.iter().find(keeps) {
+        Some(probe) if graph.is_some_and(is_limited) => Err(UsageError::LimitOfCopies {
+            probe: probe.event(),
+        }),
+        kept => Ok(kept.is_some()),
     }
 }

@@ -19,21 +19,24 @@
 //! do not count them: the definitions say so (`uncounted`), and such losses are never reported as exact.
 
 use std::collections::BTreeSet;
+use std::ffi::CStr;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use usdtrec_buildid_cache::elf::ObjectFile;
-use usdtrec_kernel::KernelError;
-use usdtrec_kernel::KernelOperation;
-use usdtrec_kernel::host::null_device;
+use usdtrec_kernel::host::inherited;
+use usdtrec_kernel::{KernelError, KernelOperation};
 
+use super::super::events::event::lockdown;
 use super::super::guard_process::{GuardDeath, GuardProcess};
 use super::owner::Owner;
-use super::tracefs::Tracefs;
-use crate::error::RecordError;
+use crate::error::{RecordError, UsageError};
 use crate::select::probe::SiteOffsets;
-use crate::usage_error::UsageError;
 
 /// The first argument of the process that runs [`guard`].
 pub const GUARD_VERB: &str = "guard-tracefs";
@@ -128,8 +131,8 @@ fn start_guard(group: &str) -> io::Result<Child> {
     Command::new("/proc/self/exe")
         .args([GUARD_VERB, group])
         .stdin(Stdio::piped())
-        .stdout(null_device::stream()?)
-        .stderr(null_device::stream()?)
+        .stdout(inherited::null_stream()?)
+        .stderr(inherited::null_stream()?)
         .spawn()
 }
 
@@ -209,4 +212,77 @@ fn clear(tracefs: &Tracefs, unwanted: impl Fn(&str) -> bool) -> io::Result<()> {
         }
     }
     outcome
+}
+
+/// Where tracefs is usually mounted.
+const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// tracefs: where it is mounted, or a detached mount of our own, which ends with this process.
+#[derive(Debug)]
+pub struct Tracefs {
+    root: PathBuf,
+    _mount: Option<OwnedFd>,
+}
+
+impl Tracefs {
+    /// Finds tracefs, or mounts it.
+    pub fn open() -> Result<Self, RecordError> {
+        let mut mounts = MOUNTS.into_iter().map(PathBuf::from);
+        // Lockdown lets nobody open files there.
+        if let Some(root) = mounts.find(|mount| File::open(mount.join("uprobe_events")).is_ok()) {
+            return Ok(Self { root, _mount: None });
+        }
+        let mount = mount(c"tracefs").map_err(RecordError::NoTracefs)?;
+        let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
+        let tracefs = Self {
+            root,
+            _mount: Some(mount),
+        };
+        match tracefs.events() {
+            Ok(_) => Ok(tracefs),
+            Err(error) => Err(tracefs.error(error)),
+        }
+    }
+
+    /// All uprobe events, one per line: `p:GROUP/EVENT PATH:OFFSET`.
+    pub fn events(&self) -> io::Result<String> {
+        let bytes = fs::read(self.root.join("uprobe_events"))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Writes one command to `uprobe_events`, in one call.
+    pub fn command(&self, line: &[u8]) -> io::Result<()> {
+        let path = self.root.join("uprobe_events");
+        OpenOptions::new().append(true).open(path)?.write_all(line)
+    }
+
+    /// The number of an event, which is the `config` of a tracepoint perf event.
+    pub fn id(&self, group: &str, event: &str) -> io::Result<u64> {
+        let names = ["events", group, event, "id"].map(Path::new);
+        let path: PathBuf = [self.root.as_path()].iter().chain(&names).collect();
+        let id = fs::read_to_string(path)?;
+        id.trim()
+            .parse()
+            .map_err(|_| io::Error::other(format!("expected an event's id, found {id:?}")))
+    }
+
+    /// Adds the name of the file to an error.
+    pub fn error(&self, source: io::Error) -> RecordError {
+        let operation = KernelOperation::Tracefs {
+            root: self.root.clone(),
+            meaning: lockdown(),
+        };
+        KernelError::operation(operation)(source).into()
+    }
+}
+
+/// Creates a detached mount of a file system (fsopen(2), Linux 5.2).
+fn mount(name: &CStr) -> io::Result<OwnedFd> {
+    let context = fsopen(name, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    Ok(fsmount(
+        &context,
+        FsMountFlags::FSMOUNT_CLOEXEC,
+        MountAttrFlags::empty(),
+    )?)
 }

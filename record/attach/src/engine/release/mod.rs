@@ -6,11 +6,10 @@
 //! that wait for the recorder do not have to wait for the kernel. A [`Keeper`] has the descriptors, too, until the helper's processes are
 //! about to exit, so that no process that can be killed closes the last copy ([`helper`]).
 
-pub(super) mod attach_and_remove;
 pub(super) mod helper;
 pub(super) mod in_program;
-pub(super) mod kernel_references;
 
+use std::ffi::CString;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
@@ -18,12 +17,16 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use usdtrec_kernel::host::null_device;
+use usdtrec_buildid_cache::served::Contents;
+use usdtrec_kernel::bpf::sys::{UprobeEvent, open_uprobe};
+use usdtrec_kernel::host::cached_pages::CachedPages;
+use usdtrec_kernel::host::inherited;
+use usdtrec_kernel::host::page_reading::PagedFile;
 
-use self::helper::{MAX_CLOSERS, RELEASE_VERB};
-use self::kernel_references::Keeper;
-use crate::error::RecordError;
-use crate::error::{Interruption, Removal};
+use self::helper::{Keeper, MAX_CLOSERS, RELEASE_VERB};
+use super::events::event::pmu_type;
+use crate::error::{Interruption, RecordError, Removal};
+use crate::select::probe::SiteOffsets;
 
 /// Number of processes that close perf events at a time. The kernel serializes most of it under a lock that every tracer of the host needs:
 /// more processes are at most a third faster (10 s, 8 s, 7 s for 80 events with 1, 4 and 64), and other tracers have to wait for all of
@@ -232,7 +235,7 @@ fn start_helper(
         .args([RELEASE_VERB, &at_once.to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::from(closed))
-        .stderr(null_device::stream()?);
+        .stderr(inherited::null_stream()?);
     let mut numbers = numbers.to_vec();
     if let Some(keeper) = keeper.map(|keeper| keeper.as_fd().as_raw_fd()) {
         command.arg(keeper.to_string());
@@ -261,4 +264,35 @@ fn close_all(descriptors: Vec<OwnedFd>, closed: &PipeWriter) {
         // The recorder may have ended.
         let _ = (&*closed).write_all(&[0]);
     }
+}
+
+/// Attaches a probe to a site of a file in all processes, and removes it: what the kernel failed to remove earlier is then removed, unless another
+/// tracer has a probe there.
+///
+/// # Errors
+/// The error of `perf_event_open(2)`; a page of the site cannot be kept in the page cache.
+pub fn attach_and_remove(file: &Contents, site: u64, semaphore: u64) -> io::Result<()> {
+    let offsets = SiteOffsets {
+        offset: site,
+        ref_ctr: semaphore,
+    };
+    let path = CString::new(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()))?;
+    let stat = file.stat()?;
+    let paged = PagedFile {
+        contents: file,
+        len: stat.len,
+        device: stat.id.device,
+    };
+    let kept = CachedPages::default();
+    kept.check(paged, offsets.pages())?;
+    open_uprobe(&UprobeEvent {
+        pmu: pmu_type().map_err(io::Error::other)?,
+        path: &path,
+        offset: site,
+        config: offsets
+            .pmu_config()
+            .map_err(|_| io::ErrorKind::Unsupported)?,
+        pid: None,
+    })
+    .map(drop)
 }

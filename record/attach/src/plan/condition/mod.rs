@@ -12,19 +12,17 @@
 //! from its fields, and names and types from the definitions, not from the note. A fault at any step sets the field's
 //! fault bit.
 
-mod error;
-mod float;
 mod list;
-mod relation;
 mod side;
 mod site;
 
-pub use error::ConditionError;
-pub(crate) use list::ListedArgument;
-pub(crate) use relation::Relation;
-pub(crate) use site::{Site, own_argument};
+use usdtrec_format::expr::ExprError;
 
 use super::read::{Chain, Start, Step};
+
+pub(crate) use self::list::ListedArgument;
+pub(crate) use self::side::Relation;
+pub(crate) use self::site::{Site, own_argument};
 
 /// Maximum length of a string in a comparison, bytes.
 pub(crate) const MAX_STRING_BYTES: usize = 240;
@@ -145,5 +143,31 @@ fn always_if(is_true: bool) -> Condition {
         Condition::Always
     } else {
         Condition::Never
+    }
+}
+
+/// Why an expression cannot be evaluated at a site.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConditionError {
+    /// The expression is wrong for the probe; with the offset in it.
+    #[error(transparent)]
+    Expression(#[from] ExprError),
+    /// A program in the kernel cannot evaluate it.
+    #[error("{0} cannot be evaluated while recording")]
+    Unsupported(String),
+    /// A program in the kernel cannot evaluate it at this site, where an argument is a floating-point number.
+    #[error("arithmetic with a float cannot be evaluated while recording")]
+    FloatArithmetic,
+}
+
+impl ConditionError {
+    /// The message without an offset.
+    #[must_use]
+    pub fn message(&self) -> String {
+        match self {
+            Self::Expression(error) => error.message.clone(),
+            Self::Unsupported(_) | Self::FloatArithmetic => self.to_string(),
+        }
     }
 }

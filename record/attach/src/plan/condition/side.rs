@@ -1,14 +1,14 @@
 //! The sides of comparisons.
 
-use usdtrec_format::expr::{Datum, Expr, ExprError};
+use usdtrec_format::expr::{BinaryOperator, Datum, Expr, ExprError};
 use usdtrec_format::{Constant, Location, Operand, Value};
 
-use super::float::{Float, whole};
+use super::super::read::FloatType;
+use super::list::{Float, whole};
 use super::{
-    Chain, ComparedString, Condition, ConditionError, MAX_COMM_BYTES, MAX_STRING_BYTES, Relation,
-    all_of, always_if, any_of, number,
+    Chain, ComparedString, Condition, ConditionError, MAX_COMM_BYTES, MAX_STRING_BYTES, all_of,
+    always_if, any_of, number,
 };
-use crate::plan::float_type::FloatType;
 
 /// One side of a comparison.
 pub(super) enum Side {
@@ -160,4 +160,65 @@ pub(super) fn error(at: usize, message: String) -> ConditionError {
 
 pub(super) fn beyond(what: &str) -> ConditionError {
     ConditionError::Unsupported(what.to_owned())
+}
+
+/// How a number must compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Relation {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Relation {
+    /// That of an operator, if it is one.
+    pub(super) const fn from_operator(operator: BinaryOperator) -> Option<Self> {
+        Some(match operator {
+            BinaryOperator::Equal => Self::Equal,
+            BinaryOperator::NotEqual => Self::NotEqual,
+            BinaryOperator::Less => Self::Less,
+            BinaryOperator::LessOrEqual => Self::LessOrEqual,
+            BinaryOperator::Greater => Self::Greater,
+            BinaryOperator::GreaterOrEqual => Self::GreaterOrEqual,
+            _ => return None,
+        })
+    }
+
+    /// The opposite relation.
+    pub(super) const fn negated(self) -> Self {
+        match self {
+            Self::Equal => Self::NotEqual,
+            Self::NotEqual => Self::Equal,
+            Self::Less => Self::GreaterOrEqual,
+            Self::LessOrEqual => Self::Greater,
+            Self::Greater => Self::LessOrEqual,
+            Self::GreaterOrEqual => Self::Less,
+        }
+    }
+
+    /// The same with its sides exchanged.
+    pub(super) const fn swapped(self) -> Self {
+        match self {
+            Self::Less => Self::Greater,
+            Self::LessOrEqual => Self::GreaterOrEqual,
+            Self::Greater => Self::Less,
+            Self::GreaterOrEqual => Self::LessOrEqual,
+            same => same,
+        }
+    }
+
+    /// Whether it is true of two that compare so.
+    pub(super) fn holds(self, ordering: std::cmp::Ordering) -> bool {
+        match self {
+            Self::Equal => ordering.is_eq(),
+            Self::NotEqual => ordering.is_ne(),
+            Self::Less => ordering.is_lt(),
+            Self::LessOrEqual => ordering.is_le(),
+            Self::Greater => ordering.is_gt(),
+            Self::GreaterOrEqual => ordering.is_ge(),
+        }
+    }
 }

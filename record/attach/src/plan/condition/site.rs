@@ -6,13 +6,13 @@ use usdtrec_format::schema::{Argument, ArgumentType, Length};
 use usdtrec_format::{Arch, Location, Operand};
 
 use super::ConditionError;
-use super::float::Float;
+use super::list::Float;
 use super::side::{Side, against, beyond, constant, error, number_of, string_is};
 use super::{
     Chain, ComparedString, Condition, Relation, Start, Step, all_of, always_if, any_of, number,
 };
 use crate::plan::capture::Capture;
-use crate::plan::float_type::FloatType;
+use crate::plan::read::FloatType;
 use crate::plan::read::{Address, Read, Source};
 
 /// The index of the probe's own argument of a name; `None` for a name that is not an argument, such as `comm`.

@@ -1,10 +1,19 @@
 //! What programs on tracepoints need of the kernel.
+//!
+//! The pid namespace of the recorder, if it is not the first one: programs find the ids of processes in it.
+//!
+//! Of the task that runs a program a helper says the ids, if it is in the very namespace. Tasks outside are not recorded, nor are those of namespaces
+//! inside, whose ids are others in each. Of another task, a child, the structures say it.
 
+use std::io;
+use std::os::fd::AsFd;
+
+use rustix::fs::{major, minor, stat};
 use usdtrec_format::Btf;
 
-use super::super::insn::{Assembler, FunctionKind, Helper, If, Label, Op, Reg, Width};
+use super::super::insn::{Assembler, Code, FunctionKind, Helper, If, Label, Op, Reg, Width};
 use super::super::preemption::Preemption;
-use super::pid_namespace::PidNamespace;
+use super::super::sys::{self, ProgramKind};
 
 /// Where the kernel has the inode that a process executes, and that of an open file; offsets, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,4 +132,124 @@ pub fn load_member(asm: &mut Assembler, width: Width, offset: u32) {
     // The instruction's offset has 16 bits.
     asm.op_value(Op::Add, Reg::R3, offset.cast_signed());
     asm.load(width, Reg::R3, Reg::R3, 0);
+}
+
+/// `PROC_PID_INIT_INO`, include/linux/proc_ns.h.
+const FIRST: u64 = 0xeffffffc;
+
+/// Size of `struct upid`, bytes (include/linux/pid.h).
+const NUMBER_BYTES: u32 = 16;
+
+/// A pid namespace, and where the kernel has the ids of a task in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PidNamespace {
+    /// As the kernel encodes it.
+    device: u64,
+    inode: u64,
+    /// Number of namespaces around it.
+    level: u32,
+    members: NamespaceMembers,
+}
+
+/// Offsets of members of the kernel's structures, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct NamespaceMembers {
+    /// `task_struct.thread_pid`, `task_struct.tgid`.
+    thread_pid: u32,
+    tgid: u32,
+    /// `pid.level`, `pid.numbers`.
+    level: u32,
+    numbers: u32,
+}
+
+impl PidNamespace {
+    /// That of this process; `None` if it is the first one, whose ids programs see.
+    ///
+    /// # Errors
+    /// The kernel does not describe its structures, or refuses the program that reads the level.
+    pub fn own(btf: Option<&Btf>) -> io::Result<Option<Self>> {
+        let found = stat("/proc/self/ns/pid")?;
+        if found.st_ino == FIRST {
+            return Ok(None);
+        }
+        let missing = || io::Error::other("the kernel does not describe its structures (BTF)");
+        let member = |structure, name| btf?.member(structure, &[name]);
+        let members = (|| {
+            Some(NamespaceMembers {
+                thread_pid: member("task_struct", "thread_pid")?,
+                tgid: member("task_struct", "tgid")?,
+                level: member("pid", "level")?,
+                numbers: member("pid", "numbers")?,
+            })
+        })();
+        let members = members.ok_or_else(missing)?;
+        let code = level(members).ok_or_else(missing)?;
+        let program = sys::load(ProgramKind::Run, &code)?;
+        let level = u32::try_from(sys::run(program.as_fd())?);
+        Ok(Some(Self {
+            // MKDEV, include/linux/kdev_t.h.
+            device: u64::from(major(found.st_dev)) << 20 | u64::from(minor(found.st_dev)),
+            inode: found.st_ino,
+            level: level.map_err(|_| missing())?,
+            members,
+        }))
+    }
+
+    /// Stores the ids of the current task, as `bpf_get_current_pid_tgid` gives them, in a slot of 8 bytes, from which the program takes them from here
+    /// on; jumps to `outside` if the task is in another namespace. `R0` to `R5` are lost.
+    pub fn use_ids(self, asm: &mut Assembler, slot: i16, outside: Label) {
+        asm.set(Reg::R1, self.device.cast_signed());
+        asm.set(Reg::R2, self.inode.cast_signed());
+        asm.address(Reg::R3, Reg::R10, slot.into());
+        asm.set(Reg::R4, 8);
+        asm.call(Helper::NamespaceIds);
+        asm.jump_if(If::NotEqual, Reg::R0, 0, outside);
+        asm.use_ids(slot);
+    }
+
+    /// `R3` = the process id of a child of the current task, whose `task_struct` is at `R7`; `slot` is one of 8 bytes. Jumps to `out` if it is a new
+    /// thread, or in another namespace.
+    pub fn child_id(self, asm: &mut Assembler, slot: i16, out: Label) {
+        let members = self.members;
+        asm.call(Helper::PidTgid);
+        asm.op_value(Op::ShiftRight, Reg::R0, 32);
+        asm.copy(Reg::R8, Reg::R0);
+        asm.copy(Reg::R3, Reg::R7);
+        read(asm, members.tgid, Width::Word, slot, out);
+        asm.jump_if_reg(If::Equal, Reg::R3, Reg::R8, out);
+        asm.copy(Reg::R3, Reg::R7);
+        read(asm, members.thread_pid, Width::Double, slot, out);
+        asm.copy(Reg::R8, Reg::R3);
+        read(asm, members.level, Width::Word, slot, out);
+        asm.jump_if(If::NotEqual, Reg::R3, self.level.cast_signed(), out);
+        asm.copy(Reg::R3, Reg::R8);
+        let number = members.numbers + self.level * NUMBER_BYTES;
+        read(asm, number, Width::Word, slot, out);
+    }
+}
+
+/// `R3` = kernel memory at `R3 + offset`, through a slot; jumps to `out` if it cannot be read, as in lockdown. `R0` is the helper's result.
+fn read(asm: &mut Assembler, offset: u32, width: Width, slot: i16, out: Label) {
+    let bytes = if width == Width::Word { 4 } else { 8 };
+    asm.address(Reg::R3, Reg::R3, offset.cast_signed());
+    asm.address(Reg::R1, Reg::R10, slot.into());
+    asm.set(Reg::R2, bytes);
+    asm.call(Helper::ReadKernel);
+    asm.jump_if(If::NotEqual, Reg::R0, 0, out);
+    asm.load(width, Reg::R3, Reg::R10, slot);
+}
+
+/// The number of namespaces around that of the process that runs this, or a negative error number.
+fn level(members: NamespaceMembers) -> Option<Code> {
+    const SLOT: i16 = -8;
+    let mut asm = Assembler::default();
+    let out = asm.label();
+    asm.call(Helper::CurrentTask);
+    asm.copy(Reg::R3, Reg::R0);
+    read(&mut asm, members.thread_pid, Width::Double, SLOT, out);
+    read(&mut asm, members.level, Width::Word, SLOT, out);
+    asm.copy(Reg::R0, Reg::R3);
+    asm.place(out);
+    asm.exit();
+    asm.finish()
 }

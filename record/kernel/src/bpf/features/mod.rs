@@ -1,15 +1,11 @@
 //! What the running kernel has.
 
-pub mod btf;
 pub mod members;
-pub mod pid_namespace;
-pub mod tracepoint;
 pub mod trials;
-pub mod version;
 
 use usdtrec_format::Btf;
 
-use self::pid_namespace::PidNamespace;
+use self::members::PidNamespace;
 use super::preemption::Preemption;
 
 /// What programs need to know of the running kernel.
@@ -21,4 +17,87 @@ pub struct RunningKernel<'a> {
     pub preemption: Option<Preemption>,
     /// That of the recorder, if it is not the first one.
     pub namespace: Option<PidNamespace>,
+}
+
+/// A tracepoint: each line of `TRACEPOINTS` is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tracepoint {
+    /// The current task has started another one, which has not run yet. Interrupts are disabled there: [`Fork`](Self::Fork) can be preempted from
+    /// Linux 7.0 on, and then programs on it are not run for other threads of the CPU.
+    NewTask,
+    /// The current task is starting another one.
+    Fork,
+    /// A process executes a program.
+    Exec,
+    /// A thread ends.
+    Exit,
+    /// `mmap` ends.
+    MmapLockReleased,
+    /// A control group is made.
+    CgroupMade,
+    /// A control group is removed.
+    CgroupRemoved,
+}
+
+/// What the kernel calls a tracepoint.
+#[derive(Clone, Copy, Debug)]
+struct Description {
+    tracepoint: Tracepoint,
+    name: &'static str,
+    /// Number of its arguments, if a kernel has had others: programs that read them are not attached where it differs.
+    arguments: Option<usize>,
+}
+
+/// All of them. A program gets the arguments as 64-bit words (`include/trace/events`): `task`; `parent, child`; `task, old_pid, binprm`; `task`;
+/// `mm, is_write`; `cgroup, path`, twice. Linux 5.10 has all but `mmap_lock_released` (5.11).
+const TRACEPOINTS: [Description; 7] = [
+    plain(Tracepoint::NewTask, "sched_wakeup_new"),
+    plain(Tracepoint::Fork, "sched_process_fork"),
+    plain(Tracepoint::Exec, "sched_process_exec"),
+    plain(Tracepoint::Exit, "sched_process_exit"),
+    // The function that calls the programs has a word for itself. Older kernels pass the path of the control group, too.
+    Description {
+        tracepoint: Tracepoint::MmapLockReleased,
+        name: "mmap_lock_released",
+        arguments: Some(3),
+    },
+    plain(Tracepoint::CgroupMade, "cgroup_mkdir"),
+    plain(Tracepoint::CgroupRemoved, "cgroup_rmdir"),
+];
+
+const fn plain(tracepoint: Tracepoint, name: &'static str) -> Description {
+    Description {
+        tracepoint,
+        name,
+        arguments: None,
+    }
+}
+
+impl Tracepoint {
+    /// The id of its type in the kernel's types; `None` if the kernel does not have it, or has it with other arguments.
+    #[must_use]
+    pub fn id(self, btf: &Btf) -> Option<u32> {
+        let mut all = TRACEPOINTS.iter();
+        let description = all.find(|description| description.tracepoint == self)?;
+        if let Some(arguments) = description.arguments {
+            let calling = btf.function(&format!("__traceiter_{}", description.name))?;
+            (calling.arguments == arguments).then_some(())?;
+        }
+        btf.tracepoint(description.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_kernel_has_them() {
+        let Some(btf) = crate::bpf::sys::btf_from_sysfs() else {
+            return;
+        };
+        for description in TRACEPOINTS {
+            assert!(description.tracepoint.id(&btf).is_some(), "{description:?}");
+        }
+    }
 }

@@ -1,10 +1,17 @@
-//! BTF that we load: types of functions and of a map's values (Documentation/bpf/btf.rst).
+//! BTF (Documentation/bpf/btf.rst): types of functions and of a map's values, which we load; and that of the running kernel, by sysfs or by bpf(2).
 
+use std::fs::{self, File};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+
+use memmap2::MmapOptions;
+use rustix::fs::fstatfs;
+use usdtrec_format::Btf;
 
 use super::super::insn::{Function, FunctionKind};
+use super::super::sys;
 use super::call::open;
+use super::info::{Listed, by_id, next_id, read_info};
 
 const BTF_LOAD: i32 = 18;
 
@@ -171,4 +178,111 @@ pub(super) fn load_btf(types: &[u32], names: &[u8]) -> io::Result<OwnedFd> {
     };
     // SAFETY: `attr` is laid out as BPF_BTF_LOAD takes it; the data outlive the call.
     unsafe { open(BTF_LOAD, &mut attr) }
+}
+
+const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
+
+/// What `/sys/kernel/btf/vmlinux` has; `None` if the kernel has none.
+pub fn btf_from_sysfs() -> Option<Btf> {
+    match mapped() {
+        Some(data) => Btf::parse(data),
+        None => Btf::parse(fs::read(VMLINUX).ok()?),
+    }
+}
+
+/// The kernel's own pages, without a copy of megabytes. Mapped until the process ends. `None` before Linux 6.17, and if the file is none of sysfs.
+fn mapped() -> Option<&'static [u8]> {
+    /// `SYSFS_MAGIC`, statfs(2)
+    const SYSFS: u64 = 0x6265_6572;
+    let file = File::open(VMLINUX).ok()?;
+    if fstatfs(&file).ok()?.f_type as u64 != SYSFS {
+        return None;
+    }
+    // SAFETY: the kernel neither changes nor removes its types while it runs.
+    let mapping = unsafe { MmapOptions::new().map_copy_read_only(&file) }.ok()?;
+    Some(Box::leak(Box::new(mapping)))
+}
+
+/// The same where sysfs does not show it; needs `CAP_SYS_ADMIN`.
+pub fn btf_from_kernel() -> Option<Btf> {
+    Btf::parse(sys::kernel_btf().ok()?)
+}
+
+/// Maximum number of BTF objects that are looked at: the kernel's is the first of a host.
+const MAX_OBJECTS: usize = 64;
+/// Maximum size that is read, bytes. That of a usual kernel is 6 MB.
+const MAX_BYTES: u32 = 1 << 26;
+const NAME: &[u8] = b"vmlinux\0";
+
+/// `struct bpf_btf_info` (Linux 5.11).
+#[repr(C)]
+#[derive(Default)]
+struct BtfInfo {
+    data: u64,
+    size: u32,
+    id: u32,
+    name: u64,
+    name_size: u32,
+    is_of_kernel: u32,
+}
+
+/// The kernel's BTF.
+///
+/// # Errors
+/// Those of bpf(2), such as `EPERM` without `CAP_SYS_ADMIN`; [`io::ErrorKind::NotFound`] if the kernel has none.
+pub fn kernel_btf() -> io::Result<Vec<u8>> {
+    let mut id = 0;
+    for _ in 0..MAX_OBJECTS {
+        id = next_id(Listed::Btf, id)?;
+        let object = by_id(Listed::Btf, id)?;
+        if let Some(data) = read(&object)? {
+            return Ok(data);
+        }
+    }
+    Err(io::ErrorKind::NotFound.into())
+}
+
+/// The types of an object if it is the kernel's.
+fn read(object: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
+    let mut name = [0_u8; NAME.len()];
+    let mut info = BtfInfo {
+        name: name.as_mut_ptr() as u64,
+        name_size: name.len() as u32,
+        ..BtfInfo::default()
+    };
+    // SAFETY: the name's pointer is valid for its length; a longer name is an error. There is no room for data.
+    let outcome = unsafe { read_info(object.as_fd(), &mut info) };
+    if outcome.is_err() || info.is_of_kernel == 0 || name != NAME || info.size > MAX_BYTES {
+        return Ok(None);
+    }
+    let mut data = vec![0; info.size as usize];
+    let mut info = BtfInfo {
+        data: data.as_mut_ptr() as u64,
+        size: info.size,
+        ..BtfInfo::default()
+    };
+    // SAFETY: the pointer is valid for the length.
+    unsafe { read_info(object.as_fd(), &mut info) }?;
+    Ok(Some(data))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_members_of_the_running_kernel() {
+        // Kernels without BTF exist, but not for CI, where no test may be left out.
+        let Some(btf) = btf_from_sysfs() else {
+            let is_ci = std::env::var("CI").as_deref() == Ok("true");
+            assert!(!is_ci, "expected a kernel with BTF at {VMLINUX}");
+            return;
+        };
+        let tgid = btf.member("task_struct", &["tgid"]).unwrap();
+        let pid = btf.member("task_struct", &["pid"]).unwrap();
+        assert_eq!(tgid, pid + 4, "the two stand side by side in the source");
+        assert!(btf.member("task_struct", &["signal"]).is_some());
+        assert_eq!(btf.member("task_struct", &["no such member"]), None);
+        assert_eq!(btf.member("no such structure", &["pid"]), None);
+    }
 }

@@ -3,24 +3,21 @@
 
 mod btf;
 mod call;
-mod event;
 mod info;
-mod kernel_btf;
 mod link;
-mod link_info;
 mod map;
 mod program;
 
-pub use event::{UprobeEvent, open_uprobe};
-pub use event::{enable, set_program};
-pub use info::recursion_misses;
-pub use kernel_btf::kernel_btf;
-pub use link::{Uprobes, link_perf_event, link_tracepoint, link_uprobes};
-pub use link_info::uprobes_of_links;
-pub use map::{
+pub use self::btf::{btf_from_kernel, btf_from_sysfs, kernel_btf};
+pub use self::info::{recursion_misses, uprobes_of_links};
+pub use self::link::{
+    UprobeEvent, Uprobes, enable, link_perf_event, link_tracepoint, link_uprobes, open_uprobe,
+    set_program,
+};
+pub use self::map::{
     MapKind, MapShape, NamePrefix, add, change, create_array_of_maps, create_ids, create_map,
     create_names, create_ring, create_set, create_works, insert, insert_bytes, insert_id,
     insert_name, insert_words, next_key, put_element, put_maps, read_element, read_map, remove,
     remove_bytes, token_of, value_of,
 };
-pub use program::{LoadError, ProgramKind, load, run};
+pub use self::program::{LoadError, ProgramKind, load, run};

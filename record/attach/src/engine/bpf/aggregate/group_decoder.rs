@@ -8,11 +8,11 @@ use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 
 use super::super::plan::Group;
-use super::super::program;
+use super::super::program::sample_record::RAW;
 use super::super::samples::compact::{self, Evidence};
 use super::group_map::{GroupElement, GroupMaps};
 use super::group_numbers::CountedGroup;
-use super::key_layout::COMM_BYTES;
+use super::grouping::COMM_BYTES;
 use crate::aggregation::{
     AggregateKey, AggregateValue, Aggregation, Arguments, GroupedProbe, HitGroup, NoGroupName,
 };
@@ -141,10 +141,10 @@ impl<'a> EventDecoder<'a> {
     /// Decodes the values of a raw part with the room of its strings.
     fn decode(&mut self, raw: &[u8]) -> Option<()> {
         let bytes = self.group.whole_bytes();
-        let mut record = vec![0; program::RAW];
+        let mut record = vec![0; RAW];
         record.extend_from_slice(raw.get(..bytes).unwrap_or(raw));
         // A key without arguments ends before them.
-        record.resize(program::RAW + bytes, 0);
+        record.resize(RAW + bytes, 0);
         let mut sample = Vec::new();
         if bytes > usize::from(self.group.layout.size) {
             let evidence = Evidence {
@@ -158,7 +158,7 @@ impl<'a> EventDecoder<'a> {
             sample = record;
         }
         let sample = Sample {
-            raw: sample.get(program::RAW..)?,
+            raw: sample.get(RAW..)?,
             ..Sample::default()
         };
         self.decoder.decode(&sample, &mut self.values);

@@ -9,10 +9,10 @@ use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
 use usdtrec_kernel::host::cpus;
 
 use super::durations::{self, DurationBuckets};
+use super::group_hit::GroupPaths;
 use super::group_numbers::GroupNumbers;
-use super::group_paths::GroupPaths;
 use super::grouping::Grouping;
-use super::stack_layout::StackLayout;
+use super::stack_map::StackLayout;
 use super::stack_map::StackMap;
 use crate::aggregation::BucketCount;
 

@@ -6,22 +6,21 @@
 //! All that is not written is 0, so that equal hits have equal keys. If no key is an argument, it ends after the first word of the raw part: the rest would be 0.
 //!
 //! A program makes it in a slot, which has room for all of the raw part. There, the numbers of the hit follow it, and a word for the number of a bucket.
-//! If a key is the stack, that is found in the words after these ([`stack_layout`](super::stack_layout)).
+//! If a key is the stack, that is found in the words after these ([`stack_layout`](super::stack_map)).
 //!
 //! Before Linux 5.12 (arm64: 5.18) a program can add to a word, but neither learn what was there nor exchange it. It is not preempted there:
 //! `__uprobe_perf_func` disables preemption from Linux 5.7 to 5.19, and a program does not begin within another one. So the CPU is part of the key: no two
 //! programs change the numbers of one group at a time, and those of all CPUs are added up outside.
 
-use usdtrec_kernel::BpfRefusal;
-use usdtrec_kernel::KernelError;
 use usdtrec_kernel::bpf::features::trials::fetches_and_exchanges;
 use usdtrec_kernel::bpf::insn::{Assembler, Helper, Op, Reg, Width};
 use usdtrec_kernel::host::cpus;
+use usdtrec_kernel::{BpfRefusal, KernelError};
 
-use super::key_layout::{COMM_BYTES, KeyLayout};
-use super::needs::EventNeeds;
+use super::super::plan::Group;
+use super::number_layout::Measured;
 use super::number_layout::NumberLayout;
-use super::stack_layout::StackLayout;
+use super::stack_map::StackLayout;
 use crate::aggregation::{AggregateKey, Aggregation};
 use crate::chosen;
 use crate::error::RecordError;
@@ -199,5 +198,110 @@ impl Grouping {
             asm.call(Helper::CgroupId);
             asm.store(Width::Double, Reg::R7, at(cgroup), Reg::R0);
         }
+    }
+}
+
+impl<'a> EventNeeds<'a> {
+    /// What these events need.
+    pub(in crate::engine::bpf) fn from_events(events: &'a [Group]) -> Self {
+        let raw = |event: &Group| event.whole_bytes().next_multiple_of(8);
+        let measured = events.iter().map(|event| event.measured.as_slice());
+        Self {
+            longest_raw: events.iter().map(raw).max(),
+            measured: measured.collect(),
+        }
+    }
+}
+
+/// What events need of keys and numbers.
+#[derive(Clone, Debug, Default)]
+pub(in crate::engine::bpf) struct EventNeeds<'a> {
+    /// Size of the longest raw part with its strings, bytes, a multiple of 8; `None` if there are no events.
+    pub(super) longest_raw: Option<usize>,
+    /// The measured arguments of each event.
+    pub(super) measured: Vec<&'a [Measured]>,
+}
+
+/// Size of the name of a thread, bytes.
+pub(super) const COMM_BYTES: u32 = 16;
+
+/// Offsets in a key, bytes; `None` for what is no key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::engine::bpf) struct KeyLayout {
+    /// The name of the thread, 16 bytes.
+    pub(super) comm: Option<u32>,
+    /// The id of the control group (version 2), 8 bytes.
+    pub(super) cgroup: Option<u32>,
+    /// The number of the stack, 8 bytes.
+    pub(super) stack: Option<u32>,
+    /// The process, 4 bytes.
+    pub(super) pid: Option<u32>,
+    /// The thread, 4 bytes.
+    pub(super) tid: Option<u32>,
+    /// The user, 4 bytes.
+    pub(super) uid: Option<u32>,
+    /// The CPU, 4 bytes, if the programs of each have groups of their own.
+    pub(super) cpu: Option<u32>,
+    /// The raw part.
+    pub(super) raw: u32,
+}
+
+impl KeyLayout {
+    /// That of keys of these kinds.
+    pub(in crate::engine::bpf) fn new(by: &[AggregateKey], is_of_cpu: bool) -> Self {
+        let mut end = 0;
+        let mut place_if = |is_there: bool, bytes: u32| {
+            let at = is_there.then_some(end);
+            end += if is_there { bytes } else { 0 };
+            at
+        };
+        let mut place =
+            |bytes: u32, is_it: fn(&AggregateKey) -> bool| place_if(by.iter().any(is_it), bytes);
+        let about_group: fn(&AggregateKey) -> bool =
+            |key| matches!(key, AggregateKey::Container | AggregateKey::Unit);
+        let all = Self {
+            comm: place(COMM_BYTES, |key| *key == AggregateKey::Comm),
+            cgroup: place(8, about_group),
+            stack: place(8, |key| *key == AggregateKey::Stack),
+            pid: place(4, |key| *key == AggregateKey::Pid),
+            tid: place(4, |key| *key == AggregateKey::Tid),
+            uid: place(4, |key| *key == AggregateKey::Uid),
+            cpu: place_if(is_of_cpu, 4),
+            raw: 0,
+        };
+        Self {
+            raw: end.next_multiple_of(8),
+            ..all
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_a_key_takes_room() {
+        assert_eq!(KeyLayout::new(&[], false).raw, 0);
+        let argument = AggregateKey::Argument("a".to_owned());
+        assert_eq!(
+            KeyLayout::new(std::slice::from_ref(&argument), false),
+            KeyLayout::default()
+        );
+        let by = [
+            argument,
+            AggregateKey::Pid,
+            AggregateKey::Unit,
+            AggregateKey::Comm,
+            AggregateKey::Container,
+        ];
+        let layout = KeyLayout::new(&by, false);
+        assert_eq!((layout.comm, layout.cgroup), (Some(0), Some(16)));
+        assert_eq!((layout.pid, layout.tid, layout.raw), (Some(24), None, 32));
+        let of_cpu = KeyLayout::new(&by, true);
+        assert_eq!(
+            (of_cpu.pid, of_cpu.cpu, of_cpu.raw),
+            (Some(24), Some(28), 32)
+        );
     }
 }

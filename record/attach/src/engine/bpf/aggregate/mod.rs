@@ -3,26 +3,22 @@
 //! A program can be preempted, and the program of another hit can run on the CPU meanwhile: all counters are changed atomically, and a key
 //! is made in memory that no other program has ([`group_hit`]).
 
-mod buckets;
-mod count_hit;
 mod durations;
 mod group_decoder;
 mod group_hit;
 mod group_map;
 mod group_numbers;
-mod group_paths;
 mod grouping;
 mod hit_counts;
-mod key_layout;
-mod key_size;
-mod measured_fields;
-mod needs;
 mod number_hit;
 mod number_layout;
-mod stack_hit;
-mod stack_layout;
 mod stack_map;
 
+pub(super) use self::grouping::EventNeeds;
+#[cfg(test)]
+pub(super) use self::grouping::KeyLayout;
+pub(super) use self::number_layout::{Measured, measured};
+pub(super) use self::stack_map::StackLayout;
 pub(super) use group_decoder::GroupDecoder;
 #[cfg(test)]
 pub(super) use group_map::GroupElement;
@@ -30,9 +26,4 @@ pub(super) use group_map::{GroupDescriptors, GroupMaps, MAX_SPAN_BYTES, SharedGr
 pub(super) use grouping::Grouping;
 pub(super) use hit_counts::{CountedIds, HitCounts, HitWord};
 #[cfg(test)]
-pub(super) use key_layout::KeyLayout;
-pub(super) use measured_fields::{Measured, measured};
-pub(super) use needs::EventNeeds;
-#[cfg(test)]
 pub(super) use number_layout::NumberLayout;
-pub(super) use stack_layout::StackLayout;

@@ -9,12 +9,13 @@ use usdtrec_format::{NumberBucket, RawField};
 use usdtrec_kernel::bpf::insn::{Assembler, Helper, If, Map, Op, Reg, Width};
 
 use super::super::control;
-use super::super::program::{Program, slots};
-use super::buckets::Buckets;
+use super::super::program::builder::Program;
+use super::super::program::slots;
 use super::durations::count_in_bucket;
 use super::group_map::ELEMENT_NUMBER;
 use super::grouping::Grouping;
-use super::measured_fields::{DURATION, Measured, MeasuredField};
+use super::number_layout::Buckets;
+use super::number_layout::{DURATION, Measured, MeasuredField};
 use super::number_layout::{NumberLayout, RANK_OF_ZERO, Word};
 
 /// Maximum number of tries to raise an extreme. If all fail, it is counted that an extreme may be wrong.

@@ -1,4 +1,17 @@
 //! The map of the different stacks of hits, as the recorder reads it.
+//!
+//! The different stacks of hits, in a hash map by a hash of what they are: its elements.
+//!
+//! | offset in an element | bytes | |
+//! |---|---|---|
+//! | 0 | 8 | time of the first hit, ns |
+//! | 8 | 8 | sample id |
+//! | 16 | 8 | process |
+//! | 24 | 8 | address of the hit |
+//! | 32 | | the chain, as a record of the ring ends with it ([`CHAIN`]): why it is cut, the number of callers, and their addresses |
+//!
+//! What follows the time, up to the last caller, is the stack: programs hash it, and compare it with that of the element which has the hash. If another
+//! one has it, the hit is counted in no group. So the hash is the number of the stack.
 
 use std::collections::HashMap;
 use std::io;
@@ -6,11 +19,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use usdtrec_format::perf::put_callchain;
-use usdtrec_kernel::bpf::sys::{self, MapKind};
+use usdtrec_kernel::bpf::insn::{Assembler, FunctionKind, Helper, If, Label, Map, Op, Reg, Width};
+use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
 
+use super::super::program::builder::Program;
+use super::super::program::frame_pointers::CHAIN;
+use super::super::program::slots;
+use super::super::program::values::instruction_pointer;
 use super::super::samples::with_stack::chain;
-use super::stack_layout::{END, ID, IP, PID, StackLayout, TIME};
+use super::grouping::{Grouping, KEY};
 use crate::aggregation::CountedStack;
+use crate::plan::call_graph::CallGraph;
 
 /// The map, and the stacks that were read of it.
 #[derive(Debug)]
@@ -78,6 +97,262 @@ fn decode(number: u64, element: &[u8]) -> Option<CountedStack> {
     })
 }
 
+/// Offsets in an element.
+pub(super) const TIME: i16 = 0;
+pub(super) const ID: i16 = 8;
+pub(super) const PID: i16 = 16;
+pub(super) const IP: i16 = 24;
+pub(super) const END: i16 = 32;
+/// Offset of the number of callers.
+pub(super) const CALLERS: i16 = END + 8;
+/// Number of words of a stack without callers.
+pub(super) const FIXED_WORDS: i32 = 5;
+
+/// Maximum number of different stacks, and maximum size of the map, bytes.
+const MAX_STACKS: u32 = 16_384;
+const MAX_BYTES: u32 = 20 << 20;
+/// What an element takes besides its value, with its share of the buckets, bytes.
+const ELEMENT: u32 = 80;
+
+/// The room for a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::bpf) struct StackLayout {
+    /// Maximum number of frames, with that of the hit.
+    frames: u16,
+}
+
+impl StackLayout {
+    /// That of stacks of a call graph.
+    pub(in crate::engine::bpf) const fn new(graph: CallGraph) -> Self {
+        Self {
+            frames: graph.frames,
+        }
+    }
+
+    /// Room for so many frames.
+    #[cfg(test)]
+    pub(super) const fn with(frames: u16) -> Self {
+        Self { frames }
+    }
+
+    /// Maximum number of callers.
+    pub(super) const fn callers(self) -> i32 {
+        self.frames as i32
+    }
+
+    /// Size of the chain with its room, bytes.
+    pub(super) const fn end_bytes(self) -> usize {
+        CHAIN + 8 * self.frames as usize
+    }
+
+    /// Size of an element, bytes.
+    pub(super) const fn bytes(self) -> u32 {
+        END as u32 + self.end_bytes() as u32
+    }
+
+    pub(super) const fn shape(self) -> MapShape {
+        let entries = MAX_BYTES / (self.bytes() + 8 + ELEMENT);
+        MapShape {
+            key_size: 8,
+            value_size: self.bytes(),
+            entries: if entries < MAX_STACKS {
+                entries
+            } else {
+                MAX_STACKS
+            },
+        }
+    }
+
+    /// Size of the map, bytes.
+    pub(super) const fn map_bytes(self) -> usize {
+        let shape = self.shape();
+        shape.entries as usize * (shape.key_size + shape.value_size + ELEMENT) as usize
+    }
+}
+
+/// What hashes begin with, and what they are multiplied by: fractional digits of pi, and of the golden ratio, odd.
+const SEED: i64 = 0x243f_6a88_85a3_08d3;
+const FACTOR: i64 = 0x9e37_79b9_7f4a_7c15_u64.cast_signed();
+/// Stack slot of the function: the hash.
+const HASH: i16 = -8;
+
+impl Program<'_> {
+    /// Writes the number of the hit's stack to the key in the slot; jumps to `none` if the map has no room for the stack, or its hash is that of another
+    /// one.
+    pub(super) fn put_stack(&mut self, grouping: &Grouping, none: Label) {
+        let (Some(stacks), Some(key)) = (grouping.stacks, grouping.key.stack) else {
+            return;
+        };
+        let at = grouping.stack_at();
+        self.ends = vec![stacks.end_bytes()];
+        self.load_index();
+        let first_id = self.common.first_id.cast_signed();
+        let pc = instruction_pointer(self.spec.arch);
+        let asm = &mut self.asm;
+        asm.add(Reg::R0, first_id, Reg::R2);
+        asm.store(Width::Double, Reg::R7, at + ID, Reg::R0);
+        asm.thread_and_process();
+        asm.op_value(Op::ShiftRight, Reg::R0, 32);
+        asm.store(Width::Double, Reg::R7, at + PID, Reg::R0);
+        asm.load(Width::Double, Reg::R1, Reg::R6, pc);
+        asm.store(Width::Double, Reg::R7, at + IP, Reg::R1);
+        asm.call(Helper::KtimeNs);
+        asm.store(Width::Double, Reg::R7, at + TIME, Reg::R0);
+        // Following frame pointers takes these registers.
+        asm.store(Width::Double, Reg::R10, slots::CONTEXT, Reg::R6);
+        let has_unread = self.spec.layout.missing.is_some();
+        if has_unread {
+            asm.store(Width::Double, Reg::R10, slots::UNREAD, Reg::R8);
+        }
+        asm.set(Reg::R1, stacks.end_bytes() as i64);
+        asm.store(Width::Double, Reg::R10, slots::STACK_END, Reg::R1);
+        asm.address(Reg::R8, Reg::R7, (at + END).into());
+        self.follow_frame_pointers();
+        let number = self.stack_number(stacks);
+        let asm = &mut self.asm;
+        asm.load(Width::Double, Reg::R6, Reg::R10, slots::CONTEXT);
+        if has_unread {
+            asm.load(Width::Double, Reg::R8, Reg::R10, slots::UNREAD);
+        }
+        asm.address(Reg::R1, Reg::R7, at.into());
+        asm.set(Reg::R2, 0);
+        asm.set(Reg::R3, 0);
+        asm.call_function(number);
+        asm.jump_if(If::Equal, Reg::R0, 0, none);
+        asm.store(Width::Double, Reg::R7, KEY + key as i16, Reg::R0);
+    }
+
+    /// The function that finds numbers of stacks, which is written later.
+    fn stack_number(&mut self, stacks: StackLayout) -> Label {
+        let asm = &mut self.asm;
+        let (_, label) = *self
+            .stack_number
+            .get_or_insert_with(|| (stacks, asm.label()));
+        label
+    }
+
+    /// Writes the function that finds numbers of stacks.
+    pub(in crate::engine::bpf) fn write_stack_number(&mut self) {
+        if let Some((stacks, label)) = self.stack_number.take() {
+            let kind = FunctionKind::WithMemory {
+                bytes: stacks.bytes(),
+            };
+            self.asm.function(label, kind);
+            StackNumber {
+                asm: &mut self.asm,
+                stacks,
+            }
+            .write();
+        }
+    }
+}
+
+/// A function that finds the number of a stack, whose address is `R1` at first: `R0` = the number; 0 if there is none.
+///
+/// The verifier checks it once, and not for each hit and each state of the rest of the program.
+struct StackNumber<'a> {
+    asm: &'a mut Assembler,
+    stacks: StackLayout,
+}
+
+impl StackNumber<'_> {
+    /// `R6` is the address of the stack, `R7` the number of its words, `R8` the hash, `R9` the number of words before the one at hand.
+    fn write(mut self) {
+        const IS_NEW: i64 = 1;
+        let asm = &mut *self.asm;
+        let (none, found) = (asm.label(), asm.label());
+        asm.copy(Reg::R6, Reg::R1);
+        // The verifier only knows that it may be 0.
+        asm.jump_if(If::Equal, Reg::R6, 0, none);
+        self.hash(none);
+        let asm = &mut *self.asm;
+        asm.store(Width::Double, Reg::R10, HASH, Reg::R8);
+        asm.call_map(Helper::MapLookup, Map::Stacks, HASH);
+        asm.jump_if(If::NotEqual, Reg::R0, 0, found);
+        asm.set_map(Reg::R1, Map::Stacks);
+        asm.address(Reg::R2, Reg::R10, HASH.into());
+        asm.copy(Reg::R3, Reg::R6);
+        asm.set(Reg::R4, IS_NEW);
+        asm.call(Helper::MapUpdate);
+        // Another CPU may have added it, or another stack with this hash.
+        asm.call_map(Helper::MapLookup, Map::Stacks, HASH);
+        asm.jump_if(If::Equal, Reg::R0, 0, none);
+        asm.place(found);
+        self.compare(none);
+        let asm = &mut *self.asm;
+        asm.copy(Reg::R0, Reg::R8);
+        asm.exit();
+        asm.place(none);
+        asm.exit_with(0);
+    }
+
+    /// `R8` = the hash of the stack, not 0.
+    fn hash(&mut self, none: Label) {
+        let (next, hashed, done) = (self.asm.label(), self.asm.label(), self.asm.label());
+        self.asm.set(Reg::R8, SEED);
+        self.asm.set(Reg::R3, FACTOR);
+        self.begin_words(none);
+        self.asm.place(next);
+        self.end_words(hashed);
+        let asm = &mut *self.asm;
+        asm.op(Op::Add, Reg::R1, Reg::R6);
+        asm.load(Width::Double, Reg::R2, Reg::R1, ID);
+        asm.op(Op::Xor, Reg::R8, Reg::R2);
+        asm.op(Op::Multiply, Reg::R8, Reg::R3);
+        asm.copy(Reg::R1, Reg::R8);
+        asm.op_value(Op::ShiftRight, Reg::R1, 32);
+        asm.op(Op::Xor, Reg::R8, Reg::R1);
+        asm.op_value(Op::Add, Reg::R9, 1);
+        asm.jump(next);
+        asm.place(hashed);
+        asm.jump_if(If::NotEqual, Reg::R8, 0, done);
+        asm.set(Reg::R8, 1);
+        asm.place(done);
+    }
+
+    /// Jumps to `other` unless the stack is that of the element at `R0`.
+    fn compare(&mut self, other: Label) {
+        let (next, same) = (self.asm.label(), self.asm.label());
+        self.begin_words(other);
+        self.asm.place(next);
+        self.end_words(same);
+        let asm = &mut *self.asm;
+        asm.copy(Reg::R2, Reg::R1);
+        asm.op(Op::Add, Reg::R1, Reg::R6);
+        asm.load(Width::Double, Reg::R1, Reg::R1, ID);
+        asm.op(Op::Add, Reg::R2, Reg::R0);
+        asm.load(Width::Double, Reg::R2, Reg::R2, ID);
+        asm.jump_if_reg(If::NotEqual, Reg::R1, Reg::R2, other);
+        asm.op_value(Op::Add, Reg::R9, 1);
+        asm.jump(next);
+        asm.place(same);
+    }
+
+    /// Before the first word. The number of words is loaded anew, so that the verifier knows nothing of it that a loop before has shown.
+    fn begin_words(&mut self, none: Label) {
+        let asm = &mut *self.asm;
+        asm.load(Width::Double, Reg::R7, Reg::R6, CALLERS);
+        asm.jump_if(If::Above, Reg::R7, self.stacks.callers(), none);
+        asm.op_value(Op::Add, Reg::R7, FIXED_WORDS);
+        asm.set(Reg::R9, 0);
+    }
+
+    /// `R1` = offset of the next word after that of the first; jumps to `end` if there is none.
+    fn end_words(&mut self, end: Label) {
+        let asm = &mut *self.asm;
+        // The verifier knows the number of the word in each round, so that it knows that there is an end.
+        asm.jump_if(
+            If::AtLeast,
+            Reg::R9,
+            self.stacks.callers() + FIXED_WORDS,
+            end,
+        );
+        asm.jump_if_reg(If::AtLeast, Reg::R9, Reg::R7, end);
+        asm.copy(Reg::R1, Reg::R9);
+        asm.op_value(Op::ShiftLeft, Reg::R1, 3);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use usdtrec_format::perf::{ChainCut, Sample};
@@ -117,5 +392,14 @@ mod tests {
             .collect();
         assert_eq!(decode(1, &bad), None, "more callers than there is room for");
         assert_eq!(decode(1, &element[..40]), None);
+    }
+
+    #[test]
+    fn the_map_is_bounded() {
+        for frames in [1, 127, CallGraph::MAX_FRAMES] {
+            let layout = StackLayout { frames };
+            assert!(layout.map_bytes() <= MAX_BYTES as usize, "{frames}");
+            assert!(layout.shape().entries > 1000, "{frames}");
+        }
     }
 }

@@ -5,20 +5,20 @@ use std::io;
 use std::sync::Arc;
 
 use usdtrec_kernel::bpf::features::trials::has_cookies;
-use usdtrec_kernel::bpf::features::version::tells_processes;
 use usdtrec_kernel::bpf::sys::{self, Uprobes};
+use usdtrec_kernel::host::kernel_version::tells_processes;
 use usdtrec_kernel::separate_process::planting;
 use usdtrec_kernel::signals::EndSignal;
 use usdtrec_kernel::{BpfRefusal, KernelError, KernelOperation};
 
 use super::super::nonresident::Touch;
-use super::attach_method::AttachMethod;
-use super::attachment::{Attachment, Later, Linked};
+use super::links::{Attachment, Later, Linked};
 use super::links::{Links, PlannedLink, UnitLink};
-use super::site_event::{OpenSiteEvent, SiteEvent};
+use super::links::{OpenSiteEvent, SiteEvent};
 use super::site_programs::{BadSite, LinkKey, Site, SitePrograms};
 use super::unit_links::UnitLinks;
-use crate::engine::events::refusal::{has_ended, site_meaning};
+use crate::engine::events::event::{has_ended, site_meaning};
+use crate::engine::options::AttachMethod;
 use crate::engine::options::AttachRequest;
 use crate::engine::release::Release;
 use crate::error::{Interruption, RecordError};
@@ -299,7 +299,7 @@ impl<'a> Attacher<'a> {
         Ok(links)
     }
 
-    /// The sites with these indexes, for one link; `is_everywhere` as in [`Cookie`](super::super::program::Cookie).
+    /// The sites with these indexes, for one link; `is_everywhere` as in [`Cookie`](super::super::program::spec::Cookie).
     fn uprobes(&self, sites: &[usize], is_everywhere: bool) -> io::Result<Uprobes> {
         let mut uprobes = Uprobes::default();
         for &index in sites {

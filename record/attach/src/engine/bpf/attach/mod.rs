@@ -1,31 +1,26 @@
 //! Attaching to sites with programs, by the first attach method that works.
 
-pub(super) mod attach_method;
 pub(super) mod attacher;
-pub(super) mod attachment;
 pub(super) mod links;
-pub(super) mod scope;
-pub(super) mod site_event;
 pub(super) mod site_programs;
-pub(super) mod skipped_method;
 pub(super) mod unit_links;
 
 use std::io;
 
 use usdtrec_kernel::BpfRefusal;
 use usdtrec_kernel::KernelError;
-use usdtrec_kernel::bpf::features::version::{is_since, tells_processes};
+use usdtrec_kernel::host::kernel_version::{is_since, tells_processes};
 
-use self::attach_method::AttachMethod;
 use self::attacher::{AttachedSites, Attacher, Method};
-use self::attachment::{Attachment, Later};
 use self::links::Links;
+use self::links::{Attachment, Later};
 use self::site_programs::{Loading, Maps, Site, SitePrograms};
-use self::skipped_method::{NotFaultedIn, SkippedMethod};
+use super::super::options::AttachMethod;
+use super::super::outcome::{NotFaultedIn, SkippedMethod};
 use super::nonresident::Touch;
-use super::program::{Common, RecordedProcesses};
+use super::program::spec::{Common, RecordedProcesses};
 use crate::engine::options::AttachRequest;
-use crate::engine::task_filter::TaskFilter;
+use crate::engine::options::TaskFilter;
 use crate::error::RecordError;
 
 /// The sites, and how to attach to them.

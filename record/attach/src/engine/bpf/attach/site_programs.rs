@@ -16,9 +16,10 @@ use usdtrec_kernel::signals::EndSignal;
 use usdtrec_kernel::{BpfRefusal, KernelError, KernelOperation};
 
 use super::super::aggregate::GroupDescriptors;
-use super::super::program::{Common, Cookie, RecordedProcesses, Spec, generate};
+use super::super::program::generate;
+use super::super::program::spec::{Common, Cookie, RecordedProcesses, Spec};
 use super::super::spans::SpanDescriptors;
-use super::attach_method::AttachMethod;
+use crate::engine::options::AttachMethod;
 use crate::engine::release::{Descriptors, Release};
 use crate::error::RecordError;
 use crate::select::probe::PlannedProbe;

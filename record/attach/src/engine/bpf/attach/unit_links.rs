@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use usdtrec_buildid_cache::elf::ObjectFile;
 
 use super::links::{Links, Planted, UnitLink};
-use crate::engine::events::refusal::has_ended;
+use crate::engine::events::event::has_ended;
 
 /// The links, and what creates them again. Whoever ends the recording takes them even if another thread does not answer.
 #[derive(Debug)]

@@ -9,17 +9,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use usdtrec_format::Btf;
 use usdtrec_kernel::bpf::features::RunningKernel;
+use usdtrec_kernel::bpf::features::Tracepoint;
 use usdtrec_kernel::bpf::features::members::{Members, load_member};
-use usdtrec_kernel::bpf::features::tracepoint::Tracepoint;
 use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Map, Reg, Width};
 use usdtrec_kernel::bpf::sys;
 use usdtrec_kernel::host::descendants::descendants;
 
 use super::super::control::Control;
-use super::super::program::{FOLLOWED, RecordedProcesses};
-use super::super::tracepoint::TracepointProgram;
+use super::super::objects::TracepointProgram;
+use super::super::program::spec::{FOLLOWED, RecordedProcesses};
 use super::hold::Hold;
-use crate::engine::task_filter::TaskFilter;
+use crate::engine::options::TaskFilter;
 
 /// Maximum number of processes or threads at a time.
 const MAX_TASKS: u32 = 65_536;
@@ -211,16 +211,16 @@ mod tests {
     use std::process::{Child, Command, Stdio};
 
     use super::*;
-    use usdtrec_kernel::bpf::features::btf;
-    use usdtrec_kernel::bpf::features::pid_namespace::PidNamespace;
+    use usdtrec_kernel::bpf::features::members::PidNamespace;
     use usdtrec_kernel::bpf::preemption::Preemption;
+    use usdtrec_kernel::bpf::sys::btf_from_sysfs;
 
     /// The processes of a filter; `None` where no programs can be loaded, which is a failure with `CI=true`.
     fn tracked(filter: &TaskFilter) -> Option<Tracked> {
         if !usdtrec_testing::can_record() {
             return None;
         }
-        let btf = btf::from_sysfs();
+        let btf = btf_from_sysfs();
         let kernel = RunningKernel {
             btf: btf.as_ref(),
             preemption: Preemption::from_btf(btf.as_ref()).unwrap(),

@@ -8,14 +8,14 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use usdtrec_format::Btf;
-use usdtrec_kernel::bpf::features::tracepoint::Tracepoint;
+use usdtrec_kernel::bpf::features::Tracepoint;
 use usdtrec_kernel::bpf::features::trials::has_ancestors;
 use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use usdtrec_kernel::bpf::sys::{self, NamePrefix};
 use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError};
 
-use super::super::setup::setup;
-use super::super::tracepoint::TracepointProgram;
+use super::super::objects::TracepointProgram;
+use super::super::objects::setup;
 use crate::chosen::{GroupName, LaterName, ProcessChoice};
 use crate::error::RecordError;
 

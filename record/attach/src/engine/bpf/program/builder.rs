@@ -5,14 +5,14 @@
 use usdtrec_kernel::bpf::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
 
 use super::super::aggregate::StackLayout;
-use super::super::context::instruction_pointer;
 use super::super::control;
-use super::cookie::Cookie;
-use super::frame_function::FrameFunction;
+use super::frame_pointers::FrameFunction;
 use super::sample_record::{END_SIZE, RAW, Room};
 use super::slots::{COOKIE, CPU, NOW, RING, STACK_END, STACK_SIZE};
+use super::spec::Cookie;
+use super::spec::Target;
 use super::spec::{Common, Spec};
-use super::target::Target;
+use super::values::instruction_pointer;
 
 /// Where a program goes instead of writing a record.
 #[derive(Clone, Copy)]

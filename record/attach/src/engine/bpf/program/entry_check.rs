@@ -1,13 +1,21 @@
 //! The beginning of a program: returns unless the hit is recorded.
+//!
+//! The process, the thread and the user of a hit.
+//!
+//! Where the kernel lets programs load them from the task by its type, they do: the two calls that give the ids and the user take
+//! three times as long. Only the current task changes its credentials, so they stay while its program runs.
+//!
+//! The user is loaded in a function, which the verifier checks once: for a load through the address of the credentials it searches the types
+//! of the whole kernel by name (`btf_find_by_name_kind`), each time that it comes there.
 
 use usdtrec_kernel::bpf::insn::{Helper, If, Label, Map, Op, Reg, Width};
 
 use super::super::control;
 use super::builder::Program;
-use super::cookie::Cookie;
-use super::recorded_processes::{LINKED, RecordedProcesses};
-use super::slots::{COOKIE, IDS, KEY};
-use super::spec::CpuRange;
+use super::sample_record::{PROCESS, THREAD, USER};
+use super::slots::{COOKIE, IDS, KEY, WORD};
+use super::spec::{Cookie, CpuRange, LINKED, RecordedProcesses};
+use crate::chosen::ControlGroup;
 
 impl Program<'_> {
     /// Returns if recording has ended.
@@ -74,5 +82,81 @@ impl Program<'_> {
         asm.place(unlinked);
         asm.jump_if(If::Equal, Reg::R2, 0, out);
         asm.place(recorded);
+    }
+}
+
+impl Program<'_> {
+    /// Writes the process, the thread, and the user plus 1.
+    pub(super) fn ids(&mut self) {
+        let asm = &mut self.asm;
+        match self.common.id_members {
+            Some(members) => {
+                asm.call(Helper::CurrentTaskBtf);
+                asm.load(Width::Word, Reg::R1, Reg::R0, members.process);
+                asm.store(Width::Word, Reg::R7, PROCESS as i16, Reg::R1);
+                asm.load(Width::Word, Reg::R1, Reg::R0, members.thread);
+                asm.store(Width::Word, Reg::R7, THREAD as i16, Reg::R1);
+                let user = *self.user_function.get_or_insert_with(|| asm.label());
+                asm.call_function(user);
+            }
+            None => {
+                asm.thread_and_process();
+                asm.store(Width::Word, Reg::R7, THREAD as i16, Reg::R0);
+                asm.op_value(Op::ShiftRight, Reg::R0, 32);
+                asm.store(Width::Word, Reg::R7, PROCESS as i16, Reg::R0);
+                asm.call(Helper::UidGid);
+            }
+        }
+        asm.op_value(Op::Add, Reg::R0, 1);
+        asm.store(Width::Word, Reg::R7, USER as i16, Reg::R0);
+    }
+
+    /// Writes the function that gives the user, if it is called.
+    pub(super) fn write_user_function(&mut self) {
+        if let (Some(function), Some(members)) = (self.user_function, self.common.id_members) {
+            members.user_function(&mut self.asm, function);
+        }
+    }
+}
+
+impl Program<'_> {
+    /// Returns if the process is not chosen.
+    pub(super) fn is_chosen(&mut self, out: Label) {
+        self.runs_executable(out);
+        if self.common.in_groups {
+            self.is_in_group(out);
+        }
+    }
+
+    /// Returns if the process executes another program.
+    fn runs_executable(&mut self, out: Label) {
+        let Some(members) = self.common.executables else {
+            return;
+        };
+        let asm = &mut self.asm;
+        asm.call(Helper::CurrentTaskBtf);
+        for offset in [members.mm, members.exe_file, members.inode] {
+            asm.follow(Reg::R0, offset, out);
+        }
+        asm.store(Width::Double, Reg::R10, WORD, Reg::R0);
+        asm.call_map(Helper::MapLookup, Map::Executables, WORD);
+        asm.jump_if(If::Equal, Reg::R0, 0, out);
+    }
+
+    /// Returns if neither the control group of the process nor one above it is in the map.
+    fn is_in_group(&mut self, out: Label) {
+        let asm = &mut self.asm;
+        let chosen = asm.label();
+        for level in 1..=ControlGroup::MAX_DEPTH {
+            asm.set(Reg::R1, level as i64);
+            asm.call(Helper::AncestorCgroupId);
+            // The group is of a level above.
+            asm.jump_if(If::Equal, Reg::R0, 0, out);
+            asm.store(Width::Double, Reg::R10, WORD, Reg::R0);
+            asm.call_map(Helper::MapLookup, Map::Groups, WORD);
+            asm.jump_if(If::NotEqual, Reg::R0, 0, chosen);
+        }
+        asm.jump(out);
+        asm.place(chosen);
     }
 }

@@ -9,39 +9,26 @@
 //! Programs are generated from the capture plan as bytecode; the only loop follows frame pointers. What brings memory in
 //! is a global function, which the verifier checks once and not at each read: loading takes a tenth of the time.
 
-mod address;
-mod builder;
-mod chosen;
-mod cookie;
+pub(super) mod builder;
 mod entry_check;
-mod frame_function;
-mod frame_pointers;
-mod ids;
-mod nonresident_memory;
-mod recorded_processes;
-mod sample_record;
+pub(super) mod frame_pointers;
+pub(super) mod nonresident_memory;
+pub(super) mod sample_record;
 pub(super) mod slots;
-mod spec;
-mod stack;
+pub(super) mod spec;
+pub(super) mod stack;
 mod string;
-pub(super) mod target;
 mod thread_context;
-mod values;
+pub(super) mod values;
 
 use usdtrec_kernel::bpf::insn::{Assembler, Code, Label, Reg};
 use usdtrec_kernel::bpf::preemption;
 
+use self::builder::{Exits, Program};
+use self::sample_record::rooms;
+use self::spec::{Common, Spec, Target};
+use self::stack::stack_ends;
 use super::nonresident::Functions;
-pub(super) use builder::{Exits, Program};
-pub(super) use cookie::Cookie;
-pub(super) use frame_function::CHAIN;
-pub(super) use nonresident_memory::Bytes;
-pub(super) use recorded_processes::{FIRST_TOKEN, FOLLOWED, LINKED, RecordedProcesses};
-pub(in crate::engine::bpf) use sample_record::RAW;
-pub(super) use sample_record::{END_SIZE, Rooms, THREAD, rooms};
-pub(super) use spec::{Common, CpuRange, Spec, ThreadBase};
-pub(super) use stack::{EndKind, stack_ends};
-use target::Target;
 
 /// Generates the program of sites: the variant of each site is one of `specs`. `None` if it is too long, or there is none.
 pub(super) fn generate(specs: &[&Spec<'_>], common: &Common) -> Option<Code> {

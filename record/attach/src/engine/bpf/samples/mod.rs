@@ -1,10 +1,8 @@
 //! The samples of the trace, made from the records of the rings.
 
 pub(super) mod compact;
-pub(super) mod stack_rates;
 pub(super) mod stack_size;
 pub(super) mod string_history;
-pub(super) mod string_lengths;
 pub(super) mod with_stack;
 
 use std::io;
@@ -17,14 +15,15 @@ use usdtrec_kernel::host::cpus;
 use self::compact::Evidence;
 use self::stack_size::{StackSize, StackUse};
 use self::string_history::StringHistory;
-use self::string_lengths::StringLengths;
+use self::string_history::StringLengths;
+use super::super::events::event::SpanSite;
 use super::super::events::event::{Count, IdCount};
-use super::super::events::span_site::SpanSite;
 use super::super::options::EngineOptions;
 use super::aggregate::{CountedIds, HitCounts, HitWord};
 use super::control::{self, Control};
 use super::plan::{Group, Ids};
-use super::program::{self, EndKind};
+use super::program::sample_record::{END_SIZE, RAW};
+use super::program::stack::EndKind;
 
 /// Offset of the time in a sample, after the record's header, the id, the address and the thread.
 const TIME: usize = 8 + 3 * 8;
@@ -222,9 +221,7 @@ impl Samples {
     pub(super) fn append(&mut self, record: &[u8], control: &Control, out: &mut Vec<u8>) {
         let (Some(id), Some(kind)) = (
             record.get(8..).and_then(<[u8]>::first_chunk::<8>),
-            record
-                .get(program::RAW..)
-                .and_then(<[u8]>::first_chunk::<2>),
+            record.get(RAW..).and_then(<[u8]>::first_chunk::<2>),
         ) else {
             return;
         };
@@ -426,7 +423,7 @@ struct Taken<'a> {
 impl Taken<'_> {
     /// Appends the sample. Returns whether it has a stack. Appends nothing, and returns `None`, if the record is not as long as it says.
     fn put(self, record: &[u8], group: &Group, out: &mut Vec<u8>) -> Option<bool> {
-        let size = record.get(program::END_SIZE..)?.first_chunk::<4>()?;
+        let size = record.get(END_SIZE..)?.first_chunk::<4>()?;
         let size = u32::from_ne_bytes(*size) as usize;
         let (record, end) = record.split_at_checked(record.len().checked_sub(size)?)?;
         self.sample.clear();

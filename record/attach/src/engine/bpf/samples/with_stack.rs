@@ -2,7 +2,9 @@
 
 use usdtrec_format::perf::{ChainCut, put_callchain};
 
-use super::super::program::{CHAIN, EndKind, RAW};
+use super::super::program::frame_pointers::CHAIN;
+use super::super::program::sample_record::RAW;
+use super::super::program::stack::EndKind;
 use super::stack_size::StackUse;
 
 /// Where the raw part of a sample begins, with its size: the call chain comes before it.

@@ -6,10 +6,10 @@ use std::iter;
 use usdtrec_format::expr::{BinaryOperator, Expr, ExprError, Name};
 
 use super::planner::all_pairs;
+use crate::engine::options::SlowSpans;
 use crate::plan::condition::own_argument;
 use crate::select::argument_list::names;
 use crate::select::probe::PlannedProbe;
-use crate::slow_spans::SlowSpans;
 
 /// The events of a span whose filter is the same.
 struct Filtered<'a> {

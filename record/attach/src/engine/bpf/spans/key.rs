@@ -2,7 +2,8 @@
 
 use usdtrec_kernel::bpf::insn::{Helper, If, Label, Op, Reg, Width};
 
-use super::super::program::{Program, slots};
+use super::super::program::builder::Program;
+use super::super::program::slots;
 use super::entry::{BEYOND, DEPTH, OWNED, TASK, VALUE};
 use super::role::{KeyValue, SpanRole, SpanTask};
 use crate::plan::capture::Capture;

@@ -9,15 +9,15 @@ use usdtrec_kernel::bpf::features::trials::fetches_and_exchanges;
 
 use super::super::aggregate::{Grouping, Measured};
 use super::super::plan::{Group, SitePlan};
-use super::super::program::rooms;
+use super::super::program::sample_record::rooms;
 use super::entry::SpanMemory;
 use super::role::{KeyValue, MAX_MARKS, MarkField, SpanRole, SpanTask};
 use crate::aggregation::{Aggregation, Arguments};
 use crate::engine::options::EngineOptions;
+use crate::engine::options::SlowSpans;
 use crate::error::RecordError;
+use crate::error::{SpanFault, UsageError};
 use crate::plan::capture::Capture;
-use crate::slow_spans::SlowSpans;
-use crate::usage_error::{SpanFault, UsageError};
 
 /// Words in names of probes at the begin of calls, which may be within each other at any depth.
 const CALLS: [&str; 3] = ["entry", "enter", "call"];

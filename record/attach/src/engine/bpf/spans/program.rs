@@ -7,8 +7,10 @@ use usdtrec_kernel::bpf::insn::{Helper, If, Label, Map, Op, Reg, Width};
 
 use super::super::aggregate::HitWord;
 use super::super::control;
-use super::super::program::target::Target;
-use super::super::program::{Exits, Program, rooms, slots};
+use super::super::program::builder::{Exits, Program};
+use super::super::program::sample_record::rooms;
+use super::super::program::slots;
+use super::super::program::spec::Target;
 use super::entry::{BEYOND, DEPTH, FRAMES, IS_OF_THREAD, LEVELS, OWNED, SpanMemory};
 use super::key::LEVEL;
 use super::role::SpanRole;

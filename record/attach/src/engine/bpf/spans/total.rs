@@ -5,7 +5,8 @@
 use usdtrec_kernel::bpf::insn::{Helper, If, Label, Op, Reg, Width};
 
 use super::super::aggregate::{Grouping, HitCounts, HitWord};
-use super::super::program::{Exits, Program, slots};
+use super::super::program::builder::{Exits, Program};
+use super::super::program::slots;
 use super::entry::{DEPTH, LEVELS, SpanMemory};
 use super::program::After;
 use super::role::SpanRole;

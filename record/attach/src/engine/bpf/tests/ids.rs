@@ -4,7 +4,7 @@ use usdtrec_format::Arch;
 
 use super::machine::{Hit, ID_MEMBERS};
 use super::{Planned, STRINGS, common, word};
-use crate::engine::bpf::program::Common;
+use crate::engine::bpf::program::spec::Common;
 
 #[test]
 fn ids_are_the_same_from_helpers_and_from_the_task() {

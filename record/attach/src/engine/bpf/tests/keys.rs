@@ -20,7 +20,9 @@ use crate::engine::bpf::aggregate::{
 };
 use crate::engine::bpf::control::{self, Control};
 use crate::engine::bpf::nonresident::Touch;
-use crate::engine::bpf::program::{Common, RecordedProcesses, Spec, generate, rooms};
+use crate::engine::bpf::program::generate;
+use crate::engine::bpf::program::sample_record::rooms;
+use crate::engine::bpf::program::spec::{Common, RecordedProcesses, Spec};
 use crate::plan::call_graph::{CallGraph, CallGraphMethod};
 
 const STRINGS: Strings = Strings {

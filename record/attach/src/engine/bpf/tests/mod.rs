@@ -14,12 +14,13 @@ use serde_json::Value;
 use usdtrec_format::{Arch, Location, Operand, RawArgument, RawField, Register, parse_operands};
 
 use self::machine::{Hit, NOW, PREEMPTION, THREAD, UID, byte_at, register_value, string_len};
-use super::context::{instruction_pointer, register_offset};
 use super::nonresident::{Look, Touch};
-use super::program::{
-    Common, CpuRange, END_SIZE, FOLLOWED, LINKED, RAW, RecordedProcesses, Spec, ThreadBase,
-    generate, rooms,
+use super::program::generate;
+use super::program::sample_record::{END_SIZE, RAW, rooms};
+use super::program::spec::{
+    Common, CpuRange, FOLLOWED, LINKED, RecordedProcesses, Spec, ThreadBase,
 };
+use super::program::values::{instruction_pointer, register_offset};
 use super::samples::compact::{self, Evidence, Shape, is_long};
 use crate::plan::capture::{Capture, CaptureSite};
 use crate::plan::layout::{Strings, layout};

@@ -6,7 +6,8 @@ use usdtrec_format::{Arch, RawField, StringStatus};
 use super::machine::{ANONYMOUS, Hit, MEMBERS, Mapping, Owner, Ran, file};
 use super::{Look, Planned, RAW, STRINGS, Strings, Touch, common, value_of, word};
 use crate::engine::bpf::nonresident::TRIES;
-use crate::engine::bpf::program::{Common, generate};
+use crate::engine::bpf::program::generate;
+use crate::engine::bpf::program::spec::Common;
 
 const EXT4: u64 = 0xef53;
 const FUSE: u64 = 0x6573_5546;
@@ -296,7 +297,7 @@ fn of_an_empty_string_old_kernels_do_not_count_the_nul() {
         is_old: true,
         ..Hit::default()
     };
-    let at = crate::engine::bpf::context::register_offset(
+    let at = crate::engine::bpf::program::values::register_offset(
         Arch::X86_64,
         Arch::X86_64.register("rdi").unwrap(),
     );

@@ -16,7 +16,8 @@ use super::machine::{Hit, make_spans};
 use super::{Planned, Strings, common, register_offset, word};
 use crate::engine::bpf::control::{self, Control};
 use crate::engine::bpf::nonresident::Touch;
-use crate::engine::bpf::program::{Common, Spec, generate};
+use crate::engine::bpf::program::generate;
+use crate::engine::bpf::program::spec::{Common, Spec};
 use crate::engine::bpf::spans::{MAX_BYTES, MarkField, SpanMaps, SpanRole, SpanTask, memory_for};
 use crate::engine::outcome::SlowSpanCounts;
 

@@ -1,16 +1,19 @@
 //! The programs on `fork` and `execve`, and the work of a held task.
 
+use usdtrec_format::Btf;
+use usdtrec_kernel::bpf::features::Tracepoint;
 use usdtrec_kernel::bpf::features::members::Members;
 use usdtrec_kernel::bpf::insn::{
     Assembler, Code, FunctionKind, Helper, If, Label, Map, Op, Reg, Width,
 };
 use usdtrec_kernel::bpf::preemption;
 
-use super::kernel::Kernel;
-use super::work::{self, HELD_TOKEN, MAX_HOLD_NS, MAX_RT_PRIO, NUMBER, RUNNING, SINCE, WORK};
-use crate::engine::bpf::context::own_instruction_pointer;
+use super::work::{
+    self, HELD_TOKEN, MAX_HOLD_NS, MAX_RT_PRIO, NUMBER, RUNNING, SINCE, WORK, schedule_function,
+};
 use crate::engine::bpf::control;
-use crate::engine::bpf::program::{FIRST_TOKEN, FOLLOWED, LINKED};
+use crate::engine::bpf::program::spec::{FIRST_TOKEN, FOLLOWED, LINKED};
+use crate::engine::bpf::program::values::own_instruction_pointer;
 
 /// Stack slots besides those of [`work`]: a 4-byte process id, a 4-byte value, an 8-byte token, and a time.
 const KEY: i16 = -4;
@@ -314,4 +317,33 @@ fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
 fn released(asm: &mut Assembler, out: Label) {
     asm.load_control(control::RELEASED);
     asm.jump_if(If::NotEqual, Reg::R1, 0, out);
+}
+
+/// Offsets and functions of the running kernel that the programs need.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kernel {
+    pub(super) members: Members,
+    /// `signal_struct.group_exec_task`: the thread that executes a program and ends the others.
+    pub(super) exec_task: u32,
+    /// `bpf_task_work_schedule_resume`.
+    pub(super) schedule: u32,
+    /// The types of the tracepoints.
+    pub(super) fork: u32,
+    pub(super) new_task: u32,
+    pub(super) exec: u32,
+    pub(super) exit: u32,
+}
+
+impl Kernel {
+    pub(super) fn find(members: Members, btf: &Btf) -> Option<Self> {
+        Some(Self {
+            members,
+            exec_task: btf.member("signal_struct", &["group_exec_task"])?,
+            schedule: schedule_function(btf)?,
+            fork: Tracepoint::Fork.id(btf)?,
+            new_task: Tracepoint::NewTask.id(btf)?,
+            exec: Tracepoint::Exec.id(btf)?,
+            exit: Tracepoint::Exit.id(btf)?,
+        })
+    }
 }

@@ -3,7 +3,7 @@
 //! Each held task has two pieces of work in a map, which queue each other, because a running one cannot queue itself.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use usdtrec_format::Btf;
@@ -13,6 +13,7 @@ use usdtrec_kernel::bpf::insn::{
 use usdtrec_kernel::bpf::sys::{self, ProgramKind};
 
 use crate::engine::bpf::control::{self, Control};
+use crate::engine::bpf::program::spec::LINKED;
 
 /// Stack slots: the 8-byte keys of two pieces of work, and an empty piece of work.
 pub(in crate::engine::bpf::processes) const WORK: i16 = -16;
@@ -224,5 +225,41 @@ impl HeldThread {
             (self.started, NUMBER),
             (self.token, HELD_TOKEN),
         ]
+    }
+}
+
+/// The map of held processes, and the map of recorded processes.
+#[derive(Debug)]
+pub struct HeldProcesses {
+    works: OwnedFd,
+    tracked: OwnedFd,
+}
+
+impl HeldProcesses {
+    pub(super) const fn new(works: OwnedFd, tracked: OwnedFd) -> Self {
+        Self { works, tracked }
+    }
+
+    pub(super) fn works(&self) -> BorrowedFd<'_> {
+        self.works.as_fd()
+    }
+
+    pub(super) fn tracked(&self) -> BorrowedFd<'_> {
+        self.tracked.as_fd()
+    }
+
+    /// Whether a process is held: it executes nothing, and has no links of its own yet.
+    pub fn has(&self, pid: i32) -> bool {
+        u32::try_from(pid).is_ok_and(|pid| !self.has_links(pid) && self.token(pid).is_some())
+    }
+
+    /// Whether a process has links of its own.
+    pub(super) fn has_links(&self, pid: u32) -> bool {
+        sys::value_of(self.tracked(), pid).is_ok_and(|value| value == LINKED)
+    }
+
+    /// The token of a process that is held, or was until now.
+    pub(super) fn token(&self, pid: u32) -> Option<u64> {
+        sys::token_of(self.works(), pid.into()).ok()
     }
 }

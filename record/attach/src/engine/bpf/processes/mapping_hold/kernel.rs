@@ -1,13 +1,17 @@
 //! Features of the running kernel for holding threads at mappings.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use usdtrec_format::{Arch, Btf};
-use usdtrec_kernel::bpf::features::tracepoint::Tracepoint;
+use usdtrec_kernel::bpf::features::Tracepoint;
+use usdtrec_kernel::bpf::insn::Map;
 use usdtrec_kernel::bpf::preemption::Preemption;
 
-use crate::engine::bpf::processes::follow::missing;
-use crate::engine::bpf::processes::hold::work;
+use super::super::follow::missing;
+use super::super::hold::work;
+use super::program::{self, CALL_BYTES};
+use crate::engine::bpf::control::Control;
 
 /// Offsets of members of the running kernel's structures, bytes.
 #[derive(Clone, Copy, Debug)]
@@ -153,5 +157,68 @@ fn mmap_calls() -> Option<[MmapCall; 2]> {
             Some([call(222, registers), call(MMAP2, registers)])
         }
         _ => None,
+    }
+}
+
+/// The maps that programs on new mappings use.
+#[derive(Clone, Copy)]
+pub(super) struct MappingMaps<'a> {
+    pub(super) control: &'a Control,
+    /// The recorded processes.
+    pub(super) tracked: BorrowedFd<'a>,
+    /// The ring of the records.
+    pub(super) mappings: BorrowedFd<'a>,
+    /// The known files.
+    pub(super) known: BorrowedFd<'a>,
+}
+
+impl<'a> MappingMaps<'a> {
+    pub(super) fn descriptor(self, map: Map) -> BorrowedFd<'a> {
+        match map {
+            Map::Calls => self.mappings,
+            Map::KnownFiles => self.known,
+            Map::Control => self.control.as_fd(),
+            _ => self.tracked,
+        }
+    }
+}
+
+/// Size of the key of a file: inode number, device, generation.
+pub(super) const FILE_BYTES: usize = 16;
+
+/// A mapping of a file that is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewMapping {
+    /// Number of such mappings until then, from 1 on.
+    pub token: u64,
+    /// When, ns of the trace's clock, after its record.
+    pub time: u64,
+    /// The process.
+    pub pid: u32,
+    /// The thread.
+    pub tid: u32,
+    /// Whether it is held.
+    pub is_held: bool,
+    /// The file, as the kernel knows it.
+    pub file: [u8; FILE_BYTES],
+}
+
+impl NewMapping {
+    /// A record of the ring ([`program`]).
+    pub(super) fn parse(record: &[u8]) -> Option<Self> {
+        let record: &[u8; CALL_BYTES as usize] = record.first_chunk()?;
+        let double = |at: usize| {
+            let bytes = record.get(at..)?.first_chunk()?;
+            Some(u64::from_ne_bytes(*bytes))
+        };
+        let thread = double(program::THREAD as usize)?;
+        Some(Self {
+            token: double(program::TOKEN_AT as usize)?,
+            time: double(program::TIME as usize)?,
+            pid: (thread >> 32) as u32,
+            tid: thread as u32,
+            is_held: double(program::IS_HELD as usize)? != 0,
+            file: *record.get(program::FILE_AT as usize..)?.first_chunk()?,
+        })
     }
 }

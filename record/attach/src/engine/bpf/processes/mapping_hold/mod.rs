@@ -12,29 +12,32 @@
 //! A breakpoint in the loader (`r_debug.r_brk`) is not needed. It would not be hit by mappings without the loader, and would have to be found
 //! and planted in each loader. Memory that `mprotect` makes executable later is not seen: compilers at run time do that all the time, loaders
 //! do not. Its gap is reported as without `--no-gap`.
+//!
+//! Holding a thread by work ([`work`]), before it returns to user mode. It is not stopped and gets no signal, so that parents and tracers do not
+//! notice.
+//!
+//! Each mapping has a token, the number of those so far. The recorder stores the token up to which the probes of all files are attached, and
+//! the work waits for that. Real-time threads are not held.
 
-mod by_work;
 pub(super) mod kernel;
-mod maps;
-mod new_mapping;
 mod program;
-mod work_program;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use usdtrec_kernel::bpf::features::RunningKernel;
-use usdtrec_kernel::bpf::rings::ringbuf::Ring;
+use usdtrec_kernel::bpf::insn::Map;
+use usdtrec_kernel::bpf::rings::Ring;
 use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
 
-use self::by_work::WorkHold;
-use self::kernel::{Kernel, WorkKernel};
-use self::maps::MappingMaps;
-use self::new_mapping::FILE_BYTES;
-pub use self::new_mapping::NewMapping;
+use self::kernel::{FILE_BYTES, Kernel, MappingMaps, WorkKernel};
+use self::program as work_program;
+use super::super::control::Control;
+use super::super::objects::TracepointProgram;
 use super::follow::missing;
-pub use super::hold::work::MAX_HOLD;
-use crate::engine::bpf::control::Control;
+use super::hold::work;
+
+pub use self::kernel::NewMapping;
 
 /// Size of the ring of mappings, bytes: more than 1,000.
 const RING: usize = 64 << 10;
@@ -115,5 +118,39 @@ impl AsFd for MappingHold {
     /// Readable when mappings have arrived.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.mappings.as_fd()
+    }
+}
+
+/// Twice the maximum number of threads that are held at a time.
+const MAX_WORKS: u32 = 16_384;
+
+/// The map of the work, and the programs that queue it.
+#[derive(Debug)]
+struct WorkHold {
+    executed: TracepointProgram,
+    _mapped: TracepointProgram,
+    /// No work of it is run when it is closed.
+    _works: OwnedFd,
+}
+
+impl WorkHold {
+    /// # Errors
+    /// The kernel cannot queue such work, or an error of bpf(2).
+    fn new(kernel: WorkKernel, maps: MappingMaps<'_>) -> io::Result<Self> {
+        let works = sys::create_works(MAX_WORKS)?;
+        work::try_out(kernel.schedule, works.as_fd(), maps.control)?;
+        let attach = |tracepoint, code| {
+            TracepointProgram::attach(tracepoint, code, |map| match map {
+                Map::Held => works.as_fd(),
+                other => maps.descriptor(other),
+            })
+        };
+        let mapped = attach(kernel.unlocked.tracepoint, work_program::mapped(kernel))?;
+        let executed = attach(kernel.common.executed, work_program::executed(kernel))?;
+        Ok(Self {
+            executed,
+            _mapped: mapped,
+            _works: works,
+        })
     }
 }

@@ -15,7 +15,6 @@
 //! same CPU was interrupted ([`missed`](WatchedFiles::missed)): the recorder looks for these among the mappings of all processes.
 
 mod kernel;
-mod layout;
 mod program;
 
 use std::io;
@@ -24,19 +23,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use usdtrec_kernel::bpf::features::RunningKernel;
 use usdtrec_kernel::bpf::insn::Map;
-use usdtrec_kernel::bpf::rings::ringbuf::{Left, Ring};
+use usdtrec_kernel::bpf::rings::{Left, Ring};
 use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
 
 use self::kernel::WatchKernel;
-use self::layout::{
+use self::kernel::{
     ATTACHED, EXECUTED, FILE_BYTES, FIRST_UNIT, HEAD_BYTES, IDLE, LAST_UNIT, LEARNED, LEARNING,
     MAX_FILES, READER_BYTES, SPACE_BYTES, STATE,
 };
 use self::program::{CALL_BYTES, UNIT_SHIFT};
 use super::hold::work;
 use crate::engine::bpf::control::Control;
-use crate::engine::bpf::mapped_words::MappedWords;
-use crate::engine::bpf::tracepoint::TracepointProgram;
+use crate::engine::bpf::control::MappedWords;
+use crate::engine::bpf::objects::TracepointProgram;
 
 /// Size of the ring of calls, bytes: more than 1,000.
 const RING: usize = 64 << 10;

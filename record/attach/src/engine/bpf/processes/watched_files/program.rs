@@ -8,11 +8,11 @@ use usdtrec_kernel::bpf::insn::{
 };
 use usdtrec_kernel::bpf::preemption;
 
-use super::kernel::{HoldKernel, WatchKernel};
-use super::layout::{
+use super::kernel::{
     ATTACHED, EXECUTED, FILE_BYTES, FIRST_UNIT, HEAD_BYTES, IDLE, LAST_UNIT, LEARNED, LEARNING,
     MAX_FILES, READER_BYTES, SPACE_BYTES, STATE,
 };
+use super::kernel::{HoldKernel, WatchKernel};
 use crate::engine::bpf::control;
 use crate::engine::bpf::processes::hold::work::{
     self, HeldThread, MAX_HOLD_NS, MAX_RT_PRIO, NUMBER, WORK,

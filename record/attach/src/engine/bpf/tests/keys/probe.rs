@@ -5,9 +5,9 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::{Arch, Site};
-use usdtrec_kernel::bpf::features::version::tells_processes;
 use usdtrec_kernel::bpf::sys::{self, Uprobes};
-use usdtrec_kernel::host::privilege;
+use usdtrec_kernel::host::capabilities;
+use usdtrec_kernel::host::kernel_version::tells_processes;
 
 use super::super::{Planned, Strings};
 
@@ -23,7 +23,7 @@ pub(in crate::engine::bpf::tests) struct OwnSite {
 impl OwnSite {
     /// `None` if programs cannot be attached to one process here, which is a failure with `CI=true`.
     pub(in crate::engine::bpf::tests) fn find(strings: Strings) -> Option<Self> {
-        if !privilege::has_admin() || !tells_processes() {
+        if !capabilities::has_admin() || !tells_processes() {
             let is_ci = std::env::var("CI").as_deref() == Ok("true");
             assert!(!is_ci, "expected root and Linux 6.11 or later");
             return None;

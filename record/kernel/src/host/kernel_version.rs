@@ -1,3 +1,5 @@
+//! The version of the kernel, and what is known by it: what programs and links can do, and that it may panic.
+//!
 //! Kernels that panic if a sampling profiler takes the user stack of a thread which has hit a uprobe and is ending (`uprobe_free_utask` frees
 //! what `is_uprobe_at_func_entry` reads in an interrupt; siderolabs/talos#9671). The fault came with "perf,x86: avoid missing caller address in
 //! stack traces captured in uprobe" (Linux 6.12, 6.6.55, 6.1.113), for x86 only, and went with "uprobes: Fix race in uprobe_free_utask" (Linux 6.13,
@@ -6,6 +8,24 @@
 use std::fmt;
 
 use usdtrec_format::Arch;
+
+/// Whether the kernel is this version or a later one.
+pub fn is_since(major: u32, minor: u32) -> bool {
+    let release = rustix::system::uname();
+    let release = release.release().to_string_lossy();
+    let mut numbers = release
+        .split(|letter: char| !letter.is_ascii_digit())
+        .map(str::parse);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(first)), Some(Ok(second))) => (first, second) >= (major, minor),
+        _ => false,
+    }
+}
+
+/// Whether a link for a process is one for all its threads: from Linux 6.11 on. Before, it was one for its first thread.
+pub fn tells_processes() -> bool {
+    is_since(6, 11)
+}
 
 /// A version of Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,0 +1,380 @@
+//! What is aggregated in the kernel where hits are not copied out.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use usdtrec_format::expr::Name;
+use usdtrec_format::schema::Argument;
+use usdtrec_format::{NumberBucket, ShownArgument, Value};
+
+use crate::error::UsageError;
+use crate::plan::condition::own_argument;
+use crate::select::argument_list::length_of;
+use crate::select::probe::PlannedProbe;
+
+/// An aggregation: programs count the hits, and write no samples.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Aggregation {
+    /// Interval at which the counts are read; `None` for the end alone.
+    pub interval: Option<Duration>,
+    /// What hits are grouped by; empty if those of a probe are one group.
+    pub by: Vec<AggregateKey>,
+    /// The arguments whose numbers are added up in each group.
+    pub measured: Vec<MeasuredArgument>,
+}
+
+/// The arguments of a probe.
+#[derive(Clone, Copy, Debug)]
+pub struct Arguments<'a> {
+    /// All of them.
+    pub all: &'a [Argument],
+    /// Those that an argument list shows, if it computes none; `None` for all.
+    pub shown: Option<&'a [ShownArgument]>,
+}
+
+impl<'a> Arguments<'a> {
+    /// Those of a probe.
+    pub fn from_probe(probe: &'a PlannedProbe) -> Self {
+        Self {
+            all: &probe.arguments,
+            shown: probe.shown.as_deref(),
+        }
+    }
+}
+
+impl Arguments<'_> {
+    /// The place of the argument with this name in the list of the probe's arguments.
+    fn place(self, name: &str) -> Option<usize> {
+        let mut shown = self.shown.iter().copied().flatten();
+        let renamed = shown.find(|shown| shown.argument_from(self.all).name == *name);
+        let text = name.to_owned();
+        let own = || own_argument(&Name { text, at: 0 }, "", self.all).ok()?;
+        renamed.map(|shown| shown.argument).or_else(own)
+    }
+}
+
+impl Aggregation {
+    /// Whether any argument is measured.
+    pub fn measures_arguments(&self) -> bool {
+        self.measured.iter().any(|measured| !measured.is_duration)
+    }
+
+    /// Whether a key is about the control group.
+    pub fn has_cgroup(&self) -> bool {
+        let mut keys = self.by.iter();
+        keys.any(|key| matches!(key, AggregateKey::Container | AggregateKey::Unit))
+    }
+
+    /// Whether a key is the stack.
+    pub fn has_stack(&self) -> bool {
+        self.by.contains(&AggregateKey::Stack)
+    }
+
+    /// The place of the argument of each key, in the list of a probe's arguments; `None` for other keys, and if the probe has none of this
+    /// name.
+    pub fn places(&self, of: Arguments<'_>) -> Vec<Option<usize>> {
+        let place = |key: &AggregateKey| match key {
+            AggregateKey::Argument(name) => of.place(name),
+            _ => None,
+        };
+        self.by.iter().map(place).collect()
+    }
+
+    /// The same of each measured argument.
+    pub fn measured_places(&self, of: Arguments<'_>) -> Vec<Option<usize>> {
+        let measured = self.measured.iter();
+        measured
+            .map(|argument| match argument.is_duration {
+                true => None,
+                false => of.place(&argument.name),
+            })
+            .collect()
+    }
+
+    /// Checks that each key is an argument of any probe, and each measured one of any that is of no span. Not known where there is no probe yet.
+    ///
+    /// # Errors
+    /// [`UsageError::GroupArgument`].
+    pub fn check(
+        &self,
+        probes: &[&PlannedProbe],
+        of_no_span: &[&PlannedProbe],
+    ) -> Result<(), UsageError> {
+        let keys = self.by.iter().filter_map(|key| match key {
+            AggregateKey::Argument(name) => Some(name),
+            _ => None,
+        });
+        let measured = self.measured.iter();
+        let measured = measured.filter(|argument| !argument.is_duration);
+        let mut measured = measured.map(|argument| &argument.name);
+        let has =
+            |probe: &&PlannedProbe, name: &str| Arguments::from_probe(probe).place(name).is_some();
+        let is_missing =
+            |among: &[&PlannedProbe], name: &str| !among.iter().any(|probe| has(probe, name));
+        let mut keys = keys.filter(|name| is_missing(probes, name));
+        let missing = keys
+            .next()
+            .or_else(|| measured.find(|name| is_missing(of_no_span, name)));
+        if let Some(name) = missing.filter(|name| !is_missing(probes, name)) {
+            return Err(UsageError::MeasuredOfSpans { name: name.clone() });
+        }
+        let Some(name) = missing.filter(|_| !probes.is_empty()) else {
+            return Ok(());
+        };
+        let arguments = probes.iter().flat_map(|probe| &probe.arguments);
+        let known: BTreeSet<&str> = arguments.map(|argument| argument.name.as_str()).collect();
+        Err(UsageError::GroupArgument {
+            name: name.clone(),
+            known: known.into_iter().collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// Which of a probe's arguments are captured: those of keys, the lengths of strings among these, and measured ones.
+    pub fn needed(&self, of: Arguments<'_>) -> Vec<bool> {
+        let mut needed = self.needed_by_keys(of);
+        needed.extend(self.measured_places(of).into_iter().flatten());
+        (0..of.all.len())
+            .map(|place| needed.contains(&place))
+            .collect()
+    }
+
+    /// The places of the arguments that keys have: their own, and the lengths of strings among these.
+    pub fn needed_by_keys(&self, of: Arguments<'_>) -> Vec<usize> {
+        with_lengths(self.places(of).into_iter().flatten().collect(), of.all)
+    }
+}
+
+/// These places of arguments, and those of the lengths of strings among them.
+pub fn with_lengths(places: Vec<usize>, arguments: &[Argument]) -> Vec<usize> {
+    let lengths = places.iter().filter_map(|place| {
+        let length = length_of(arguments.get(*place)?)?;
+        arguments.iter().position(|known| known.name == length)
+    });
+    lengths.chain(places.iter().copied()).collect()
+}
+
+/// A stack by frame pointers, as addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CountedStack {
+    /// Its number in the recording: others have other ones.
+    pub number: u64,
+    /// A sample id of the site.
+    pub id: u64,
+    /// The process.
+    pub pid: i32,
+    /// Time of the first hit with it, ns of the trace's clock.
+    pub time: u64,
+    /// Address of the hit.
+    pub ip: u64,
+    /// The call chain as samples have it ([`Sample::callchain`](usdtrec_format::perf::Sample::callchain)).
+    pub callchain: Vec<u8>,
+}
+
+/// Hits of a probe with equal keys. Sites whose arguments have other types have groups of their own, and two strings of which the same beginning was
+/// read may have, too.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HitGroup {
+    /// The probe.
+    pub probe: Arc<GroupedProbe>,
+    /// The value of each key.
+    pub values: Vec<AggregateValue>,
+    /// Number of hits.
+    pub count: u64,
+    /// What the numbers of each measured argument add up to; `None` if there were too many groups to add up its numbers. Without a value of
+    /// the argument, as for a probe that has none of this name, the count is 0.
+    pub numbers: Vec<Option<NumberTotals>>,
+}
+
+/// The probe of groups.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupedProbe {
+    /// Event name; of spans, their name.
+    pub event: String,
+    /// Whether the groups are of spans, by the arguments of their begins.
+    pub is_span: bool,
+    /// The argument of each key; `None` for other keys, and if the probe has none of this name.
+    pub arguments: Vec<Option<Argument>>,
+    /// Each measured argument; `None` if the probe has none of this name.
+    pub measured: Vec<Option<Argument>>,
+}
+
+/// What hits are grouped by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AggregateKey {
+    /// The name of the thread.
+    Comm,
+    /// The process.
+    Pid,
+    /// The thread.
+    Tid,
+    /// The real user id of the process, in the initial user namespace.
+    Uid,
+    /// The id of the container that the control group at the hit (version 2) is of.
+    Container,
+    /// The unit of systemd that it is of.
+    Unit,
+    /// The stack by frame pointers. The recording needs a call graph of them.
+    Stack,
+    /// An argument, by its name, or as `arg1`, `arg2`, ….
+    Argument(String),
+}
+
+/// What a key is in a group.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AggregateValue {
+    /// The name of the thread at the hit.
+    Comm(Vec<u8>),
+    /// A process, thread or user.
+    Number(u32),
+    /// A container or unit, or why it is not known.
+    Group(Result<String, NoGroupName>),
+    /// The stack.
+    Stack(Arc<CountedStack>),
+    /// The value of an argument, or why it is missing.
+    Argument(Value),
+    /// The probe has no such argument.
+    Absent,
+}
+
+/// Why the container or unit of a hit is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NoGroupName {
+    /// The control group is of none.
+    None,
+    /// The control group was made after the recording began, and removed before what was counted was read.
+    Removed,
+}
+
+/// A number that is added up in each group: an argument of the hits, or the duration of the spans.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeasuredArgument {
+    /// Its name, or `arg1`, `arg2`, ….
+    pub name: String,
+    /// Whether its numbers are counted by bucket, too.
+    pub has_histogram: bool,
+    /// Whether it is the duration of spans, ns, and no argument.
+    pub is_duration: bool,
+}
+
+impl MeasuredArgument {
+    /// The duration of spans, with a histogram.
+    #[must_use]
+    pub fn duration() -> Self {
+        Self {
+            name: "span".to_owned(),
+            has_histogram: true,
+            is_duration: true,
+        }
+    }
+}
+
+/// What is known of the numbers that an argument was in the hits of a group. All hits that are counted are in the figures. A hit that is being
+/// counted while this is read may be in some figures, and is in the counts of a later reading.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NumberTotals {
+    /// Number of hits in which it was known, since the start.
+    pub count: u64,
+    /// Sum of the numbers since the start, exactly.
+    pub sum: i128,
+    /// The extremes since the last reading; `None` if there was no number.
+    pub ends: Option<NumberEnds>,
+    /// The numbers since the start by bucket, in ascending order, without empty buckets; empty without a histogram.
+    pub buckets: Vec<BucketCount>,
+    /// Number of those that are in no bucket, because there were too many buckets.
+    pub unbucketed: u64,
+}
+
+/// The least and the greatest of some numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NumberEnds {
+    /// The least.
+    pub min: i128,
+    /// The greatest.
+    pub max: i128,
+}
+
+impl NumberEnds {
+    /// Those of the numbers of both.
+    #[must_use]
+    pub fn of_both(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(Self {
+                min: one.min.min(other.min),
+                max: one.max.max(other.max),
+            }),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
+/// A bucket of a histogram with its count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BucketCount {
+    /// The bucket.
+    pub bucket: NumberBucket,
+    /// Number of numbers in it.
+    pub count: u64,
+}
+
+/// What was counted of the spans of one name since the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpanHits {
+    /// Name of the span.
+    pub name: String,
+    /// What was counted.
+    pub counts: SpanHitCounts,
+    /// Begins and ends that are not counted, as they were lost.
+    pub lost: u64,
+}
+
+/// What became of begins and ends. Each hit is one of `begun`, `deep`, `full`, `unkeyed`, `ended`, `unmatched`, and the end of a begin among `deep`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpanHitCounts {
+    /// Begins that were kept.
+    pub begun: u64,
+    /// Spans that ended.
+    pub ended: u64,
+    /// Of these, those whose group has no room.
+    pub ungrouped: u64,
+    /// Of those that ended, those that were shorter than what is asked for. They are in no group.
+    pub short: u64,
+    /// Begins whose span had not ended when one around it did.
+    pub unfinished: u64,
+    /// Ends without a begin.
+    pub unmatched: u64,
+    /// Hits whose key could not be read.
+    pub unkeyed: u64,
+    /// Begins that were not kept, because 16 of their key were open.
+    pub deep: u64,
+    /// Begins that were not kept, because more were open than there is room for, or another program had their key.
+    pub full: u64,
+    /// Of those that ended, ends that are equal to an older begin of their thread than the one that they took.
+    pub older: u64,
+}
+
+impl SpanHitCounts {
+    /// Begins without an end so far, without those that are unfinished.
+    #[must_use]
+    pub const fn open(&self) -> u64 {
+        let over = self.ended.saturating_add(self.unfinished);
+        self.begun.saturating_sub(over)
+    }
+
+    /// The sums of both.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            begun: self.begun + other.begun,
+            ended: self.ended + other.ended,
+            ungrouped: self.ungrouped + other.ungrouped,
+            short: self.short + other.short,
+            unfinished: self.unfinished + other.unfinished,
+            unmatched: self.unmatched + other.unmatched,
+            unkeyed: self.unkeyed + other.unkeyed,
+            deep: self.deep + other.deep,
+            full: self.full + other.full,
+            older: self.older + other.older,
+        }
+    }
+}
