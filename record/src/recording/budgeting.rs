@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use usdtrec_attach::budget::{Budget, Units};
 use usdtrec_attach::engine::{Attached, SwitchResult, UnitSwitcher};
 use usdtrec_attach::error::RecordError;
 use usdtrec_format::perf::{SampleId, SampleType};
@@ -15,9 +16,9 @@ use usdtrec_kernel::KernelError;
 use usdtrec_kernel::clocks::trace_clock;
 
 use super::outcome::{BudgetEvent, PausePlanned, PausedProbes, ThreadShare};
-use crate::budget::{
-    Budget, Controller, CountedHits, PausePlan, PauseStage, SwitchKind, SwitchOrder, Units,
-};
+use crate::budget::controller::{Controller, PausePlan, SwitchKind, SwitchOrder};
+use crate::budget::loads::CountedHits;
+use crate::budget::stage::PauseStage;
 use crate::recording::session::Session;
 
 /// Interval at which shares are measured, ns.

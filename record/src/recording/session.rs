@@ -5,13 +5,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use usdtrec_attach::budget::HitCosts;
 use usdtrec_attach::callbacks::{Caution, Planting};
 use usdtrec_attach::engine::{
     AddedProbes, AttachRequest, Attached, EngineOptions, InKernel, InexactCounts, LatePart,
     LateSettings, NotBetter, ProbeAttr, SkippedMethod, UprobePmu, UsedEngine, missing_keeper,
 };
-use usdtrec_attach::error::RecordError;
-use usdtrec_attach::error::UsageError;
+use usdtrec_attach::error::{RecordError, UsageError};
 use usdtrec_attach::plan::call_graph::CallGraph;
 use usdtrec_attach::select::argument_list::leave_out_unfit;
 use usdtrec_attach::select::probe::{PlannedProbe, RefusedProbe};
@@ -20,32 +20,27 @@ use usdtrec_attach::target::Target;
 use usdtrec_format::perf::{EventAttr, Pmu, RecordOrder};
 use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
-use usdtrec_kernel::KernelError;
-use usdtrec_kernel::KernelOperation;
-use usdtrec_kernel::host;
 use usdtrec_kernel::host::cpus;
 use usdtrec_kernel::host::kernel_version::profiler_panic;
 use usdtrec_kernel::host::named_process::NamedProcess;
 use usdtrec_kernel::signals::EndSignal;
+use usdtrec_kernel::{KernelError, KernelOperation, host};
 use usdtrec_watch::left_breakpoints::SiteNotes;
 use usdtrec_watch::semaphores::{self, Semaphores};
 use usdtrec_watch::shortfalls::Shortfalls;
 use usdtrec_watch::stacks::StackUnwinder;
 use usdtrec_watch::verify::ExpectedFiles;
 
-use crate::budget::HitCosts;
-use crate::output::added_events::AddedEvents;
-use crate::output::event_names;
+use crate::output::added_events::{AddedEvents, make_unique};
 use crate::output::files::{Packing, Switch};
-use crate::output::threads::most_threads;
+use crate::output::writer::most_threads;
 use crate::recording::build_ids::BuildIds;
 use crate::recording::following::settings::Following;
 use crate::recording::late_planter::{LatePlanter, SemaphoreStart};
 use crate::recording::metadata::{KnownFiles, Wanted};
-use crate::recording::refused_at_start;
-use crate::recording::short_spans;
+use crate::recording::remarks;
 use crate::recording::sought_files::SoughtFiles;
-use crate::triggers::TriggerOptions;
+use crate::triggers::pace::TriggerOptions;
 
 /// Options of a recording.
 #[derive(Clone, Debug)]
@@ -175,11 +170,11 @@ impl Session {
         }
         let shortfalls = Shortfalls::default();
         let refused_files = refused_files(&options.following, &attached.refused);
-        refused_at_start::note(&refused_files, &shortfalls);
+        remarks::note_refused(&refused_files, &shortfalls);
         let aggregation = options.engine.aggregation.as_ref();
         let spans = options.engine.slow_spans.as_ref();
         if let Some(spans) = spans.filter(|_| aggregation.is_none()) {
-            short_spans::note(&shortfalls, spans, options.following.has_filter(), None);
+            remarks::note_short_spans(&shortfalls, spans, options.following.has_filter(), None);
         }
         let semaphores = Semaphores::start(
             &attached.probes,
@@ -386,7 +381,7 @@ impl Session {
         let planted = probes.map(|(probe, attr)| self.written(probe, &attr.attr));
         info.events = attached.in_order_of_trace(planted, attached.processes.attr.clone());
         info.tracepoints = self.attached.engine.formats(0);
-        event_names::make_unique(&[], &mut info.events, &mut info.tracepoints);
+        make_unique(&[], &mut info.events, &mut info.tracepoints);
         info.definitions = Some(self.definitions());
         Ok(info)
     }

@@ -4,14 +4,11 @@
 //! kept, so that a file that begins in the middle has the names and mappings of its processes, also of those that have ended since. A file is made of a
 //! copy of the window, which shares the packed records: recording goes on meanwhile. What falls out before it is written stays in memory until then.
 
-mod content;
-mod file_maker;
-mod files;
+pub(super) mod content;
+pub(super) mod file_maker;
+pub(super) mod files;
 mod kept_processes;
-mod limits;
-mod shortened;
-mod timed_losses;
-mod writer;
+pub(super) mod writer;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,13 +16,8 @@ use std::sync::Arc;
 use usdtrec_format::perf::SampleType;
 use usdtrec_format::trace::{PackedPart, PackedReader, PackedRecords};
 
-pub(crate) use self::content::WindowContent;
-pub(crate) use self::file_maker::{FileMaker, MadeFile};
-pub use self::files::{NewWindowFile, WindowFileTime, WindowFiles, WrittenWindow};
+use self::files::WindowLimits;
 use self::kept_processes::KeptProcesses;
-pub use self::limits::WindowLimits;
-pub use self::shortened::ShortenedWindow;
-pub(crate) use self::writer::WindowWriter;
 
 /// How much longer process records stay than hits, ns: they need not be read in the same pass.
 const MARGIN: u64 = 2_000_000_000;
