@@ -5,7 +5,7 @@ use std::ptr;
 
 /// A process that is stopped at its next `execve(2)`. Dropping this continues it. It must be dropped by the thread that created it.
 #[derive(Debug)]
-pub(crate) struct ExecStop {
+pub(super) struct ExecStop {
     pid: libc::pid_t,
 }
 

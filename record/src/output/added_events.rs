@@ -21,7 +21,7 @@ pub(crate) struct AddedEvents {
 
 impl AddedEvents {
     /// Appends them to a head. Names get numbers if they are taken.
-    pub(crate) fn add_to(mut self, info: &mut TraceInfo) -> Before {
+    pub(super) fn add_to(mut self, info: &mut TraceInfo) -> Before {
         let before = Before::of(info);
         make_unique(&info.events, &mut self.events, &mut self.tracepoints);
         info.events.append(&mut self.events);
@@ -50,7 +50,7 @@ impl AddedEvents {
 
 /// How much a head had.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Before {
+pub(super) struct Before {
     events: usize,
     tracepoints: usize,
     files: usize,
@@ -69,7 +69,7 @@ impl Before {
     }
 
     /// Removes what was added.
-    pub(crate) fn restore(self, info: &mut TraceInfo) {
+    pub(super) fn restore(self, info: &mut TraceInfo) {
         info.events.truncate(self.events);
         info.tracepoints.truncate(self.tracepoints);
         if let Some(definitions) = &mut info.definitions {

@@ -22,7 +22,7 @@ use crate::window::writer::WindowWriter;
 
 /// A trace being written.
 #[derive(Debug)]
-pub(crate) enum Writer {
+pub(super) enum Writer {
     /// A file, and another handle of it, if it is a regular one that could be duplicated.
     File(Box<TraceWriter>, Option<WatchedFile>),
     /// A pipe, its pace, and another handle of it, if it could be duplicated.
@@ -33,16 +33,16 @@ pub(crate) enum Writer {
 
 /// How a pipe is written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub(super) struct Pace {
     /// Longest time that a record waits for its flush.
     pub(crate) flush_time: Duration,
     /// Whether rounds end at that pace even without records, so that the reader sees time pass.
-    pub(crate) heartbeat: bool,
+    pub(super) heartbeat: bool,
 }
 
 impl Pace {
     /// For an independent reader.
-    pub(crate) const USUAL: Self = Self {
+    pub(super) const USUAL: Self = Self {
         flush_time: Duration::from_millis(200),
         heartbeat: false,
     };
@@ -50,7 +50,7 @@ impl Pace {
 
 impl Writer {
     /// Begins a trace in an empty file.
-    pub(crate) fn file(
+    pub(super) fn file(
         file: File,
         info: &TraceInfo,
         compression: Compression,
@@ -63,7 +63,7 @@ impl Writer {
     }
 
     /// Begins a trace in a pipe.
-    pub(crate) fn pipe(
+    pub(super) fn pipe(
         pipe: Outlet,
         pace: Pace,
         info: &TraceInfo,
@@ -75,7 +75,7 @@ impl Writer {
     }
 
     /// Begins a window.
-    pub(crate) fn window(
+    pub(super) fn window(
         limits: WindowLimits,
         info: &TraceInfo,
         compression: Compression,
@@ -101,7 +101,7 @@ impl Writer {
     }
 
     /// Whether a flush is of use, now or later.
-    pub(crate) fn wants_flush(&self) -> bool {
+    pub(super) fn wants_flush(&self) -> bool {
         match self {
             Self::File(writer, _) => writer.pending() > 0 || writer.has_added_events(),
             Self::Pipe(writer, pace, _) => {
@@ -191,7 +191,7 @@ impl Writer {
 
     /// Writes what was taken within a pass over all rings, or begins to compress it. In a pipe, whose reader cannot go back, all of a pass
     /// stays together.
-    pub(crate) fn flush_part(&mut self) -> Result<(), WriteError> {
+    pub(super) fn flush_part(&mut self) -> Result<(), WriteError> {
         match self {
             Self::File(writer, _) => writer.flush_part(),
             Self::Pipe(writer, ..) => {
@@ -269,7 +269,7 @@ impl Writer {
     }
 
     /// The handle of a file.
-    pub(crate) const fn take_handle(&mut self) -> Option<WatchedFile> {
+    pub(super) const fn take_handle(&mut self) -> Option<WatchedFile> {
         match self {
             Self::File(_, handle) => handle.take(),
             Self::Pipe(..) | Self::Window(_) => None,
@@ -312,7 +312,7 @@ const ATOMIC: usize = 4096;
 
 /// The writing end.
 #[derive(Debug)]
-pub(crate) struct Outlet {
+pub(super) struct Outlet {
     pipe: File,
     /// Whether a write never blocks.
     nonblocking: bool,

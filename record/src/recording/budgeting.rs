@@ -33,7 +33,7 @@ const END_LIMIT: Duration = Duration::from_secs(2);
 
 /// The state of the budget of a recording.
 #[derive(Debug)]
-pub(crate) struct Budgeting {
+pub(super) struct Budgeting {
     controller: Controller,
     units: Vec<BudgetUnit>,
     /// The unit of each probe that the recording began with.
@@ -143,7 +143,7 @@ impl Budgeting {
     }
 
     /// What counts hits, and drops those in pauses.
-    pub(crate) fn stage(&self) -> PauseStage {
+    pub(super) fn stage(&self) -> PauseStage {
         let ids: Vec<Vec<u64>> = self.units.iter().map(|unit| unit.ids.clone()).collect();
         PauseStage::new(&ids)
     }

@@ -30,22 +30,22 @@ pub struct ProbeHits {
 
 /// The counts of all events at one moment.
 #[derive(Debug, Default)]
-pub(crate) struct EventCounts {
+pub(super) struct EventCounts {
     /// Losses of each event that lost something.
     losses: Vec<Loss>,
     /// All probes. A probe may be several events of one name.
-    pub(crate) by_probe: Vec<ProbeHits>,
+    pub(super) by_probe: Vec<ProbeHits>,
     /// Events of the probes without hits.
-    pub(crate) silent: Vec<String>,
+    pub(super) silent: Vec<String>,
     /// Hits of all probes.
     pub(crate) hits: u64,
     /// Losses of all probes.
-    pub(crate) lost: u64,
+    pub(super) lost: u64,
 }
 
 impl EventCounts {
     /// Reads all counts.
-    pub(crate) fn read(attached: &Attached) -> io::Result<Self> {
+    pub(super) fn read(attached: &Attached) -> io::Result<Self> {
         let probe = |of_probe: &ProbeAttr| ProbeHits {
             event: of_probe.attr.name.clone(),
             lost: 0,
@@ -82,7 +82,7 @@ impl EventCounts {
     }
 
     /// Probes that lost something, most first.
-    pub(crate) fn losing(&self) -> Vec<ProbeHits> {
+    pub(super) fn losing(&self) -> Vec<ProbeHits> {
         let losing = self.by_probe.iter().filter(|probe| probe.lost > 0);
         let mut losing: Vec<ProbeHits> = losing.cloned().collect();
         losing.sort_by_key(|probe| std::cmp::Reverse(probe.lost));
@@ -90,7 +90,7 @@ impl EventCounts {
     }
 
     /// Losses since an earlier moment.
-    pub(crate) fn since(&self, earlier: &Self) -> Vec<Loss> {
+    pub(super) fn since(&self, earlier: &Self) -> Vec<Loss> {
         let before: HashMap<u64, u64> = earlier
             .losses
             .iter()

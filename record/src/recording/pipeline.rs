@@ -26,7 +26,7 @@ use crate::triggers::watch::TriggerWatch;
 
 /// The stages of a recording.
 #[derive(Debug)]
-pub(crate) struct Pipeline {
+pub(super) struct Pipeline {
     stages: Stages,
     heads: Heads,
 }
@@ -119,7 +119,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// Those of [`UserFilter::for_attached`].
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         session: &Session,
         added: AddedFiles<'_>,
@@ -225,7 +225,7 @@ fn push(files: &mut Files, batch: &Batch<'_>) {
 
 /// Drops samples for which their filter is not true.
 #[derive(Debug)]
-pub(crate) struct UserFilter {
+pub(super) struct UserFilter {
     /// Sites with filters, by sample id.
     sites: HashMap<u64, Site>,
     left_out: u64,

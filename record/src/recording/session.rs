@@ -78,7 +78,7 @@ pub struct Options {
 }
 
 impl Options {
-    pub(crate) fn packing(&self) -> Packing {
+    pub(super) fn packing(&self) -> Packing {
         Packing {
             compression: self.compression,
             threads: most_threads(),
@@ -89,27 +89,27 @@ impl Options {
 /// A session whose probes are attached and not yet enabled.
 #[derive(Debug)]
 pub struct Session {
-    pub(crate) options: Options,
+    pub(super) options: Options,
     /// The semaphores that the kernel counts wrong. Before `attached`: they are decremented first.
-    pub(crate) semaphores: Option<Semaphores>,
+    pub(super) semaphores: Option<Semaphores>,
     pub(crate) attached: Attached,
     /// Build-ids of the files that processes map.
-    pub(crate) build_ids: BuildIds,
+    pub(super) build_ids: BuildIds,
     /// Brings process records into the order of time.
     pub(super) process_order: RecordOrder,
     /// What is found not to work in recorded processes.
-    pub(crate) shortfalls: Shortfalls,
+    pub(super) shortfalls: Shortfalls,
     /// Notes of the sites; `None` if they cannot be written. After `attached`: they are removed last.
-    pub(crate) notes: Option<SiteNotes>,
+    pub(super) notes: Option<SiteNotes>,
     cpus: Vec<u32>,
-    pub(crate) named: Vec<NamedProcess>,
+    pub(super) named: Vec<NamedProcess>,
     /// Whether the recording is to end.
     end_signal: EndSignal,
     /// What counts semaphores of probes that are added, if no others were counted before.
     semaphores_started: Sender<Semaphores>,
     started_semaphores: Receiver<Semaphores>,
     /// Number of refusals of files that nobody named.
-    pub(crate) refused_files: usize,
+    pub(super) refused_files: usize,
 }
 
 impl Session {
@@ -304,7 +304,7 @@ impl Session {
     }
 
     /// What is read of the processes that run already.
-    pub(crate) fn wanted_of_running(&self) -> Wanted {
+    pub(super) fn wanted_of_running(&self) -> Wanted {
         Wanted {
             target: self.options.target.clone(),
             sample_type: self.attached.processes.attr.attr.id_type(),
@@ -315,12 +315,12 @@ impl Session {
     }
 
     /// Whether mappings without code are recorded: perf reads unwind tables through them.
-    pub(crate) fn maps_data(&self) -> bool {
+    pub(super) fn maps_data(&self) -> bool {
         self.attached.processes.maps_data()
     }
 
     /// Whether the kernel enables the events when the command is executed.
-    pub(crate) fn starts_at_exec(&self) -> bool {
+    pub(super) fn starts_at_exec(&self) -> bool {
         matches!(self.options.target, Target::Command(_))
     }
 
@@ -328,7 +328,7 @@ impl Session {
     ///
     /// # Errors
     /// [`RecordError::NotFollowed`] with the perf engine; [`KernelError::Host`].
-    pub(crate) fn late_planter(&self) -> Result<LatePlanter, RecordError> {
+    pub(super) fn late_planter(&self) -> Result<LatePlanter, RecordError> {
         let filter = self.options.target.filter(self.options.inherit);
         let pmu = self.attached.pmu;
         let settings = LateSettings {
@@ -360,13 +360,13 @@ impl Session {
     }
 
     /// Enables probes that were added.
-    pub(crate) fn enable_added(&self) -> Result<(), RecordError> {
+    pub(super) fn enable_added(&self) -> Result<(), RecordError> {
         let enabled = self.attached.engine.enable();
         Ok(enabled.map_err(KernelError::operation(KernelOperation::Enable))?)
     }
 
     /// The head of the trace, with the probes that were added.
-    pub(crate) fn describe(&self) -> Result<TraceInfo, RecordError> {
+    pub(super) fn describe(&self) -> Result<TraceInfo, RecordError> {
         let mut info = host::describe(&self.options.producer, self.options.command_line.clone())?;
         let pmus = [(1, "software"), (2, "tracepoint")];
         let uprobe = self.attached.pmu.known();
@@ -420,7 +420,7 @@ impl Session {
     }
 
     /// Probes that were added since the recording had `before` of them, for the trace.
-    pub(crate) fn describe_added(&self, before: usize) -> AddedEvents {
+    pub(super) fn describe_added(&self, before: usize) -> AddedEvents {
         let Described { files, probes } = self.described(before);
         let added = self.attached.probes.iter().zip(&self.attached.attrs);
         let added = added.skip(before);

@@ -25,7 +25,7 @@ use crate::window::files::{WindowFiles, WrittenWindow};
 
 /// The state of triggers.
 #[derive(Debug)]
-pub(crate) struct Triggering {
+pub(super) struct Triggering {
     pub(super) pace: TriggerPace,
     pub(super) window: Option<WindowState>,
     /// What came of triggers and was not passed on yet.
@@ -71,7 +71,7 @@ impl Triggering {
     }
 
     /// Says which triggers no probe can fire so far.
-    pub(crate) fn note_idle(&mut self, watch: Option<&TriggerWatch>) {
+    pub(super) fn note_idle(&mut self, watch: Option<&TriggerWatch>) {
         let idle = watch.into_iter().flat_map(TriggerWatch::idle);
         self.events.extend(idle.map(|trigger| TriggerEvent::Idle {
             trigger: trigger.text.clone(),
@@ -99,7 +99,7 @@ impl Triggering {
     }
 
     /// Becomes readable when there is something to do.
-    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.window.as_ref().map(|window| window.woken.as_fd())
     }
 
@@ -119,7 +119,7 @@ impl Triggering {
     }
 
     /// What came of triggers since the last call.
-    pub(crate) fn take_events(&mut self) -> Vec<TriggerEvent> {
+    pub(super) fn take_events(&mut self) -> Vec<TriggerEvent> {
         std::mem::take(&mut self.events)
     }
 

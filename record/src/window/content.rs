@@ -46,7 +46,7 @@ impl WindowContent {
     ///
     /// # Errors
     /// [`WriteError`].
-    pub(crate) fn write(self, file: File, fired: &FiredTrigger) -> Result<Totals, WriteError> {
+    pub(super) fn write(self, file: File, fired: &FiredTrigger) -> Result<Totals, WriteError> {
         let mut writer = TraceWriter::create(file, &self.info, self.compression)?;
         writer.set_recorded(self.began, self.until);
         if self.cpus_changed {

@@ -15,7 +15,7 @@ const MAX_BYTES: usize = 4 << 20;
 
 /// What is known at the time of the first hits of a window.
 #[derive(Debug)]
-pub(crate) struct KeptProcesses {
+pub(super) struct KeptProcesses {
     id_type: SampleType,
     table: ProcessTable,
     /// What the recorder said of all hits, by its meaning, oldest first.
@@ -87,7 +87,7 @@ impl KeptProcesses {
     }
 
     /// A copy to be [written](Self::write): it takes no more records.
-    pub(crate) fn copy(&self) -> Self {
+    pub(super) fn copy(&self) -> Self {
         Self {
             id_type: self.id_type,
             table: self.table.copy(),

@@ -23,7 +23,7 @@ use self::kept_processes::KeptProcesses;
 const MARGIN: u64 = 2_000_000_000;
 /// The last seconds.
 #[derive(Debug)]
-pub(crate) struct Window {
+pub(super) struct Window {
     limits: WindowLimits,
     samples: VecDeque<Piece>,
     /// All other records.
@@ -95,7 +95,7 @@ impl Window {
     }
 
     /// Has what is too old fall out, and what exceeds the limit of memory. `now` is ns of the trace's clock.
-    pub(crate) fn trim(&mut self, now: u64) {
+    pub(super) fn trim(&mut self, now: u64) {
         let begin = now.saturating_sub(self.limits.nanoseconds());
         while self
             .samples
@@ -131,12 +131,12 @@ impl Window {
     }
 
     /// Memory of the packed records, bytes.
-    pub(crate) const fn memory(&self) -> usize {
+    pub(super) const fn memory(&self) -> usize {
         self.memory
     }
 
     /// Time of the last hit that fell out, ns of the trace's clock; 0 if none has.
-    pub(crate) const fn fell_out(&self) -> u64 {
+    pub(super) const fn fell_out(&self) -> u64 {
         self.fell_out
     }
 

@@ -56,7 +56,7 @@ pub struct FollowedFiles {
 
 /// Follows the files that processes map.
 #[derive(Debug)]
-pub(crate) struct Follower {
+pub(super) struct Follower {
     queue: Arc<Queue>,
     found: Receiver<SearchedFile>,
     /// Readable when the thread has found something.
@@ -112,7 +112,7 @@ impl Follower {
     }
 
     /// Whether files that appear can be planted.
-    pub(crate) const fn is_on(&self) -> bool {
+    pub(super) const fn is_on(&self) -> bool {
         self.is_on
     }
 
@@ -135,22 +135,22 @@ impl Follower {
     }
 
     /// Notes files that could not be read of the processes that ran when the recording began.
-    pub(crate) const fn note_unread(&mut self, unread: UnreadCounts) {
+    pub(super) const fn note_unread(&mut self, unread: UnreadCounts) {
         self.unread_at_start = unread;
     }
 
     /// Takes mappings whose processes are held. All files that were mapped before have been queued.
-    pub(crate) fn hold(&mut self, mappings: Vec<NewMapping>) {
+    pub(super) fn hold(&mut self, mappings: Vec<NewMapping>) {
         self.held.add(mappings, self.queued);
     }
 
     /// Whether processes may be held until this thread has answered.
-    pub(crate) fn holds(&self) -> bool {
+    pub(super) fn holds(&self) -> bool {
         !self.held.is_empty()
     }
 
     /// Readable when [`next`](Self::next) has something.
-    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
 
@@ -168,12 +168,12 @@ impl Follower {
     }
 
     /// Whether files are read or wait.
-    pub(crate) fn is_reading(&self) -> bool {
+    pub(super) fn is_reading(&self) -> bool {
         self.queue.done() < self.queued
     }
 
     /// No file comes any more: the thread ends.
-    pub(crate) fn close(&self) {
+    pub(super) fn close(&self) {
         self.queue.close();
     }
 
