@@ -35,7 +35,7 @@ pub(super) enum Writer {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     /// Longest time that a record waits for its flush.
-    pub(crate) flush_time: Duration,
+    pub(super) flush_time: Duration,
     /// Whether rounds end at that pace even without records, so that the reader sees time pass.
     pub(super) heartbeat: bool,
 }
@@ -85,7 +85,7 @@ impl Writer {
     }
 
     /// A copy of the window, if it is one, with a reading of the clocks of now.
-    pub(crate) fn content(&self, now: ClockReading) -> Option<WindowContent> {
+    pub(super) fn content(&self, now: ClockReading) -> Option<WindowContent> {
         match self {
             Self::Window(window) => Some(window.content(now)),
             Self::File(..) | Self::Pipe(..) => None,
@@ -93,7 +93,7 @@ impl Writer {
     }
 
     /// Maximum time until a record is flushed: the records that a crash of the recorder can lose, and the delay for the reader of a pipe.
-    pub(crate) const fn flush_time(&self) -> Duration {
+    pub(super) const fn flush_time(&self) -> Duration {
         match self {
             Self::File(..) | Self::Window(_) => Duration::from_secs(1),
             Self::Pipe(_, pace, _) => pace.flush_time,
@@ -112,7 +112,7 @@ impl Writer {
     }
 
     /// Sets when recording began and up to which time it has advanced, ns of the trace's clock. A pipe does not store it.
-    pub(crate) fn set_recorded(&mut self, began: u64, until: u64) {
+    pub(super) fn set_recorded(&mut self, began: u64, until: u64) {
         match self {
             Self::File(writer, _) => writer.set_recorded(began, until),
             Self::Pipe(..) => {}
@@ -121,7 +121,7 @@ impl Writer {
     }
 
     /// Says that hits are missing on CPUs that went or came. A pipe has no place for it.
-    pub(crate) const fn set_cpus_changed(&mut self) {
+    pub(super) const fn set_cpus_changed(&mut self) {
         match self {
             Self::File(writer, _) => writer.set_cpus_changed(),
             Self::Pipe(..) => {}
@@ -130,7 +130,7 @@ impl Writer {
     }
 
     /// Allows several threads to compress.
-    pub(crate) fn set_threads(&mut self, most: NonZeroUsize) {
+    pub(super) fn set_threads(&mut self, most: NonZeroUsize) {
         match self {
             Self::File(writer, _) => writer.set_threads(most, false),
             Self::Pipe(writer, ..) => writer.set_threads(most, false),
@@ -138,7 +138,7 @@ impl Writer {
         }
     }
 
-    pub(crate) fn push(&mut self, records: &[u8]) {
+    pub(super) fn push(&mut self, records: &[u8]) {
         match self {
             Self::File(writer, _) => writer.push(records),
             Self::Pipe(writer, ..) => writer.push(records),
@@ -146,7 +146,7 @@ impl Writer {
         }
     }
 
-    pub(crate) fn pending(&self) -> usize {
+    pub(super) fn pending(&self) -> usize {
         match self {
             Self::File(writer, _) => writer.pending(),
             Self::Pipe(writer, ..) => writer.pending(),
@@ -155,7 +155,7 @@ impl Writer {
     }
 
     /// Length of the records that were pushed since the last flush or part, bytes.
-    pub(crate) fn unflushed(&self) -> usize {
+    pub(super) fn unflushed(&self) -> usize {
         match self {
             Self::File(writer, _) => writer.unflushed(),
             Self::Pipe(writer, ..) => writer.unflushed(),
@@ -164,7 +164,7 @@ impl Writer {
     }
 
     /// Whether parts of a file are still being compressed.
-    pub(crate) fn has_parts(&self) -> bool {
+    pub(super) fn has_parts(&self) -> bool {
         match self {
             Self::File(writer, _) => writer.has_parts(),
             Self::Pipe(..) => false,
@@ -180,7 +180,7 @@ impl Writer {
         }
     }
 
-    pub(crate) fn flush(&mut self) -> Result<(), WriteError> {
+    pub(super) fn flush(&mut self) -> Result<(), WriteError> {
         match self {
             Self::File(writer, _) => writer.flush(),
             Self::Pipe(writer, pace, _) if pace.heartbeat => writer.end_round(),
@@ -203,7 +203,7 @@ impl Writer {
     }
 
     /// The pipe, which reports when its reader has closed it.
-    pub(crate) fn written_pipe(&self) -> Option<BorrowedFd<'_>> {
+    pub(super) fn written_pipe(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::File(..) | Self::Window(_) => None,
             Self::Pipe(_, _, handle) => handle.as_ref().map(AsFd::as_fd),
@@ -212,7 +212,7 @@ impl Writer {
 
     /// Takes losses that have not been reported yet: a pipe has them at once, a file with its next flush. To be called between
     /// flushes.
-    pub(crate) fn add_losses(&mut self, losses: &[Loss]) -> Result<(), WriteError> {
+    pub(super) fn add_losses(&mut self, losses: &[Loss]) -> Result<(), WriteError> {
         match self {
             Self::File(writer, _) => {
                 writer.add_losses(losses);
@@ -228,7 +228,7 @@ impl Writer {
 
     /// Adds the events of `info` after those that the trace has: a pipe has them at once, a file with its next flush. To be called between
     /// flushes.
-    pub(crate) fn add_events(&mut self, info: &TraceInfo) -> Result<(), WriteError> {
+    pub(super) fn add_events(&mut self, info: &TraceInfo) -> Result<(), WriteError> {
         match self {
             Self::File(writer, _) => writer.add_events(info),
             Self::Pipe(writer, ..) => writer.add_events(info),
@@ -240,7 +240,7 @@ impl Writer {
     }
 
     /// Takes readings of the clocks: a pipe has them at once, a file with its next flush. To be called between flushes.
-    pub(crate) fn add_clocks(&mut self, readings: &[ClockReading]) -> Result<(), WriteError> {
+    pub(super) fn add_clocks(&mut self, readings: &[ClockReading]) -> Result<(), WriteError> {
         match self {
             Self::File(writer, _) => {
                 writer.add_clocks(readings);
@@ -255,7 +255,7 @@ impl Writer {
     }
 
     /// Looks whether what was written is still in the file, and writes the head again if it is not.
-    pub(crate) fn look(&mut self) -> Result<Option<FileChange>, WriteError> {
+    pub(super) fn look(&mut self) -> Result<Option<FileChange>, WriteError> {
         let Self::File(writer, Some(watched)) = self else {
             return Ok(None);
         };
@@ -276,7 +276,7 @@ impl Writer {
         }
     }
 
-    pub(crate) fn finish(self, losses: &[Loss]) -> Result<Totals, WriteError> {
+    pub(super) fn finish(self, losses: &[Loss]) -> Result<Totals, WriteError> {
         match self {
             Self::File(writer, _) => writer.finish(losses),
             Self::Pipe(writer, ..) => writer.finish(losses),
@@ -325,7 +325,7 @@ pub(super) struct Outlet {
 
 impl Outlet {
     /// Writes to a pipe, until a signal ends the recording or `duration` is over, and the reader has stopped reading.
-    pub(crate) fn new(pipe: File, end_signal: EndSignal, duration: Option<Duration>) -> Self {
+    pub(super) fn new(pipe: File, end_signal: EndSignal, duration: Option<Duration>) -> Self {
         // Other processes share the file description as their standard output, and do not expect it to be non-blocking, so the pipe is
         // opened again.
         let own = OpenOptions::new()

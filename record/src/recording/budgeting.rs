@@ -110,7 +110,7 @@ impl Budgeting {
     ///
     /// # Errors
     /// [`KernelError::Host`] if a thread cannot be started.
-    pub(crate) fn new(session: &Session) -> Result<Option<Self>, RecordError> {
+    pub(super) fn new(session: &Session) -> Result<Option<Self>, RecordError> {
         let failed = KernelError::host("the budget (a thread)");
         let Some(budget) = session.options.engine.budget else {
             return Ok(None);

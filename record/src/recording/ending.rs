@@ -89,7 +89,7 @@ pub enum Notice {
 }
 
 impl Ending {
-    pub(crate) const fn new(
+    pub(super) const fn new(
         command: Option<RunningCommand>,
         leave_command: bool,
         release: Release,

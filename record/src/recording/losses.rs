@@ -38,7 +38,7 @@ pub(super) struct EventCounts {
     /// Events of the probes without hits.
     pub(super) silent: Vec<String>,
     /// Hits of all probes.
-    pub(crate) hits: u64,
+    pub(super) hits: u64,
     /// Losses of all probes.
     pub(super) lost: u64,
 }

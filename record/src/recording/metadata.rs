@@ -67,7 +67,7 @@ pub(super) enum KnownFiles {
 }
 
 impl KnownFiles {
-    pub(crate) fn new(target: &Target, following: &Following) -> Self {
+    pub(super) fn new(target: &Target, following: &Following) -> Self {
         match (target, &following.read) {
             (Target::Processes(_) | Target::Threads(_), _) => Self::None,
             (Target::All, Some(inodes)) => Self::Inodes(Arc::clone(inodes)),

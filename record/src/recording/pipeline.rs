@@ -119,7 +119,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// Those of [`UserFilter::for_attached`].
-    pub(crate) fn add(
+    pub(super) fn add(
         &mut self,
         session: &Session,
         added: AddedFiles<'_>,
@@ -244,7 +244,7 @@ impl UserFilter {
     ///
     /// # Errors
     /// As [`filter::of_samples`].
-    pub(crate) fn for_attached(
+    pub(super) fn for_attached(
         attached: &Attached,
         probes: Range<usize>,
     ) -> Result<Self, RecordError> {
@@ -267,7 +267,7 @@ impl UserFilter {
     }
 
     /// Adds the filters of further probes.
-    pub(crate) fn add(&mut self, others: Self) {
+    pub(super) fn add(&mut self, others: Self) {
         self.sites.extend(others.sites);
     }
 }

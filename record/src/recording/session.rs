@@ -92,7 +92,7 @@ pub struct Session {
     pub(super) options: Options,
     /// The semaphores that the kernel counts wrong. Before `attached`: they are decremented first.
     pub(super) semaphores: Option<Semaphores>,
-    pub(crate) attached: Attached,
+    pub(super) attached: Attached,
     /// Build-ids of the files that processes map.
     pub(super) build_ids: BuildIds,
     /// Brings process records into the order of time.
@@ -352,7 +352,7 @@ impl Session {
 
     /// Adds attached probes. They record nothing before [`enable_added`](Self::enable_added): first the trace must have their events, and the
     /// pipeline must know them ([`Pipeline::add`](crate::recording::Pipeline::add)).
-    pub(crate) fn add(&mut self, part: LatePart) -> AddedProbes {
+    pub(super) fn add(&mut self, part: LatePart) -> AddedProbes {
         if let Ok(semaphores) = self.started_semaphores.try_recv() {
             self.semaphores = Some(semaphores);
         }

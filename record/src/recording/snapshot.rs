@@ -23,7 +23,7 @@ pub(super) struct Snapshot {
 
 impl Snapshot {
     /// Starts reading the processes, in a thread of its own. Takes those of a table if they cannot be read.
-    pub(crate) fn begin(session: &Session, known: Option<ProcessTable>) -> Self {
+    pub(super) fn begin(session: &Session, known: Option<ProcessTable>) -> Self {
         let wanted = session.wanted_of_running();
         let read = move || match known {
             Some(known) => known.records(),
@@ -37,7 +37,7 @@ impl Snapshot {
     }
 
     /// Adds process records.
-    pub(crate) fn add(&mut self, records: &[u8]) {
+    pub(super) fn add(&mut self, records: &[u8]) {
         self.changes.extend_from_slice(records);
     }
 

@@ -19,7 +19,7 @@ pub(super) struct SoughtFiles {
 
 impl SoughtFiles {
     /// Those of a recording with these attached probes.
-    pub(crate) fn new(following: &Following, attached: &[PlannedProbe]) -> Self {
+    pub(super) fn new(following: &Following, attached: &[PlannedProbe]) -> Self {
         let inode = |probe: &PlannedProbe| probe.program.file().id().inode;
         Self {
             names: following.file_names(),

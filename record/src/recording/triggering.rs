@@ -55,7 +55,7 @@ impl Triggering {
     ///
     /// # Errors
     /// [`KernelError::Host`] if a thread cannot be started.
-    pub(crate) fn new(
+    pub(super) fn new(
         options: &TriggerOptions,
         files: Option<WindowFiles>,
     ) -> Result<Self, RecordError> {
@@ -89,7 +89,7 @@ impl Triggering {
     }
 
     /// Wakes the recorder at SIGUSR2.
-    pub(crate) fn begin(&self, signals: &Signals) -> Result<(), RecordError> {
+    pub(super) fn begin(&self, signals: &Signals) -> Result<(), RecordError> {
         let Some(window) = &self.window else {
             return Ok(());
         };
@@ -104,7 +104,7 @@ impl Triggering {
     }
 
     /// How long until the rings are to be read for a trigger; `None` if none waits.
-    pub(crate) fn remaining(&self) -> Option<Duration> {
+    pub(super) fn remaining(&self) -> Option<Duration> {
         let window = self.window.as_ref();
         if window.is_some_and(|window| window.maker.is_busy()) && !self.pace.is_ending() {
             return None;

@@ -60,7 +60,7 @@ impl Piece {
 
 impl Window {
     /// `id_type` is the layout of the sample ids of the records.
-    pub(crate) fn new(limits: WindowLimits, id_type: SampleType) -> Self {
+    pub(super) fn new(limits: WindowLimits, id_type: SampleType) -> Self {
         Self {
             limits,
             samples: VecDeque::new(),
@@ -74,7 +74,7 @@ impl Window {
     }
 
     /// Adds records.
-    pub(crate) fn add(&mut self, part: PackedPart) {
+    pub(super) fn add(&mut self, part: PackedPart) {
         let PackedPart {
             metadata,
             samples,

@@ -84,7 +84,7 @@ impl Follower {
     ///
     /// # Errors
     /// The error of `eventfd(2)` or of starting the thread.
-    pub(crate) fn start(session: &Session) -> io::Result<Self> {
+    pub(super) fn start(session: &Session) -> io::Result<Self> {
         let queue = Arc::<Queue>::default();
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let (send, found) = channel();
@@ -117,7 +117,7 @@ impl Follower {
     }
 
     /// Queues files that were mapped. Returns those for which there was no room.
-    pub(crate) fn take(&mut self, new: NewFiles) -> Vec<MappedFileId> {
+    pub(super) fn take(&mut self, new: NewFiles) -> Vec<MappedFileId> {
         let NewFiles {
             files, too_many, ..
         } = new;
@@ -178,13 +178,13 @@ impl Follower {
     }
 
     /// The recording ends: nothing is planted any more.
-    pub(crate) fn end(&self) {
+    pub(super) fn end(&self) {
         self.queue.end();
     }
 
     /// Ends the thread when it has read the files that wait. The shortfalls get those with selected probes, and numbers of those that were not
     /// read.
-    pub(crate) fn finish(&mut self, unread: UnreadCounts, shortfalls: &Shortfalls) {
+    pub(super) fn finish(&mut self, unread: UnreadCounts, shortfalls: &Shortfalls) {
         self.close();
         let begun = Instant::now();
         let thread = self.thread.take();
