@@ -8,7 +8,7 @@ use usdtrec_attach::error::RecordError;
 use usdtrec_watch::left_breakpoints::{LeftBehind, left_breakpoints};
 use usdtrec_watch::semaphores::{RaisedProcess, Repair, raised_processes};
 
-use crate::triggers::dead_sockets;
+use crate::triggers::requests::dead_sockets;
 
 /// Tracefs events, semaphores, sockets and breakpoints that an ended recorder left.
 #[derive(Debug, Default)]

@@ -12,30 +12,31 @@ mod recording;
 mod triggers;
 mod window;
 
-pub use budget::{Budget, HitCosts};
 pub use command::{HeldCommand, RunningCommand, Workload};
 pub use leftovers::{Leftovers, LeftoversError, leftovers};
 pub use output::files::{Destination, LiveDestination, Switch, TraceFiles};
 pub use output::sync::{SYNC_VERB, sync_file};
 pub use output::watched_file::WatchedFile;
+pub use recording::Recording;
 pub use recording::ending::{Ending, Notice};
 pub use recording::following::{Completion, FollowedFiles, Following};
 pub use recording::losses::ProbeHits;
-pub use recording::session::{Options, Session};
-pub use recording::{
+pub use recording::outcome::{
     BudgetEvent, End, EndedProcess, Finished, HitTotals, HotProbe, Outcome, PausePlanned,
-    PausedProbes, Progress, Recording, SPARED, SPARED_ALONE, ThreadShare, TriggerEvent,
+    PausedProbes, Progress, ThreadShare, TriggerEvent,
 };
+pub use recording::session::{Options, Session};
+pub use recording::watched_files::keeper::{SPARED, SPARED_ALONE};
 /// Size of a memory page on this machine, bytes.
 pub use rustix::param::page_size;
-pub use triggers::{
-    CommandFault, DumpError, Dumped, RunningRecorder, RunningRecorders, Trigger, TriggerCommand,
-    TriggerOptions, TriggerSubject,
-};
+pub use triggers::command::{CommandFault, TriggerCommand};
+pub use triggers::pace::{Trigger, TriggerOptions, TriggerSubject};
+pub use triggers::requests::{DumpError, Dumped, RunningRecorder, RunningRecorders};
 pub use usdtrec_attach::aggregation::{
     AggregateKey, AggregateValue, Aggregation, BucketCount, CountedStack, GroupedProbe, HitGroup,
     MeasuredArgument, NoGroupName, NumberEnds, NumberTotals, SpanHitCounts, SpanHits,
 };
+pub use usdtrec_attach::budget::{Budget, HitCosts};
 pub use usdtrec_attach::callbacks::{Caution, Planting};
 pub use usdtrec_attach::chosen::{ChoiceError, GroupName, GroupOwner, GroupRemark, ProcessChoice};
 pub use usdtrec_attach::engine::SlowSpans;
@@ -78,6 +79,6 @@ pub use usdtrec_watch::makers::MakerFiles;
 pub use usdtrec_watch::semaphores::RaisedProcess;
 pub use usdtrec_watch::stacks::{CutCause, CutStacks, FileElsewhere};
 pub use usdtrec_watch::verify::{SiteNote, TRAPPED, notes_of_sites};
-pub use window::{
+pub use window::files::{
     NewWindowFile, ShortenedWindow, WindowFileTime, WindowFiles, WindowLimits, WrittenWindow,
 };

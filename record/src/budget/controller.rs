@@ -6,7 +6,7 @@ use super::loads::{CountedHits, Loads};
 
 const MS: u64 = 1_000_000;
 /// Minimum length of a window.
-pub(crate) const WINDOW: u64 = 20 * MS;
+pub(super) const WINDOW: u64 = 20 * MS;
 /// Minimum time from the begin of a pause to the begin of the next one.
 const MIN_PERIOD: u64 = 100 * MS;
 /// Maximum time. A unit that cannot be paused and attached again so rarely that it pays stays detached.

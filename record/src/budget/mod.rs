@@ -8,14 +8,6 @@
 //! A share is hits times what a hit takes, by the time in which they were counted. A hit that a filter in the kernel excludes makes no
 //! record, and is not counted.
 
-mod controller;
-mod hot_threads;
-mod loads;
-mod stage;
-
-pub(crate) use self::controller::{Controller, PausePlan, SwitchKind, SwitchOrder};
-pub(crate) use self::hot_threads::HotThreads;
-pub(crate) use self::loads::CountedHits;
-pub(crate) use self::stage::PauseStage;
-pub(crate) use usdtrec_attach::budget::Units;
-pub use usdtrec_attach::budget::{Budget, HitCosts};
+pub(super) mod controller;
+pub(super) mod loads;
+pub(super) mod stage;

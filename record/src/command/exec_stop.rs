@@ -5,7 +5,7 @@ use std::ptr;
 
 /// A process that is stopped at its next `execve(2)`. Dropping this continues it. It must be dropped by the thread that created it.
 #[derive(Debug)]
-pub(crate) struct ExecStop {
+pub(super) struct ExecStop {
     pid: libc::pid_t,
 }
 
@@ -14,7 +14,7 @@ impl ExecStop {
     ///
     /// # Errors
     /// The error of ptrace(2): the process is traced already, or may not be.
-    pub(crate) fn begin(pid: u32) -> io::Result<Self> {
+    pub(super) fn begin(pid: u32) -> io::Result<Self> {
         let pid = libc::pid_t::try_from(pid).map_err(io::Error::other)?;
         // SAFETY: PTRACE_SEIZE takes no address, and options as a number.
         let failed = unsafe {
@@ -32,7 +32,7 @@ impl ExecStop {
     }
 
     /// Waits until the process has stopped after its `execve(2)`, or has ended. Signals that it gets before are delivered.
-    pub(crate) fn wait(&self) {
+    pub(super) fn wait(&self) {
         while let Some(status) = self.stopped() {
             let (signal, event) = (status & 0xff, status >> 8);
             if event == libc::PTRACE_EVENT_EXEC {

@@ -93,7 +93,7 @@ impl HeldCommand {
     ///
     /// # Errors
     /// As [`release`](Self::release).
-    pub(crate) fn release_stopped(
+    pub(super) fn release_stopped(
         self,
         stopped: impl FnOnce(),
     ) -> Result<RunningCommand, RecordError> {

@@ -1,10 +1,10 @@
 //! Events that are added to a recording.
 
-use usdtrec_format::perf::{EventAttr, TracepointFormat};
+use std::collections::{HashMap, HashSet};
+
+use usdtrec_format::perf::{Attr, EventAttr, TracepointFormat};
 use usdtrec_format::trace::TraceInfo;
 use usdtrec_format::{FileDefinition, ProbeDefinition};
-
-use crate::output::event_names;
 
 /// Events that are added while recording, with what describes them.
 #[derive(Clone, Debug, Default)]
@@ -21,9 +21,9 @@ pub(crate) struct AddedEvents {
 
 impl AddedEvents {
     /// Appends them to a head. Names get numbers if they are taken.
-    pub(crate) fn add_to(mut self, info: &mut TraceInfo) -> Before {
+    pub(super) fn add_to(mut self, info: &mut TraceInfo) -> Before {
         let before = Before::of(info);
-        event_names::make_unique(&info.events, &mut self.events, &mut self.tracepoints);
+        make_unique(&info.events, &mut self.events, &mut self.tracepoints);
         info.events.append(&mut self.events);
         info.tracepoints.append(&mut self.tracepoints);
         let Some(definitions) = &mut info.definitions else {
@@ -50,7 +50,7 @@ impl AddedEvents {
 
 /// How much a head had.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Before {
+pub(super) struct Before {
     events: usize,
     tracepoints: usize,
     files: usize,
@@ -69,12 +69,91 @@ impl Before {
     }
 
     /// Removes what was added.
-    pub(crate) fn restore(self, info: &mut TraceInfo) {
+    pub(super) fn restore(self, info: &mut TraceInfo) {
         info.events.truncate(self.events);
         info.tracepoints.truncate(self.tracepoints);
         if let Some(definitions) = &mut info.definitions {
             definitions.files.truncate(self.files);
             definitions.probes.truncate(self.probes);
         }
+    }
+}
+
+/// Makes the names of events unique among themselves and `former` ones, which keep theirs, as `perf probe` does: the second event `a:b` becomes `a:b_1`. A probe has several events if its sites have their
+/// arguments in different forms, or if several files have it.
+pub(crate) fn make_unique(
+    former: &[EventAttr],
+    events: &mut [EventAttr],
+    formats: &mut [TracepointFormat],
+) {
+    let names = former.iter().map(|event| event.name.clone());
+    let mut met: HashMap<String, u32> = names.map(|name| (name, 0)).collect();
+    let all = former.iter().chain(&*events);
+    let mut taken: HashSet<String> = all.map(|event| event.name.clone()).collect();
+    let mut by_id: HashMap<u64, &mut TracepointFormat> = formats
+        .iter_mut()
+        .map(|format| (format.id.into(), format))
+        .collect();
+    for event in events {
+        let Some(number) = met.get_mut(&event.name) else {
+            met.insert(event.name.clone(), 0);
+            continue;
+        };
+        let name = loop {
+            *number += 1;
+            let name = format!("{}_{number}", event.name);
+            if taken.insert(name.clone()) {
+                break name;
+            }
+        };
+        let format = by_id
+            .get_mut(&event.attr.config)
+            .filter(|_| event.attr.kind == Attr::TRACEPOINT);
+        if let Some(format) = format {
+            format.name = format!("{}_{number}", format.name);
+        }
+        event.name = name;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use usdtrec_format::perf::Attr;
+
+    use super::*;
+
+    fn event(name: &str, config: u64) -> EventAttr {
+        EventAttr {
+            attr: Attr {
+                kind: Attr::TRACEPOINT,
+                config,
+                ..Attr::default()
+            },
+            name: name.to_owned(),
+            ids: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn names_of_others_are_not_taken() {
+        let mut events = Vec::new();
+        for (config, name) in (1..).zip(["a:b", "a:b_1", "a:b", "c:d", "a:b", "a:b_1"]) {
+            events.push(event(name, config));
+        }
+        let format = |id| TracepointFormat {
+            name: "b".to_owned(),
+            id,
+            ..TracepointFormat::default()
+        };
+        let mut formats = [format(1), format(3), format(5)];
+        make_unique(&[], &mut events, &mut formats);
+        let names: Vec<_> = events.iter().map(|event| event.name.as_str()).collect();
+        assert_eq!(names, ["a:b", "a:b_1", "a:b_2", "c:d", "a:b_3", "a:b_1_1"]);
+        let formats = formats.map(|format| format.name);
+        assert_eq!(formats, ["b", "b_2", "b_3"]);
+        let mut added = ["a:b", "a:b_1", "e:f", "e:f"].map(|name| event(name, 0));
+        make_unique(&events, &mut added, &mut []);
+        let names = added.map(|event| event.name);
+        assert_eq!(names, ["a:b_4", "a:b_1_2", "e:f", "e:f_1"]);
     }
 }

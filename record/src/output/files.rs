@@ -10,16 +10,15 @@ use std::time::{Duration, Instant};
 use usdtrec_attach::FileChange;
 use usdtrec_attach::error::RecordError;
 use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo, TraceWriter, WriteError};
-use usdtrec_kernel::clocks::Clocks;
-use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::clocks::{Clocks, trace_clock};
 use usdtrec_kernel::signals::Signals;
 
 use crate::output::added_events::AddedEvents;
-use crate::output::outlet::Outlet;
 use crate::output::sync::DiskSync;
 use crate::output::watched_file::WatchedFile;
-use crate::output::writer::{Pace, Writer};
-use crate::window::{WindowContent, WindowFiles, WindowLimits};
+use crate::output::writer::{Outlet, Pace, Writer};
+use crate::window::content::WindowContent;
+use crate::window::files::{WindowFiles, WindowLimits};
 
 /// Length of buffered records from which on they are flushed, bytes.
 const FLUSH_BYTES: usize = 1 << 20;

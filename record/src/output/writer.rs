@@ -1,22 +1,28 @@
 //! The writer of a trace: to a file, to a pipe, or to a window in memory.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
 use std::num::NonZeroUsize;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use usdtrec_attach::FileChange;
 use usdtrec_format::trace::{
     ClockReading, Compression, Loss, PipeWriter, Totals, TraceInfo, TraceWriter, WriteError,
 };
+use usdtrec_kernel::signals::EndSignal;
 
-use crate::output::outlet::Outlet;
 use crate::output::watched_file::WatchedFile;
-use crate::window::{WindowContent, WindowLimits, WindowWriter};
+use crate::window::content::WindowContent;
+use crate::window::files::WindowLimits;
+use crate::window::writer::WindowWriter;
 
 /// A trace being written.
 #[derive(Debug)]
-pub(crate) enum Writer {
+pub(super) enum Writer {
     /// A file, and another handle of it, if it is a regular one that could be duplicated.
     File(Box<TraceWriter>, Option<WatchedFile>),
     /// A pipe, its pace, and another handle of it, if it could be duplicated.
@@ -27,16 +33,16 @@ pub(crate) enum Writer {
 
 /// How a pipe is written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub(super) struct Pace {
     /// Longest time that a record waits for its flush.
-    pub(crate) flush_time: Duration,
+    pub(super) flush_time: Duration,
     /// Whether rounds end at that pace even without records, so that the reader sees time pass.
-    pub(crate) heartbeat: bool,
+    pub(super) heartbeat: bool,
 }
 
 impl Pace {
     /// For an independent reader.
-    pub(crate) const USUAL: Self = Self {
+    pub(super) const USUAL: Self = Self {
         flush_time: Duration::from_millis(200),
         heartbeat: false,
     };
@@ -44,7 +50,7 @@ impl Pace {
 
 impl Writer {
     /// Begins a trace in an empty file.
-    pub(crate) fn file(
+    pub(super) fn file(
         file: File,
         info: &TraceInfo,
         compression: Compression,
@@ -57,7 +63,7 @@ impl Writer {
     }
 
     /// Begins a trace in a pipe.
-    pub(crate) fn pipe(
+    pub(super) fn pipe(
         pipe: Outlet,
         pace: Pace,
         info: &TraceInfo,
@@ -69,7 +75,7 @@ impl Writer {
     }
 
     /// Begins a window.
-    pub(crate) fn window(
+    pub(super) fn window(
         limits: WindowLimits,
         info: &TraceInfo,
         compression: Compression,
@@ -79,7 +85,7 @@ impl Writer {
     }
 
     /// A copy of the window, if it is one, with a reading of the clocks of now.
-    pub(crate) fn content(&self, now: ClockReading) -> Option<WindowContent> {
+    pub(super) fn content(&self, now: ClockReading) -> Option<WindowContent> {
         match self {
             Self::Window(window) => Some(window.content(now)),
             Self::File(..) | Self::Pipe(..) => None,
@@ -87,7 +93,7 @@ impl Writer {
     }
 
     /// Maximum time until a record is flushed: the records that a crash of the recorder can lose, and the delay for the reader of a pipe.
-    pub(crate) const fn flush_time(&self) -> Duration {
+    pub(super) const fn flush_time(&self) -> Duration {
         match self {
             Self::File(..) | Self::Window(_) => Duration::from_secs(1),
             Self::Pipe(_, pace, _) => pace.flush_time,
@@ -95,7 +101,7 @@ impl Writer {
     }
 
     /// Whether a flush is of use, now or later.
-    pub(crate) fn wants_flush(&self) -> bool {
+    pub(super) fn wants_flush(&self) -> bool {
         match self {
             Self::File(writer, _) => writer.pending() > 0 || writer.has_added_events(),
             Self::Pipe(writer, pace, _) => {
@@ -106,7 +112,7 @@ impl Writer {
     }
 
     /// Sets when recording began and up to which time it has advanced, ns of the trace's clock. A pipe does not store it.
-    pub(crate) fn set_recorded(&mut self, began: u64, until: u64) {
+    pub(super) fn set_recorded(&mut self, began: u64, until: u64) {
         match self {
             Self::File(writer, _) => writer.set_recorded(began, until),
             Self::Pipe(..) => {}
@@ -115,7 +121,7 @@ impl Writer {
     }
 
     /// Says that hits are missing on CPUs that went or came. A pipe has no place for it.
-    pub(crate) const fn set_cpus_changed(&mut self) {
+    pub(super) const fn set_cpus_changed(&mut self) {
         match self {
             Self::File(writer, _) => writer.set_cpus_changed(),
             Self::Pipe(..) => {}
@@ -124,7 +130,7 @@ impl Writer {
     }
 
     /// Allows several threads to compress.
-    pub(crate) fn set_threads(&mut self, most: NonZeroUsize) {
+    pub(super) fn set_threads(&mut self, most: NonZeroUsize) {
         match self {
             Self::File(writer, _) => writer.set_threads(most, false),
             Self::Pipe(writer, ..) => writer.set_threads(most, false),
@@ -132,7 +138,7 @@ impl Writer {
         }
     }
 
-    pub(crate) fn push(&mut self, records: &[u8]) {
+    pub(super) fn push(&mut self, records: &[u8]) {
         match self {
             Self::File(writer, _) => writer.push(records),
             Self::Pipe(writer, ..) => writer.push(records),
@@ -140,7 +146,7 @@ impl Writer {
         }
     }
 
-    pub(crate) fn pending(&self) -> usize {
+    pub(super) fn pending(&self) -> usize {
         match self {
             Self::File(writer, _) => writer.pending(),
             Self::Pipe(writer, ..) => writer.pending(),
@@ -149,7 +155,7 @@ impl Writer {
     }
 
     /// Length of the records that were pushed since the last flush or part, bytes.
-    pub(crate) fn unflushed(&self) -> usize {
+    pub(super) fn unflushed(&self) -> usize {
         match self {
             Self::File(writer, _) => writer.unflushed(),
             Self::Pipe(writer, ..) => writer.unflushed(),
@@ -158,7 +164,7 @@ impl Writer {
     }
 
     /// Whether parts of a file are still being compressed.
-    pub(crate) fn has_parts(&self) -> bool {
+    pub(super) fn has_parts(&self) -> bool {
         match self {
             Self::File(writer, _) => writer.has_parts(),
             Self::Pipe(..) => false,
@@ -174,7 +180,7 @@ impl Writer {
         }
     }
 
-    pub(crate) fn flush(&mut self) -> Result<(), WriteError> {
+    pub(super) fn flush(&mut self) -> Result<(), WriteError> {
         match self {
             Self::File(writer, _) => writer.flush(),
             Self::Pipe(writer, pace, _) if pace.heartbeat => writer.end_round(),
@@ -185,7 +191,7 @@ impl Writer {
 
     /// Writes what was taken within a pass over all rings, or begins to compress it. In a pipe, whose reader cannot go back, all of a pass
     /// stays together.
-    pub(crate) fn flush_part(&mut self) -> Result<(), WriteError> {
+    pub(super) fn flush_part(&mut self) -> Result<(), WriteError> {
         match self {
             Self::File(writer, _) => writer.flush_part(),
             Self::Pipe(writer, ..) => {
@@ -197,7 +203,7 @@ impl Writer {
     }
 
     /// The pipe, which reports when its reader has closed it.
-    pub(crate) fn written_pipe(&self) -> Option<BorrowedFd<'_>> {
+    pub(super) fn written_pipe(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::File(..) | Self::Window(_) => None,
             Self::Pipe(_, _, handle) => handle.as_ref().map(AsFd::as_fd),
@@ -206,7 +212,7 @@ impl Writer {
 
     /// Takes losses that have not been reported yet: a pipe has them at once, a file with its next flush. To be called between
     /// flushes.
-    pub(crate) fn add_losses(&mut self, losses: &[Loss]) -> Result<(), WriteError> {
+    pub(super) fn add_losses(&mut self, losses: &[Loss]) -> Result<(), WriteError> {
         match self {
             Self::File(writer, _) => {
                 writer.add_losses(losses);
@@ -222,7 +228,7 @@ impl Writer {
 
     /// Adds the events of `info` after those that the trace has: a pipe has them at once, a file with its next flush. To be called between
     /// flushes.
-    pub(crate) fn add_events(&mut self, info: &TraceInfo) -> Result<(), WriteError> {
+    pub(super) fn add_events(&mut self, info: &TraceInfo) -> Result<(), WriteError> {
         match self {
             Self::File(writer, _) => writer.add_events(info),
             Self::Pipe(writer, ..) => writer.add_events(info),
@@ -234,7 +240,7 @@ impl Writer {
     }
 
     /// Takes readings of the clocks: a pipe has them at once, a file with its next flush. To be called between flushes.
-    pub(crate) fn add_clocks(&mut self, readings: &[ClockReading]) -> Result<(), WriteError> {
+    pub(super) fn add_clocks(&mut self, readings: &[ClockReading]) -> Result<(), WriteError> {
         match self {
             Self::File(writer, _) => {
                 writer.add_clocks(readings);
@@ -249,7 +255,7 @@ impl Writer {
     }
 
     /// Looks whether what was written is still in the file, and writes the head again if it is not.
-    pub(crate) fn look(&mut self) -> Result<Option<FileChange>, WriteError> {
+    pub(super) fn look(&mut self) -> Result<Option<FileChange>, WriteError> {
         let Self::File(writer, Some(watched)) = self else {
             return Ok(None);
         };
@@ -263,14 +269,14 @@ impl Writer {
     }
 
     /// The handle of a file.
-    pub(crate) const fn take_handle(&mut self) -> Option<WatchedFile> {
+    pub(super) const fn take_handle(&mut self) -> Option<WatchedFile> {
         match self {
             Self::File(_, handle) => handle.take(),
             Self::Pipe(..) | Self::Window(_) => None,
         }
     }
 
-    pub(crate) fn finish(self, losses: &[Loss]) -> Result<Totals, WriteError> {
+    pub(super) fn finish(self, losses: &[Loss]) -> Result<Totals, WriteError> {
         match self {
             Self::File(writer, _) => writer.finish(losses),
             Self::Pipe(writer, ..) => writer.finish(losses),
@@ -279,5 +285,126 @@ impl Writer {
                 Ok(window.totals())
             }
         }
+    }
+}
+
+/// Maximum number of threads: more need more than half a million hits a second each.
+const MAX_THREADS: usize = 8;
+
+/// Maximum number of threads that compress a trace, including the one that drains the rings: one for each CPU that this process may use, and at
+/// most 8. They are started when records wait.
+pub(crate) fn most_threads() -> NonZeroUsize {
+    let cpus = available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    NonZeroUsize::new(MAX_THREADS).map_or(cpus, |most| cpus.min(most))
+}
+
+/// Interval at which the end of the recording is checked.
+const STEP: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+
+/// How long the reader may read nothing once the recording is to end.
+const READER_LIMIT: Duration = Duration::from_secs(2);
+
+/// Number of bytes that a writable pipe takes without blocking (`PIPE_BUF`).
+const ATOMIC: usize = 4096;
+
+/// The writing end.
+#[derive(Debug)]
+pub(super) struct Outlet {
+    pipe: File,
+    /// Whether a write never blocks.
+    nonblocking: bool,
+    end_signal: EndSignal,
+    /// When the recording ends in any case.
+    deadline: Option<Instant>,
+    /// When the last bytes were written, or when the end of the recording was noticed, if that was later.
+    waiting_since: Option<Instant>,
+}
+
+impl Outlet {
+    /// Writes to a pipe, until a signal ends the recording or `duration` is over, and the reader has stopped reading.
+    pub(super) fn new(pipe: File, end_signal: EndSignal, duration: Option<Duration>) -> Self {
+        // Other processes share the file description as their standard output, and do not expect it to be non-blocking, so the pipe is
+        // opened again.
+        let own = OpenOptions::new()
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
+        let is_pipe = own.as_ref().is_ok_and(is_fifo);
+        let (pipe, nonblocking) = match own {
+            Ok(own) if is_pipe => (own, true),
+            // A socket, or no right to it.
+            _ => (pipe, false),
+        };
+        Self {
+            pipe,
+            nonblocking,
+            end_signal,
+            deadline: duration.and_then(|duration| Instant::now().checked_add(duration)),
+            waiting_since: None,
+        }
+    }
+
+    /// Waits until the pipe can be written to.
+    fn wait(&mut self) -> io::Result<()> {
+        loop {
+            let mut polled = [PollFd::from_borrowed_fd(self.pipe.as_fd(), PollFlags::OUT)];
+            match poll(&mut polled, Some(&STEP)) {
+                Ok(1..) => return Ok(()),
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let is_over = self
+                .deadline
+                .is_some_and(|deadline| deadline <= Instant::now());
+            if is_over || self.end_signal.has_arrived() {
+                let since = *self.waiting_since.get_or_insert_with(Instant::now);
+                if since.elapsed() >= READER_LIMIT {
+                    return Err(io::Error::new(
+                        io::ErrorKind::TimedOut,
+                        "nobody reads the output, and the recording is to end",
+                    ));
+                }
+            }
+        }
+    }
+}
+
+fn is_fifo(file: &File) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    file.metadata()
+        .is_ok_and(|metadata| metadata.file_type().is_fifo())
+}
+
+impl Write for Outlet {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.nonblocking {
+            self.wait()?;
+            let some = &bytes[..bytes.len().min(ATOMIC)];
+            let written = self.pipe.write(some)?;
+            self.waiting_since = None;
+            return Ok(written);
+        }
+        loop {
+            match self.pipe.write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait()?,
+                written => {
+                    self.waiting_since = None;
+                    return written;
+                }
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsFd for Outlet {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
     }
 }

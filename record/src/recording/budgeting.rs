@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use usdtrec_attach::budget::{Budget, Units};
 use usdtrec_attach::engine::{Attached, SwitchResult, UnitSwitcher};
 use usdtrec_attach::error::RecordError;
 use usdtrec_format::perf::{SampleId, SampleType};
@@ -15,9 +16,9 @@ use usdtrec_kernel::KernelError;
 use usdtrec_kernel::clocks::trace_clock;
 
 use super::outcome::{BudgetEvent, PausePlanned, PausedProbes, ThreadShare};
-use crate::budget::{
-    Budget, Controller, CountedHits, PausePlan, PauseStage, SwitchKind, SwitchOrder, Units,
-};
+use crate::budget::controller::{Controller, PausePlan, SwitchKind, SwitchOrder};
+use crate::budget::loads::CountedHits;
+use crate::budget::stage::PauseStage;
 use crate::recording::session::Session;
 
 /// Interval at which shares are measured, ns.
@@ -32,7 +33,7 @@ const END_LIMIT: Duration = Duration::from_secs(2);
 
 /// The state of the budget of a recording.
 #[derive(Debug)]
-pub(crate) struct Budgeting {
+pub(super) struct Budgeting {
     controller: Controller,
     units: Vec<BudgetUnit>,
     /// The unit of each probe that the recording began with.
@@ -109,7 +110,7 @@ impl Budgeting {
     ///
     /// # Errors
     /// [`KernelError::Host`] if a thread cannot be started.
-    pub(crate) fn new(session: &Session) -> Result<Option<Self>, RecordError> {
+    pub(super) fn new(session: &Session) -> Result<Option<Self>, RecordError> {
         let failed = KernelError::host("the budget (a thread)");
         let Some(budget) = session.options.engine.budget else {
             return Ok(None);
@@ -142,7 +143,7 @@ impl Budgeting {
     }
 
     /// What counts hits, and drops those in pauses.
-    pub(crate) fn stage(&self) -> PauseStage {
+    pub(super) fn stage(&self) -> PauseStage {
         let ids: Vec<Vec<u64>> = self.units.iter().map(|unit| unit.ids.clone()).collect();
         PauseStage::new(&ids)
     }

@@ -15,8 +15,7 @@ use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Mmap, MmapFile};
 use usdtrec_kernel::host::process::live_directory;
 
-use super::mapped_by::Mapped;
-use super::mapped_file_id::MappedFileId;
+use super::mapped::{Mapped, MappedFileId};
 use super::slow_files::{OpenedFile, SlowFile, SlowFiles};
 use super::sought_files::SoughtFiles;
 use super::unread_files::{UnreadCounts, UnreadFiles, UnreadReason};
@@ -29,27 +28,27 @@ const MAX_NEW_FILES: usize = 256;
 
 /// An ELF file that a process mapped, and that may have probes.
 #[derive(Debug)]
-pub(crate) struct NewFile {
+pub(super) struct NewFile {
     /// The process.
     pub(crate) pid: i32,
     /// The thread that mapped it; 0 if that is not known.
-    pub(crate) tid: i32,
+    pub(super) tid: i32,
     /// Its user; `None` if it has ended.
-    pub(crate) user: Option<u32>,
+    pub(super) user: Option<u32>,
     /// When it was mapped, ns of the trace's clock; 0 if that is not known.
-    pub(crate) mapped_at: u64,
+    pub(super) mapped_at: u64,
     /// Number of programs that mapped it before and ended before it was read.
-    pub(crate) ended: usize,
+    pub(super) ended: usize,
     /// The file as mappings identify it.
-    pub(crate) id: MappedFileId,
+    pub(super) id: MappedFileId,
     /// Path of the file, as the process sees it.
-    pub(crate) path: PathBuf,
+    pub(super) path: PathBuf,
     /// The file.
-    pub(crate) object: ObjectFile,
+    pub(super) object: ObjectFile,
 }
 
 /// Of files that are too many, the one to leave out for a file of a process: the last one of the process that has the most, if that has more.
-pub(crate) fn dispensable<'f>(
+pub(super) fn dispensable<'f>(
     files: impl IntoIterator<Item = &'f NewFile>,
     pid: i32,
 ) -> Option<usize> {
@@ -65,25 +64,25 @@ pub(crate) fn dispensable<'f>(
 
 /// Files that were read and not taken yet.
 #[derive(Debug, Default)]
-pub(crate) struct NewFiles {
+pub(super) struct NewFiles {
     /// The files.
     pub(crate) files: Vec<NewFile>,
     /// Number of files that were too many to be kept.
-    pub(crate) too_many: usize,
+    pub(super) too_many: usize,
     /// Files whose file systems did not answer, and which are tried again.
-    pub(crate) unanswered: Vec<UnansweredFile>,
+    pub(super) unanswered: Vec<UnansweredFile>,
 }
 
 /// A file whose file system did not answer, and a process that maps it.
 #[derive(Debug)]
-pub(crate) struct UnansweredFile {
-    pub(crate) path: PathBuf,
+pub(super) struct UnansweredFile {
+    pub(super) path: PathBuf,
     pub(crate) pid: i32,
 }
 
 /// Known build-ids; `None` for files without one.
 #[derive(Debug, Default)]
-pub(crate) struct BuildIds {
+pub(super) struct BuildIds {
     known: HashMap<MappedFileId, Option<BuildId>>,
     new: NewFiles,
     unread: UnreadFiles,
@@ -98,7 +97,7 @@ pub(crate) struct BuildIds {
 
 impl BuildIds {
     /// Opens no file any more. Others than the known ones count as not read.
-    pub(crate) fn read_no_more(&mut self, known: HashSet<MappedInode>) {
+    pub(super) fn read_no_more(&mut self, known: HashSet<MappedInode>) {
         self.ended = Some(known);
         if let Some(slow) = self.slow.take() {
             slow.end();
@@ -106,7 +105,7 @@ impl BuildIds {
     }
 
     /// The files that were opened.
-    pub(crate) fn known_inodes(&self) -> HashSet<MappedInode> {
+    pub(super) fn known_inodes(&self) -> HashSet<MappedInode> {
         let files = self.known.keys();
         let inode = |file: &MappedFileId| MappedInode {
             device: file.device,
@@ -116,12 +115,12 @@ impl BuildIds {
     }
 
     /// Keeps the files that are read from now on, or does not.
-    pub(crate) fn keep_files(&mut self, are_kept: bool) {
+    pub(super) fn keep_files(&mut self, are_kept: bool) {
         self.are_ignored = !are_kept;
     }
 
     /// The files that were read since the last call; of very many, the first ones.
-    pub(crate) fn take_new(&mut self) -> NewFiles {
+    pub(super) fn take_new(&mut self) -> NewFiles {
         let slow = self.slow.as_mut().map(SlowFiles::take);
         for OpenedFile { file, outcome } in slow.unwrap_or_default() {
             let SlowFile { id, mapped } = file;
@@ -137,39 +136,39 @@ impl BuildIds {
     }
 
     /// Forgets files that were left out: they are read again when they are mapped again.
-    pub(crate) fn forget(&mut self, files: impl IntoIterator<Item = MappedFileId>) {
+    pub(super) fn forget(&mut self, files: impl IntoIterator<Item = MappedFileId>) {
         for file in files {
             self.known.remove(&file);
         }
     }
 
     /// Notes of files that could not be read only these.
-    pub(crate) fn seek(&mut self, files: SoughtFiles) {
+    pub(super) fn seek(&mut self, files: SoughtFiles) {
         self.sought = files;
     }
 
     /// Notes that process records were lost, which may have reported mappings.
-    pub(crate) const fn note_lost(&mut self, records: u64) {
+    pub(super) const fn note_lost(&mut self, records: u64) {
         self.unread.note_lost(records);
     }
 
     /// Number of process records that were lost.
-    pub(crate) const fn lost_records(&self) -> u64 {
+    pub(super) const fn lost_records(&self) -> u64 {
         self.unread.lost_records()
     }
 
     /// A process begins another program.
-    pub(crate) fn begin_program(&mut self, pid: i32) {
+    pub(super) fn begin_program(&mut self, pid: i32) {
         self.unread.begin_program(pid);
     }
 
     /// What could not be read so far, and was to be kept.
-    pub(crate) fn unread(&self) -> UnreadCounts {
+    pub(super) fn unread(&self) -> UnreadCounts {
         self.unread.counts()
     }
 
     /// The build-id of the file of a mapping that a record reports. `None` if it has no build-id, or cannot be opened any more.
-    pub(crate) fn of_record(&mut self, map: &Mmap<'_>) -> Option<BuildId> {
+    pub(super) fn of_record(&mut self, map: &Mmap<'_>) -> Option<BuildId> {
         const DELETED: &[u8] = b" (deleted)";
         let MmapFile::Inode {
             major,
@@ -208,7 +207,7 @@ impl BuildIds {
     }
 
     /// As [`of_record`](Self::of_record), of a mapping that a process has now.
-    pub(crate) fn of_mapping(&mut self, pid: i32, mapping: &FileMapping) -> Option<BuildId> {
+    pub(super) fn of_mapping(&mut self, pid: i32, mapping: &FileMapping) -> Option<BuildId> {
         let file = MappedFileId {
             device: mapping.device,
             inode: mapping.inode,

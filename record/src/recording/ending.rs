@@ -89,7 +89,7 @@ pub enum Notice {
 }
 
 impl Ending {
-    pub(crate) const fn new(
+    pub(super) const fn new(
         command: Option<RunningCommand>,
         leave_command: bool,
         release: Release,
@@ -107,7 +107,7 @@ impl Ending {
     }
 
     /// Adds the sites that are to be as they were when the probes are removed.
-    pub(crate) fn checking(self, own: OwnSites) -> Self {
+    pub(super) fn checking(self, own: OwnSites) -> Self {
         Self {
             own: Some(own),
             ..self
@@ -115,12 +115,12 @@ impl Ending {
     }
 
     /// Says whether a signal ended the recording.
-    pub(crate) fn asked(self, is_asked: bool) -> Self {
+    pub(super) fn asked(self, is_asked: bool) -> Self {
         Self { is_asked, ..self }
     }
 
     /// Adds files that are being flushed to disk.
-    pub(crate) fn syncing(self, syncs: Vec<DiskSync>) -> Self {
+    pub(super) fn syncing(self, syncs: Vec<DiskSync>) -> Self {
         Self { syncs, ..self }
     }
 

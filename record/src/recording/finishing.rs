@@ -14,12 +14,11 @@ use usdtrec_watch::stacks::StackUnwinder;
 use usdtrec_watch::verify::Verifier;
 
 use super::waiting::MIN_GATHER_TIME;
-use super::{End, EndedProcess, Finished, Outcome, Progress, Recording, hit_totals, misses_hits};
+use super::{Recording, losses, misses_hits, remarks};
 use crate::recording::budgeting::Budgeting;
 use crate::recording::ending::Ending;
+use crate::recording::outcome::{End, EndedProcess, Finished, Outcome, Progress};
 use crate::recording::session::Session;
-use crate::recording::short_spans;
-use crate::recording::unselected;
 
 /// How the named processes of a session ended.
 fn ended(session: &Session) -> Vec<EndedProcess> {
@@ -87,12 +86,12 @@ impl Recording {
         let unread = self.session.build_ids.unread();
         self.report_planted(true);
         self.follower.finish(unread, &self.session.shortfalls);
-        unselected::note(&self.session);
+        remarks::note_unselected(&self.session);
         note_counters(&engine, &self.session.shortfalls);
         if let (Some(spans), Some(counts)) = (&self.session.options.engine.slow_spans, engine.spans)
         {
             let is_filtered = self.session.options.following.has_filter();
-            short_spans::note(&self.session.shortfalls, spans, is_filtered, Some(counts));
+            remarks::note_short_spans(&self.session.shortfalls, spans, is_filtered, Some(counts));
         }
         self.write_shortfalls();
         self.write_strings();
@@ -127,7 +126,7 @@ impl Recording {
             let counts = counts?;
             let counted = aggregation.map(|_| {
                 let engine = &session.attached.engine;
-                hit_totals::read(engine, elapsed, counts.by_probe.clone())
+                losses::read_totals(engine, elapsed, counts.by_probe.clone())
             });
             let counted = counted.transpose()?;
             let finished = files.finish(&counts.since(&earlier))?;

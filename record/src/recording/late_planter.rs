@@ -13,7 +13,7 @@ use usdtrec_watch::verify::ExpectedFiles;
 
 /// Attached probes, for [`Session::add`](super::session::Session::add).
 #[derive(Debug)]
-pub(crate) struct PlantedPart {
+pub(super) struct PlantedPart {
     pub(super) part: LatePart,
     /// Their files, for the [`Pipeline`](super::Pipeline).
     pub(super) files: ExpectedFiles,
@@ -21,7 +21,7 @@ pub(crate) struct PlantedPart {
 
 /// Attaches probes of files that appear while recording.
 #[derive(Debug)]
-pub(crate) struct LatePlanter {
+pub(super) struct LatePlanter {
     engine: engine::PartPlanter,
     /// Notes of their sites; `None` if they cannot be written.
     notes: Option<AddedNotes>,
@@ -55,7 +55,7 @@ impl LatePlanter {
     ///
     /// # Errors
     /// As [`Session::attach`](super::session::Session::attach); [`RecordError::Interrupted`] if the recording ends meanwhile.
-    pub(crate) fn plant(
+    pub(super) fn plant(
         &mut self,
         mut probes: Vec<PlannedProbe>,
     ) -> Result<PlantedPart, RecordError> {

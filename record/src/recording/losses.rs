@@ -6,9 +6,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
+use std::time::Duration;
 
-use usdtrec_attach::engine::{Attached, IdCount, ProbeAttr};
+use usdtrec_attach::aggregation::{SpanHitCounts, SpanHits};
+use usdtrec_attach::engine::{Attached, Engine, IdCount, ProbeAttr};
+use usdtrec_attach::error::RecordError;
 use usdtrec_format::trace::Loss;
+use usdtrec_kernel::KernelError;
+use usdtrec_kernel::clocks::trace_clock;
+
+use crate::recording::outcome::HitTotals;
 
 /// Hits of one probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,22 +30,22 @@ pub struct ProbeHits {
 
 /// The counts of all events at one moment.
 #[derive(Debug, Default)]
-pub(crate) struct EventCounts {
+pub(super) struct EventCounts {
     /// Losses of each event that lost something.
     losses: Vec<Loss>,
     /// All probes. A probe may be several events of one name.
-    pub(crate) by_probe: Vec<ProbeHits>,
+    pub(super) by_probe: Vec<ProbeHits>,
     /// Events of the probes without hits.
-    pub(crate) silent: Vec<String>,
+    pub(super) silent: Vec<String>,
     /// Hits of all probes.
-    pub(crate) hits: u64,
+    pub(super) hits: u64,
     /// Losses of all probes.
-    pub(crate) lost: u64,
+    pub(super) lost: u64,
 }
 
 impl EventCounts {
     /// Reads all counts.
-    pub(crate) fn read(attached: &Attached) -> io::Result<Self> {
+    pub(super) fn read(attached: &Attached) -> io::Result<Self> {
         let probe = |of_probe: &ProbeAttr| ProbeHits {
             event: of_probe.attr.name.clone(),
             lost: 0,
@@ -75,7 +82,7 @@ impl EventCounts {
     }
 
     /// Probes that lost something, most first.
-    pub(crate) fn losing(&self) -> Vec<ProbeHits> {
+    pub(super) fn losing(&self) -> Vec<ProbeHits> {
         let losing = self.by_probe.iter().filter(|probe| probe.lost > 0);
         let mut losing: Vec<ProbeHits> = losing.cloned().collect();
         losing.sort_by_key(|probe| std::cmp::Reverse(probe.lost));
@@ -83,7 +90,7 @@ impl EventCounts {
     }
 
     /// Losses since an earlier moment.
-    pub(crate) fn since(&self, earlier: &Self) -> Vec<Loss> {
+    pub(super) fn since(&self, earlier: &Self) -> Vec<Loss> {
         let before: HashMap<u64, u64> = earlier
             .losses
             .iter()
@@ -108,4 +115,41 @@ fn silent(by_probe: &[ProbeHits]) -> Vec<String> {
     let names = by_probe.iter().map(|probe| probe.event.as_str());
     let names: BTreeSet<&str> = names.filter(|name| !hit.contains(name)).collect();
     names.into_iter().map(str::to_owned).collect()
+}
+
+/// What was aggregated until now. `hits` has those of all probes.
+///
+/// # Errors
+/// [`KernelError::Host`] if the groups cannot be read.
+pub(super) fn read_totals(
+    engine: &Engine,
+    elapsed: Duration,
+    hits: Vec<ProbeHits>,
+) -> Result<HitTotals, RecordError> {
+    // Counted before their groups are read: a span in them has ended by then.
+    let sites = engine.span_sites();
+    let groups = engine.hit_groups();
+    let groups = groups.map_err(KernelError::host("the groups of hits"))?;
+    let mut spans: BTreeMap<String, SpanHits> = BTreeMap::new();
+    let mut of_spans = BTreeSet::new();
+    for site in sites {
+        let span = spans.entry(site.name.clone()).or_insert_with(|| SpanHits {
+            name: site.name,
+            counts: SpanHitCounts::default(),
+            lost: 0,
+        });
+        span.counts = span.counts.plus(site.counts);
+        if of_spans.insert(site.probe) {
+            span.lost += hits.get(site.probe).map_or(0, |probe| probe.lost);
+        }
+    }
+    let hits = hits.into_iter().enumerate();
+    let others = hits.filter(|(probe, _)| !of_spans.contains(probe));
+    Ok(HitTotals {
+        elapsed,
+        time: trace_clock::now(),
+        hits: others.map(|(_, hits)| hits).collect(),
+        groups,
+        spans: spans.into_values().collect(),
+    })
 }

@@ -20,7 +20,7 @@ use crate::recording::sought_files::SoughtFiles;
 use crate::recording::unread_files::UnreadCounts;
 
 /// Records of the processes that may hit a probe, and the files that are not known. Processes that end meanwhile are omitted.
-pub(crate) fn synthesise(wanted: &Wanted) -> Synthesised {
+pub(super) fn synthesise(wanted: &Wanted) -> Synthesised {
     let target = &wanted.target;
     let mut synthesis = Synthesis {
         sample_type: wanted.sample_type,
@@ -46,19 +46,19 @@ pub(crate) fn synthesise(wanted: &Wanted) -> Synthesised {
 
 /// What is read of the processes that run.
 #[derive(Debug)]
-pub(crate) struct Wanted {
-    pub(crate) target: Target,
-    pub(crate) sample_type: SampleType,
+pub(super) struct Wanted {
+    pub(super) target: Target,
+    pub(super) sample_type: SampleType,
     /// Whether readable mappings without code have records, too.
-    pub(crate) data: bool,
-    pub(crate) known: KnownFiles,
+    pub(super) data: bool,
+    pub(super) known: KnownFiles,
     /// Of which files hits may be missing if they cannot be read.
-    pub(crate) sought: SoughtFiles,
+    pub(super) sought: SoughtFiles,
 }
 
 /// Which of the files that processes map are known: they were read before probes were attached.
 #[derive(Clone, Debug)]
-pub(crate) enum KnownFiles {
+pub(super) enum KnownFiles {
     /// None of them.
     None,
     /// Those of processes that began before a time, ns since boot.
@@ -68,7 +68,7 @@ pub(crate) enum KnownFiles {
 }
 
 impl KnownFiles {
-    pub(crate) fn new(target: &Target, following: &Following) -> Self {
+    pub(super) fn new(target: &Target, following: &Following) -> Self {
         match (target, &following.read) {
             (Target::Processes(_) | Target::Threads(_), _) => Self::None,
             (Target::All, Some(inodes)) => Self::Inodes(Arc::clone(inodes)),
@@ -90,14 +90,14 @@ impl KnownFiles {
 
 /// What was read of them.
 #[derive(Debug, Default)]
-pub(crate) struct Synthesised {
-    pub(crate) records: Vec<u8>,
+pub(super) struct Synthesised {
+    pub(super) records: Vec<u8>,
     /// Files that may be unknown.
-    pub(crate) new_files: NewFiles,
+    pub(super) new_files: NewFiles,
     /// Those of them that could not be read.
-    pub(crate) unread: UnreadCounts,
+    pub(super) unread: UnreadCounts,
     /// All files that were opened.
-    pub(crate) known: HashSet<MappedInode>,
+    pub(super) known: HashSet<MappedInode>,
 }
 
 /// Process ids of the target.

@@ -1,39 +1,30 @@
 //! A running session: the loop that waits for records, drains the rings and writes.
 
-mod budget_looks;
 mod budgeting;
 pub(super) mod build_ids;
 mod draining;
-mod end_following;
 pub(super) mod ending;
 mod finishing;
 pub(super) mod following;
-mod hit_totals;
-mod hot_probes;
+pub(super) mod hot_probes;
 pub(super) mod late_planter;
 pub(super) mod losses;
-mod mapped_by;
-pub(super) mod mapped_file_id;
+mod mapped;
 pub(super) mod metadata;
-mod outcome;
+pub(super) mod outcome;
 mod pipeline;
-mod process_pace;
-mod refused_at_start;
+mod remarks;
 mod reread_looks;
 mod rereading;
 pub(super) mod session;
-pub(super) mod short_spans;
 pub(super) mod slow_files;
 mod snapshot;
 pub(super) mod sought_files;
 pub(super) mod start;
-mod triggered_files;
 pub(super) mod triggering;
 pub(super) mod unread_files;
-mod unselected;
-pub(super) mod user_filter;
 mod waiting;
-mod watched_files;
+pub(super) mod watched_files;
 
 use std::time::{Duration, Instant};
 
@@ -49,6 +40,7 @@ use usdtrec_kernel::host::descendants::Orphans;
 use usdtrec_kernel::host::limits::HighPriority;
 use usdtrec_kernel::signals::Signals;
 use usdtrec_watch::left_breakpoints::KernelLog;
+use usdtrec_watch::process_table::RecordedProcesses;
 use usdtrec_watch::stacks::StackUnwinder;
 
 use crate::command::RunningCommand;
@@ -57,20 +49,15 @@ use crate::recording::budgeting::Budgeting;
 use crate::recording::following::Follower;
 use crate::recording::hot_probes::HotProbes;
 use crate::recording::losses::EventCounts;
+use crate::recording::outcome::{End, HitTotals, Progress};
 use crate::recording::pipeline::Pipeline;
-use crate::recording::process_pace::ProcessPace;
 use crate::recording::rereading::Rereading;
 use crate::recording::session::Session;
 use crate::recording::snapshot::Snapshot;
 use crate::recording::triggering::Triggering;
+use crate::recording::waiting::ProcessPace;
 use crate::recording::watched_files::FileWatch;
-use crate::triggers::TriggerWatch;
-
-pub use self::outcome::{
-    BudgetEvent, End, EndedProcess, Finished, HitTotals, HotProbe, Outcome, PausePlanned,
-    PausedProbes, Progress, ThreadShare, TriggerEvent,
-};
-pub use self::watched_files::{SPARED, SPARED_ALONE};
+use crate::triggers::watch::TriggerWatch;
 
 /// Interval at which losses are counted if they are reported while recording, and the minimum ratio of the pause after a count to its
 /// duration: there may be very many events to read.
@@ -251,7 +238,7 @@ impl Recording {
         let elapsed = self.started.elapsed();
         let hits = self.count()?.by_probe;
         let engine = &self.session.attached.engine;
-        let counted = hit_totals::read(engine, elapsed, hits)?;
+        let counted = losses::read_totals(engine, elapsed, hits)?;
         self.mark_time(counted.time);
         Ok(Some(counted))
     }
@@ -292,9 +279,9 @@ impl Recording {
     fn switch_if_due(&mut self, signals: &Signals) -> Result<(), RecordError> {
         if self.snapshot.is_none() && self.is_switch_due(signals) {
             let is_readable = !self.session.options.following.is_off;
-            let known = (!is_readable)
-                .then(|| self.pipeline.known_processes())
-                .flatten();
+            let processes = self.pipeline.stage::<RecordedProcesses>();
+            let known = processes.filter(|_| !is_readable);
+            let known = known.map(|known| known.table().copy());
             self.snapshot = Some(Snapshot::begin(&self.session, known));
         }
         let is_drained = !self.is_behind;

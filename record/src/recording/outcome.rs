@@ -16,8 +16,8 @@ use usdtrec_watch::stacks::{CutStacks, FileElsewhere};
 use crate::recording::ending::Ending;
 use crate::recording::following::FollowedFiles;
 use crate::recording::losses::ProbeHits;
-use crate::triggers::CommandFault;
-use crate::window::WrittenWindow;
+use crate::triggers::command::CommandFault;
+use crate::window::files::WrittenWindow;
 
 /// A recording that has ended. The trace is complete; what is open in the kernel and the command may not have ended.
 #[derive(Debug)]

@@ -1,10 +1,15 @@
 //! The stages that records pass between the rings and the trace file.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
-use usdtrec_attach::engine::InexactCounts;
+use usdtrec_attach::engine::{Attached, InexactCounts};
 use usdtrec_attach::error::RecordError;
-use usdtrec_watch::batch::{Batch, Heads};
+use usdtrec_attach::filter;
+use usdtrec_attach::filter::SiteDecoder;
+use usdtrec_attach::select::probe::PlannedProbe;
+use usdtrec_decode::Filter;
+use usdtrec_watch::batch::{Batch, Heads, Record};
 use usdtrec_watch::cgroups::Cgroups;
 use usdtrec_watch::makers::CodeMakers;
 use usdtrec_watch::process_table::{ProcessTable, RecordedProcesses};
@@ -13,16 +18,15 @@ use usdtrec_watch::stage::{Stage, Stages, entry};
 use usdtrec_watch::thread_contexts::ThreadContexts;
 use usdtrec_watch::verify::{ExpectedFiles, Verified, Verifier};
 
-use crate::budget::HotThreads;
+use crate::budget::stage::HotThreads;
 use crate::output::files::Files;
 use crate::recording::budgeting::Budgeting;
 use crate::recording::session::Session;
-use crate::recording::user_filter::UserFilter;
-use crate::triggers::TriggerWatch;
+use crate::triggers::watch::TriggerWatch;
 
 /// The stages of a recording.
 #[derive(Debug)]
-pub(crate) struct Pipeline {
+pub(super) struct Pipeline {
     stages: Stages,
     heads: Heads,
 }
@@ -161,12 +165,6 @@ impl Pipeline {
         verifier.map(Verifier::processes).unwrap_or_default()
     }
 
-    /// What is known of the processes that live.
-    pub(super) fn known_processes(&self) -> Option<ProcessTable> {
-        let processes = self.stage::<RecordedProcesses>()?;
-        Some(processes.table().copy())
-    }
-
     /// Begins a pass: where stacks are unwound, with the process records, which are needed first. `changes` gets a copy of these.
     pub(super) fn begin(
         &mut self,
@@ -223,4 +221,78 @@ fn push(files: &mut Files, batch: &Batch<'_>) {
     for records in batch.pieces() {
         files.push(records);
     }
+}
+
+/// Drops samples for which their filter is not true.
+#[derive(Debug)]
+pub(super) struct UserFilter {
+    /// Sites with filters, by sample id.
+    sites: HashMap<u64, Site>,
+    left_out: u64,
+}
+
+/// A site with a filter.
+#[derive(Debug)]
+struct Site {
+    filter: Filter,
+    decoder: SiteDecoder,
+}
+
+impl UserFilter {
+    /// The filters of attached probes that the kernel does not evaluate. `probes` are indexes of
+    /// [`Attached::probes`].
+    ///
+    /// # Errors
+    /// As [`filter::of_samples`].
+    pub(super) fn for_attached(
+        attached: &Attached,
+        probes: Range<usize>,
+    ) -> Result<Self, RecordError> {
+        let mut sites = HashMap::new();
+        let of_probes = attached.probes.iter().zip(&attached.attrs);
+        let of_probes = of_probes.skip(probes.start).take(probes.len());
+        let is_late = |probe: &PlannedProbe| probe.plan.raw.is_none() || probe.filter_in_recorder;
+        for (probe, attrs) in of_probes.filter(|(probe, _)| is_late(probe)) {
+            let thread_context = probe.plan.raw.as_ref().and_then(|raw| raw.thread_context);
+            if let Some(filter) = filter::of_samples(probe, thread_context.is_some())? {
+                let of_probe = SiteDecoder::of_probe(probe, attrs);
+                sites.extend(of_probe.map(|(id, decoder)| {
+                    let filter = filter.clone();
+                    (id, Site { filter, decoder })
+                }));
+            }
+        }
+        let left_out = 0;
+        Ok(Self { sites, left_out })
+    }
+
+    /// Adds the filters of further probes.
+    pub(super) fn add(&mut self, others: Self) {
+        self.sites.extend(others.sites);
+    }
+}
+
+impl Stage for UserFilter {
+    fn take<'a>(&'a mut self, mut batch: Batch<'a>) -> Batch<'a> {
+        let Self { sites, left_out } = self;
+        if sites.is_empty() {
+            return batch;
+        }
+        *left_out += batch.retain(|record| lets_through(sites, record));
+        batch
+    }
+
+    fn left_out(&self) -> u64 {
+        self.left_out
+    }
+}
+
+fn lets_through(sites: &mut HashMap<u64, Site>, record: Record<'_>) -> bool {
+    let head = record.sample();
+    let Some(site) = head.and_then(|head| sites.get_mut(&head.id)) else {
+        return true;
+    };
+    let Site { filter, decoder } = site;
+    let sample = decoder.parse(record.body());
+    sample.is_none_or(|sample| filter::is_true(filter, decoder, &sample))
 }

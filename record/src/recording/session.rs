@@ -5,13 +5,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use usdtrec_attach::budget::HitCosts;
 use usdtrec_attach::callbacks::{Caution, Planting};
 use usdtrec_attach::engine::{
     AddedProbes, AttachRequest, Attached, EngineOptions, InKernel, InexactCounts, LatePart,
     LateSettings, NotBetter, ProbeAttr, SkippedMethod, UprobePmu, UsedEngine, missing_keeper,
 };
-use usdtrec_attach::error::RecordError;
-use usdtrec_attach::error::UsageError;
+use usdtrec_attach::error::{RecordError, UsageError};
 use usdtrec_attach::plan::call_graph::CallGraph;
 use usdtrec_attach::select::argument_list::leave_out_unfit;
 use usdtrec_attach::select::probe::{PlannedProbe, RefusedProbe};
@@ -20,32 +20,27 @@ use usdtrec_attach::target::Target;
 use usdtrec_format::perf::{EventAttr, Pmu, RecordOrder};
 use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
-use usdtrec_kernel::KernelError;
-use usdtrec_kernel::KernelOperation;
-use usdtrec_kernel::host;
 use usdtrec_kernel::host::cpus;
 use usdtrec_kernel::host::kernel_version::profiler_panic;
 use usdtrec_kernel::host::named_process::NamedProcess;
 use usdtrec_kernel::signals::EndSignal;
+use usdtrec_kernel::{KernelError, KernelOperation, host};
 use usdtrec_watch::left_breakpoints::SiteNotes;
 use usdtrec_watch::semaphores::{self, Semaphores};
 use usdtrec_watch::shortfalls::Shortfalls;
 use usdtrec_watch::stacks::StackUnwinder;
 use usdtrec_watch::verify::ExpectedFiles;
 
-use crate::budget::HitCosts;
-use crate::output::added_events::AddedEvents;
-use crate::output::event_names;
+use crate::output::added_events::{AddedEvents, make_unique};
 use crate::output::files::{Packing, Switch};
-use crate::output::threads::most_threads;
+use crate::output::writer::most_threads;
 use crate::recording::build_ids::BuildIds;
 use crate::recording::following::settings::Following;
 use crate::recording::late_planter::{LatePlanter, SemaphoreStart};
 use crate::recording::metadata::{KnownFiles, Wanted};
-use crate::recording::refused_at_start;
-use crate::recording::short_spans;
+use crate::recording::remarks;
 use crate::recording::sought_files::SoughtFiles;
-use crate::triggers::TriggerOptions;
+use crate::triggers::pace::TriggerOptions;
 
 /// Options of a recording.
 #[derive(Clone, Debug)]
@@ -83,7 +78,7 @@ pub struct Options {
 }
 
 impl Options {
-    pub(crate) fn packing(&self) -> Packing {
+    pub(super) fn packing(&self) -> Packing {
         Packing {
             compression: self.compression,
             threads: most_threads(),
@@ -94,27 +89,27 @@ impl Options {
 /// A session whose probes are attached and not yet enabled.
 #[derive(Debug)]
 pub struct Session {
-    pub(crate) options: Options,
+    pub(super) options: Options,
     /// The semaphores that the kernel counts wrong. Before `attached`: they are decremented first.
-    pub(crate) semaphores: Option<Semaphores>,
-    pub(crate) attached: Attached,
+    pub(super) semaphores: Option<Semaphores>,
+    pub(super) attached: Attached,
     /// Build-ids of the files that processes map.
-    pub(crate) build_ids: BuildIds,
+    pub(super) build_ids: BuildIds,
     /// Brings process records into the order of time.
     pub(super) process_order: RecordOrder,
     /// What is found not to work in recorded processes.
-    pub(crate) shortfalls: Shortfalls,
+    pub(super) shortfalls: Shortfalls,
     /// Notes of the sites; `None` if they cannot be written. After `attached`: they are removed last.
-    pub(crate) notes: Option<SiteNotes>,
+    pub(super) notes: Option<SiteNotes>,
     cpus: Vec<u32>,
-    pub(crate) named: Vec<NamedProcess>,
+    pub(super) named: Vec<NamedProcess>,
     /// Whether the recording is to end.
     end_signal: EndSignal,
     /// What counts semaphores of probes that are added, if no others were counted before.
     semaphores_started: Sender<Semaphores>,
     started_semaphores: Receiver<Semaphores>,
     /// Number of refusals of files that nobody named.
-    pub(crate) refused_files: usize,
+    pub(super) refused_files: usize,
 }
 
 impl Session {
@@ -175,11 +170,11 @@ impl Session {
         }
         let shortfalls = Shortfalls::default();
         let refused_files = refused_files(&options.following, &attached.refused);
-        refused_at_start::note(&refused_files, &shortfalls);
+        remarks::note_refused(&refused_files, &shortfalls);
         let aggregation = options.engine.aggregation.as_ref();
         let spans = options.engine.slow_spans.as_ref();
         if let Some(spans) = spans.filter(|_| aggregation.is_none()) {
-            short_spans::note(&shortfalls, spans, options.following.has_filter(), None);
+            remarks::note_short_spans(&shortfalls, spans, options.following.has_filter(), None);
         }
         let semaphores = Semaphores::start(
             &attached.probes,
@@ -309,7 +304,7 @@ impl Session {
     }
 
     /// What is read of the processes that run already.
-    pub(crate) fn wanted_of_running(&self) -> Wanted {
+    pub(super) fn wanted_of_running(&self) -> Wanted {
         Wanted {
             target: self.options.target.clone(),
             sample_type: self.attached.processes.attr.attr.id_type(),
@@ -320,12 +315,12 @@ impl Session {
     }
 
     /// Whether mappings without code are recorded: perf reads unwind tables through them.
-    pub(crate) fn maps_data(&self) -> bool {
+    pub(super) fn maps_data(&self) -> bool {
         self.attached.processes.maps_data()
     }
 
     /// Whether the kernel enables the events when the command is executed.
-    pub(crate) fn starts_at_exec(&self) -> bool {
+    pub(super) fn starts_at_exec(&self) -> bool {
         matches!(self.options.target, Target::Command(_))
     }
 
@@ -333,7 +328,7 @@ impl Session {
     ///
     /// # Errors
     /// [`RecordError::NotFollowed`] with the perf engine; [`KernelError::Host`].
-    pub(crate) fn late_planter(&self) -> Result<LatePlanter, RecordError> {
+    pub(super) fn late_planter(&self) -> Result<LatePlanter, RecordError> {
         let filter = self.options.target.filter(self.options.inherit);
         let pmu = self.attached.pmu;
         let settings = LateSettings {
@@ -357,7 +352,7 @@ impl Session {
 
     /// Adds attached probes. They record nothing before [`enable_added`](Self::enable_added): first the trace must have their events, and the
     /// pipeline must know them ([`Pipeline::add`](crate::recording::Pipeline::add)).
-    pub(crate) fn add(&mut self, part: LatePart) -> AddedProbes {
+    pub(super) fn add(&mut self, part: LatePart) -> AddedProbes {
         if let Ok(semaphores) = self.started_semaphores.try_recv() {
             self.semaphores = Some(semaphores);
         }
@@ -365,13 +360,13 @@ impl Session {
     }
 
     /// Enables probes that were added.
-    pub(crate) fn enable_added(&self) -> Result<(), RecordError> {
+    pub(super) fn enable_added(&self) -> Result<(), RecordError> {
         let enabled = self.attached.engine.enable();
         Ok(enabled.map_err(KernelError::operation(KernelOperation::Enable))?)
     }
 
     /// The head of the trace, with the probes that were added.
-    pub(crate) fn describe(&self) -> Result<TraceInfo, RecordError> {
+    pub(super) fn describe(&self) -> Result<TraceInfo, RecordError> {
         let mut info = host::describe(&self.options.producer, self.options.command_line.clone())?;
         let pmus = [(1, "software"), (2, "tracepoint")];
         let uprobe = self.attached.pmu.known();
@@ -386,7 +381,7 @@ impl Session {
         let planted = probes.map(|(probe, attr)| self.written(probe, &attr.attr));
         info.events = attached.in_order_of_trace(planted, attached.processes.attr.clone());
         info.tracepoints = self.attached.engine.formats(0);
-        event_names::make_unique(&[], &mut info.events, &mut info.tracepoints);
+        make_unique(&[], &mut info.events, &mut info.tracepoints);
         info.definitions = Some(self.definitions());
         Ok(info)
     }
@@ -425,7 +420,7 @@ impl Session {
     }
 
     /// Probes that were added since the recording had `before` of them, for the trace.
-    pub(crate) fn describe_added(&self, before: usize) -> AddedEvents {
+    pub(super) fn describe_added(&self, before: usize) -> AddedEvents {
         let Described { files, probes } = self.described(before);
         let added = self.attached.probes.iter().zip(&self.attached.attrs);
         let added = added.skip(before);

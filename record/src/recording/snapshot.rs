@@ -14,7 +14,7 @@ const NEW_FILE_LIMIT: Duration = Duration::from_secs(2);
 
 /// The processes at one moment, and their records since then.
 #[derive(Debug)]
-pub(crate) struct Snapshot {
+pub(super) struct Snapshot {
     processes: JoinHandle<Vec<u8>>,
     /// When all processes had been read.
     complete: Option<Instant>,
@@ -23,7 +23,7 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     /// Starts reading the processes, in a thread of its own. Takes those of a table if they cannot be read.
-    pub(crate) fn begin(session: &Session, known: Option<ProcessTable>) -> Self {
+    pub(super) fn begin(session: &Session, known: Option<ProcessTable>) -> Self {
         let wanted = session.wanted_of_running();
         let read = move || match known {
             Some(known) => known.records(),
@@ -37,13 +37,13 @@ impl Snapshot {
     }
 
     /// Adds process records.
-    pub(crate) fn add(&mut self, records: &[u8]) {
+    pub(super) fn add(&mut self, records: &[u8]) {
         self.changes.extend_from_slice(records);
     }
 
     /// Whether all processes have been read, and the hits of those that had ended by then are in the old file. To be called after each pass
     /// over the rings; `is_drained` is whether the pass emptied them.
-    pub(crate) fn is_ready(&mut self, is_drained: bool) -> bool {
+    pub(super) fn is_ready(&mut self, is_drained: bool) -> bool {
         match self.complete {
             None => {
                 self.complete = self.processes.is_finished().then(Instant::now);
@@ -55,12 +55,12 @@ impl Snapshot {
     }
 
     /// Whether waiting any longer would make the old file much longer than its limit. Hits may be lost meanwhile.
-    pub(crate) fn is_overdue(switch: Switch, files: &Files) -> bool {
+    pub(super) fn is_overdue(switch: Switch, files: &Files) -> bool {
         matches!(switch, Switch::Size(bytes) if files.is_due(Switch::Size(bytes.saturating_mul(2))))
     }
 
     /// The records, oldest first.
-    pub(crate) fn records(self) -> [Vec<u8>; 2] {
+    pub(super) fn records(self) -> [Vec<u8>; 2] {
         // Without these records hits have no process names, which does not justify ending the recording.
         [self.processes.join().unwrap_or_default(), self.changes]
     }

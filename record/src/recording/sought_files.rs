@@ -10,7 +10,7 @@ use crate::recording::following::settings::Following;
 
 /// The files of which hits may be missing if they cannot be read.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SoughtFiles {
+pub(super) struct SoughtFiles {
     /// Names of the files that may be selected; `None` for all.
     names: Option<HashSet<OsString>>,
     /// Inodes of the files whose probes are attached. Processes may see other devices.
@@ -19,7 +19,7 @@ pub(crate) struct SoughtFiles {
 
 impl SoughtFiles {
     /// Those of a recording with these attached probes.
-    pub(crate) fn new(following: &Following, attached: &[PlannedProbe]) -> Self {
+    pub(super) fn new(following: &Following, attached: &[PlannedProbe]) -> Self {
         let inode = |probe: &PlannedProbe| probe.program.file().id().inode;
         Self {
             names: following.file_names(),

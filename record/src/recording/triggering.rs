@@ -13,17 +13,19 @@ use usdtrec_kernel::KernelError;
 use usdtrec_kernel::clocks::trace_clock;
 use usdtrec_kernel::signals::Signals;
 
-use super::outcome::TriggerEvent;
 use crate::output::sync::DiskSync;
-use crate::triggers::{
-    CommandFault, DueTrigger, DumpRequest, DumpRequests, Dumped, RunningCommands, TriggerCommand,
-    TriggerOptions, TriggerPace, TriggerWatch,
-};
-use crate::window::{FileMaker, MadeFile, WindowFiles, WrittenWindow};
+use crate::recording::Recording;
+use crate::recording::outcome::TriggerEvent;
+use crate::triggers::command::{CommandFault, RunningCommands, TriggerCommand};
+use crate::triggers::pace::{DueTrigger, TriggerOptions, TriggerPace};
+use crate::triggers::requests::{DumpRequest, DumpRequests, Dumped};
+use crate::triggers::watch::TriggerWatch;
+use crate::window::file_maker::{FileMaker, MadeFile};
+use crate::window::files::{WindowFiles, WrittenWindow};
 
 /// The state of triggers.
 #[derive(Debug)]
-pub(crate) struct Triggering {
+pub(super) struct Triggering {
     pub(super) pace: TriggerPace,
     pub(super) window: Option<WindowState>,
     /// What came of triggers and was not passed on yet.
@@ -53,7 +55,7 @@ impl Triggering {
     ///
     /// # Errors
     /// [`KernelError::Host`] if a thread cannot be started.
-    pub(crate) fn new(
+    pub(super) fn new(
         options: &TriggerOptions,
         files: Option<WindowFiles>,
     ) -> Result<Self, RecordError> {
@@ -69,7 +71,7 @@ impl Triggering {
     }
 
     /// Says which triggers no probe can fire so far.
-    pub(crate) fn note_idle(&mut self, watch: Option<&TriggerWatch>) {
+    pub(super) fn note_idle(&mut self, watch: Option<&TriggerWatch>) {
         let idle = watch.into_iter().flat_map(TriggerWatch::idle);
         self.events.extend(idle.map(|trigger| TriggerEvent::Idle {
             trigger: trigger.text.clone(),
@@ -87,7 +89,7 @@ impl Triggering {
     }
 
     /// Wakes the recorder at SIGUSR2.
-    pub(crate) fn begin(&self, signals: &Signals) -> Result<(), RecordError> {
+    pub(super) fn begin(&self, signals: &Signals) -> Result<(), RecordError> {
         let Some(window) = &self.window else {
             return Ok(());
         };
@@ -97,12 +99,12 @@ impl Triggering {
     }
 
     /// Becomes readable when there is something to do.
-    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.window.as_ref().map(|window| window.woken.as_fd())
     }
 
     /// How long until the rings are to be read for a trigger; `None` if none waits.
-    pub(crate) fn remaining(&self) -> Option<Duration> {
+    pub(super) fn remaining(&self) -> Option<Duration> {
         let window = self.window.as_ref();
         if window.is_some_and(|window| window.maker.is_busy()) && !self.pace.is_ending() {
             return None;
@@ -117,7 +119,7 @@ impl Triggering {
     }
 
     /// What came of triggers since the last call.
-    pub(crate) fn take_events(&mut self) -> Vec<TriggerEvent> {
+    pub(super) fn take_events(&mut self) -> Vec<TriggerEvent> {
         std::mem::take(&mut self.events)
     }
 
@@ -283,4 +285,75 @@ fn environment(written: &WrittenWindow) -> Vec<(&'static str, OsString)> {
         ("USDTREC_PID", fired.pid.to_string().into()),
         ("USDTREC_TID", fired.tid.to_string().into()),
     ]
+}
+
+/// How long a file may be delayed because the rings are never empty, ns.
+const MAX_DELAY: u64 = 2_000_000_000;
+
+impl Recording {
+    /// Looks at what fired. All hits up to `read` have been read unless rings are behind. Returns whether the recording ends.
+    pub(super) fn look_at_triggers(
+        &mut self,
+        signals: &Signals,
+        read: u64,
+    ) -> Result<bool, RecordError> {
+        self.fire_sighted();
+        self.triggering.take_asked(signals);
+        self.triggering.take_done();
+        let Some(due) = self.triggering.take_due(self.read_up_to(read)) else {
+            return Ok(false);
+        };
+        if due.ends {
+            self.triggering.ending = Some(due);
+            return Ok(true);
+        }
+        self.make_file(due)?;
+        Ok(false)
+    }
+
+    /// Up to when all hits have been read by a pass that began at `read`.
+    pub(super) const fn read_up_to(&self, read: u64) -> u64 {
+        match self.is_behind {
+            true => read.saturating_sub(MAX_DELAY),
+            false => read,
+        }
+    }
+
+    /// Fires what hits of the last passes have.
+    pub(super) fn fire_sighted(&mut self) {
+        let Some(watch) = self.pipeline.stage_mut::<TriggerWatch>() else {
+            return;
+        };
+        let sighted = watch.take_sighted();
+        self.triggering.pace.note_more(sighted.more);
+        if let Some(first) = sighted.first {
+            self.triggering.pace.fire(first.fired, first.ends);
+        }
+    }
+
+    /// Makes a file of the window, or notes in the file that is written what fired.
+    pub(super) fn make_file(&mut self, due: DueTrigger) -> Result<(), RecordError> {
+        let Some(window) = &mut self.triggering.window else {
+            let id_type = self.session.attached.processes.attr.attr.id_type();
+            let mut record = Vec::new();
+            // It has nothing that JSON has not.
+            if due.fired.encode(id_type, &mut record).is_ok() {
+                self.files.push(&record);
+            }
+            if !due.ends {
+                self.files.note_trigger();
+                self.triggering.note(due.fired);
+            }
+            return Ok(());
+        };
+        window.served.append(&mut window.waiting);
+        let counts = self.count()?;
+        self.files.add_losses(&counts.since(&self.counts))?;
+        self.counts = counts;
+        let content = self.files.content()?;
+        if let (Some(content), Some(window)) = (content, &mut self.triggering.window) {
+            window.maker.make(content, due);
+        }
+        Ok(())
+    }
 }

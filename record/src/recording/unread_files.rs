@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::mapped_file_id::MappedFileId;
+use super::mapped::MappedFileId;
 
 /// Maximum number of files that are told apart.
 const MAX_FILES: usize = 4096;
@@ -31,21 +31,21 @@ pub(super) enum UnreadReason {
 
 /// Numbers of files that were not read, and of programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct UnreadCounts {
+pub(super) struct UnreadCounts {
     /// Programs that ended before a file of theirs was read.
-    pub(crate) programs: usize,
+    pub(super) programs: usize,
     /// Files that were unmapped before.
-    pub(crate) unmapped: usize,
+    pub(super) unmapped: usize,
     /// Files that this user may not open.
-    pub(crate) denied: usize,
+    pub(super) denied: usize,
     /// Files whose file systems have not answered in time.
-    pub(crate) unanswered: usize,
+    pub(super) unanswered: usize,
     /// Files that could not be opened for another reason.
-    pub(crate) failed: usize,
+    pub(super) failed: usize,
     /// Files that were mapped when nothing was read any more.
-    pub(crate) late: usize,
+    pub(super) late: usize,
     /// Process records that were lost, each of which may have reported a mapping.
-    pub(crate) lost_records: u64,
+    pub(super) lost_records: u64,
 }
 
 /// The files that could not be read so far.
@@ -145,7 +145,7 @@ impl UnreadFiles {
 
 impl UnreadCounts {
     /// With others.
-    pub(crate) const fn with(self, others: Self) -> Self {
+    pub(super) const fn with(self, others: Self) -> Self {
         Self {
             programs: self.programs + others.programs,
             unmapped: self.unmapped + others.unmapped,

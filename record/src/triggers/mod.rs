@@ -2,18 +2,9 @@
 //!
 //! Hits are looked at when they have been read from the rings: the programs at the probes are those of any recording.
 
-mod command;
-mod options;
-mod pace;
-mod requests;
+pub(super) mod command;
+pub(super) mod pace;
+pub(super) mod requests;
 mod socket_folder;
 mod span_matcher;
-mod watch;
-
-pub(crate) use self::command::RunningCommands;
-pub use self::command::{CommandFault, TriggerCommand};
-pub use self::options::{Trigger, TriggerOptions, TriggerSubject};
-pub(crate) use self::pace::{DueTrigger, TriggerPace};
-pub use self::requests::{DumpError, Dumped, RunningRecorder, RunningRecorders};
-pub(crate) use self::requests::{DumpRequest, DumpRequests, dead_sockets};
-pub(crate) use self::watch::TriggerWatch;
+pub(super) mod watch;

@@ -16,7 +16,7 @@ use usdtrec_format::trace::{FiredTrigger, TriggerKind};
 use usdtrec_watch::batch::{Batch, Record};
 use usdtrec_watch::stage::Stage;
 
-use super::options::{Trigger, TriggerSubject};
+use super::pace::{Trigger, TriggerSubject};
 use super::span_matcher::SpanMatcher;
 
 /// Looks for hits that fire triggers. All records pass on.

@@ -14,7 +14,7 @@ use usdtrec_format::trace::FiredTrigger;
 use super::content::WindowContent;
 use super::files::{NewWindowFile, WindowFileTime, WindowFiles, WrittenWindow};
 use crate::output::sync::DiskSync;
-use crate::triggers::DueTrigger;
+use crate::triggers::pace::DueTrigger;
 
 /// Interval at which it is looked whether waiting is to end.
 const STEP: Duration = Duration::from_millis(100);
@@ -178,7 +178,8 @@ mod tests {
     use usdtrec_format::trace::{ClockReading, Compression, TraceInfo};
 
     use super::*;
-    use crate::window::{WindowLimits, WindowWriter};
+    use crate::window::files::WindowLimits;
+    use crate::window::writer::WindowWriter;
 
     /// Code that panics while it makes a file: that is what came of the trigger, and the next one is served.
     #[test]

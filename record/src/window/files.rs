@@ -1,15 +1,14 @@
 //! The files that are made of a window.
 
-use std::fmt;
 use std::fs::File;
-use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
+use std::{fmt, io};
 
-use usdtrec_format::trace::FiredTrigger;
+use usdtrec_format::scaled::{duration, size};
+use usdtrec_format::trace::{FiredTrigger, Shortfall, ShortfallKind};
 
-use super::shortened::ShortenedWindow;
-use crate::triggers::TriggerCommand;
+use crate::triggers::command::TriggerCommand;
 
 /// An empty file that gets its name when it is complete.
 pub trait NewWindowFile: Send {
@@ -84,4 +83,73 @@ pub struct WrittenWindow {
     pub shortened: Option<ShortenedWindow>,
     /// How long it took to write.
     pub took: Duration,
+}
+
+/// How much a window holds: what is older, or exceeds the bytes, falls out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowLimits {
+    time: Duration,
+    bytes: usize,
+}
+
+impl WindowLimits {
+    /// A window of this time, of which the packed records take so many bytes of memory at most.
+    #[must_use]
+    pub const fn new(time: Duration, bytes: usize) -> Self {
+        Self { time, bytes }
+    }
+
+    /// Maximum memory, bytes.
+    pub(super) const fn bytes(self) -> usize {
+        self.bytes
+    }
+
+    /// The age, ns.
+    pub(super) fn nanoseconds(self) -> u64 {
+        self.time.as_nanos().try_into().unwrap_or(u64::MAX)
+    }
+}
+
+/// Number of the shortfall in a file; those of the recording are numbered from 0.
+const NUMBER: u32 = u32::MAX;
+
+/// A window that holds less than its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShortenedWindow {
+    /// The time that it holds.
+    pub held: Duration,
+    /// The time that it is to hold.
+    pub asked: Duration,
+    /// Its maximum memory, bytes.
+    pub bytes: usize,
+}
+
+impl ShortenedWindow {
+    /// What is said of a window that holds this time; `None` if nothing fell out of it too early.
+    pub(super) fn new(limits: WindowLimits, held: Duration, fell_out: u64) -> Option<Self> {
+        let asked = Duration::from_nanos(limits.nanoseconds());
+        (fell_out > 0 && held < asked).then_some(Self {
+            held,
+            asked,
+            bytes: limits.bytes(),
+        })
+    }
+
+    /// The same for the trace.
+    pub(super) fn shortfall(self) -> Shortfall {
+        let Self { held, asked, bytes } = self;
+        let ns = |time: Duration| duration(time.as_nanos() as f64);
+        Shortfall {
+            number: NUMBER,
+            kind: ShortfallKind::ShortWindow,
+            found: format!(
+                "the file holds the last {} instead of {}: its records take the {} of memory that they may take",
+                ns(held),
+                ns(asked),
+                size(bytes as f64)
+            ),
+            effect: "earlier hits are not in it".to_owned(),
+            ..Shortfall::default()
+        }
+    }
 }

@@ -15,7 +15,7 @@ const MAX_BYTES: usize = 4 << 20;
 
 /// What is known at the time of the first hits of a window.
 #[derive(Debug)]
-pub(crate) struct KeptProcesses {
+pub(super) struct KeptProcesses {
     id_type: SampleType,
     table: ProcessTable,
     /// What the recorder said of all hits, by its meaning, oldest first.
@@ -34,7 +34,7 @@ enum NoteKey {
 
 impl KeptProcesses {
     /// `id_type` is the layout of the sample ids of the records.
-    pub(crate) fn new(id_type: SampleType) -> Self {
+    pub(super) fn new(id_type: SampleType) -> Self {
         Self {
             id_type,
             table: ProcessTable::new(id_type, true),
@@ -44,7 +44,7 @@ impl KeptProcesses {
     }
 
     /// Takes records that fell out of the window, after all that did before.
-    pub(crate) fn take(&mut self, records: &[u8]) {
+    pub(super) fn take(&mut self, records: &[u8]) {
         let mut walk = Records::new(records);
         let mut start = 0;
         while let Some(record) = walk.next() {
@@ -87,7 +87,7 @@ impl KeptProcesses {
     }
 
     /// A copy to be [written](Self::write): it takes no more records.
-    pub(crate) fn copy(&self) -> Self {
+    pub(super) fn copy(&self) -> Self {
         Self {
             id_type: self.id_type,
             table: self.table.copy(),

@@ -4,14 +4,11 @@
 //! kept, so that a file that begins in the middle has the names and mappings of its processes, also of those that have ended since. A file is made of a
 //! copy of the window, which shares the packed records: recording goes on meanwhile. What falls out before it is written stays in memory until then.
 
-mod content;
-mod file_maker;
-mod files;
+pub(super) mod content;
+pub(super) mod file_maker;
+pub(super) mod files;
 mod kept_processes;
-mod limits;
-mod shortened;
-mod timed_losses;
-mod writer;
+pub(super) mod writer;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,19 +16,14 @@ use std::sync::Arc;
 use usdtrec_format::perf::SampleType;
 use usdtrec_format::trace::{PackedPart, PackedReader, PackedRecords};
 
-pub(crate) use self::content::WindowContent;
-pub(crate) use self::file_maker::{FileMaker, MadeFile};
-pub use self::files::{NewWindowFile, WindowFileTime, WindowFiles, WrittenWindow};
+use self::files::WindowLimits;
 use self::kept_processes::KeptProcesses;
-pub use self::limits::WindowLimits;
-pub use self::shortened::ShortenedWindow;
-pub(crate) use self::writer::WindowWriter;
 
 /// How much longer process records stay than hits, ns: they need not be read in the same pass.
 const MARGIN: u64 = 2_000_000_000;
 /// The last seconds.
 #[derive(Debug)]
-pub(crate) struct Window {
+pub(super) struct Window {
     limits: WindowLimits,
     samples: VecDeque<Piece>,
     /// All other records.
@@ -68,7 +60,7 @@ impl Piece {
 
 impl Window {
     /// `id_type` is the layout of the sample ids of the records.
-    pub(crate) fn new(limits: WindowLimits, id_type: SampleType) -> Self {
+    pub(super) fn new(limits: WindowLimits, id_type: SampleType) -> Self {
         Self {
             limits,
             samples: VecDeque::new(),
@@ -82,7 +74,7 @@ impl Window {
     }
 
     /// Adds records.
-    pub(crate) fn add(&mut self, part: PackedPart) {
+    pub(super) fn add(&mut self, part: PackedPart) {
         let PackedPart {
             metadata,
             samples,
@@ -103,7 +95,7 @@ impl Window {
     }
 
     /// Has what is too old fall out, and what exceeds the limit of memory. `now` is ns of the trace's clock.
-    pub(crate) fn trim(&mut self, now: u64) {
+    pub(super) fn trim(&mut self, now: u64) {
         let begin = now.saturating_sub(self.limits.nanoseconds());
         while self
             .samples
@@ -139,12 +131,12 @@ impl Window {
     }
 
     /// Memory of the packed records, bytes.
-    pub(crate) const fn memory(&self) -> usize {
+    pub(super) const fn memory(&self) -> usize {
         self.memory
     }
 
     /// Time of the last hit that fell out, ns of the trace's clock; 0 if none has.
-    pub(crate) const fn fell_out(&self) -> u64 {
+    pub(super) const fn fell_out(&self) -> u64 {
         self.fell_out
     }
 

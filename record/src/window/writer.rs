@@ -8,10 +8,9 @@ use usdtrec_format::trace::{
     ClockReading, Compression, Loss, RecordPacker, Totals, TraceInfo, WriteError,
 };
 
-use super::limits::WindowLimits;
-use super::shortened::ShortenedWindow;
-use super::timed_losses::TimedLosses;
-use super::{Window, WindowContent};
+use super::Window;
+use super::files::{ShortenedWindow, WindowLimits};
+use crate::window::content::{TimedLosses, WindowContent};
 
 /// Maximum number of readings of the clocks: there is one a minute, and two whenever the wall clock is set.
 const MAX_CLOCKS: usize = 4096;

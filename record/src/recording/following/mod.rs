@@ -33,7 +33,7 @@ use self::queue::Queue;
 use self::reports::{PlantedFile, Reports};
 use self::search::{ENDED, RefusedFile, Search, SearchedFile};
 use crate::recording::build_ids::NewFiles;
-use crate::recording::mapped_file_id::MappedFileId;
+use crate::recording::mapped::MappedFileId;
 use crate::recording::session::Session;
 use crate::recording::unread_files::UnreadCounts;
 
@@ -56,7 +56,7 @@ pub struct FollowedFiles {
 
 /// Follows the files that processes map.
 #[derive(Debug)]
-pub(crate) struct Follower {
+pub(super) struct Follower {
     queue: Arc<Queue>,
     found: Receiver<SearchedFile>,
     /// Readable when the thread has found something.
@@ -84,7 +84,7 @@ impl Follower {
     ///
     /// # Errors
     /// The error of `eventfd(2)` or of starting the thread.
-    pub(crate) fn start(session: &Session) -> io::Result<Self> {
+    pub(super) fn start(session: &Session) -> io::Result<Self> {
         let queue = Arc::<Queue>::default();
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let (send, found) = channel();
@@ -112,12 +112,12 @@ impl Follower {
     }
 
     /// Whether files that appear can be planted.
-    pub(crate) const fn is_on(&self) -> bool {
+    pub(super) const fn is_on(&self) -> bool {
         self.is_on
     }
 
     /// Queues files that were mapped. Returns those for which there was no room.
-    pub(crate) fn take(&mut self, new: NewFiles) -> Vec<MappedFileId> {
+    pub(super) fn take(&mut self, new: NewFiles) -> Vec<MappedFileId> {
         let NewFiles {
             files, too_many, ..
         } = new;
@@ -135,22 +135,22 @@ impl Follower {
     }
 
     /// Notes files that could not be read of the processes that ran when the recording began.
-    pub(crate) const fn note_unread(&mut self, unread: UnreadCounts) {
+    pub(super) const fn note_unread(&mut self, unread: UnreadCounts) {
         self.unread_at_start = unread;
     }
 
     /// Takes mappings whose processes are held. All files that were mapped before have been queued.
-    pub(crate) fn hold(&mut self, mappings: Vec<NewMapping>) {
+    pub(super) fn hold(&mut self, mappings: Vec<NewMapping>) {
         self.held.add(mappings, self.queued);
     }
 
     /// Whether processes may be held until this thread has answered.
-    pub(crate) fn holds(&self) -> bool {
+    pub(super) fn holds(&self) -> bool {
         !self.held.is_empty()
     }
 
     /// Readable when [`next`](Self::next) has something.
-    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
 
@@ -168,23 +168,23 @@ impl Follower {
     }
 
     /// Whether files are read or wait.
-    pub(crate) fn is_reading(&self) -> bool {
+    pub(super) fn is_reading(&self) -> bool {
         self.queue.done() < self.queued
     }
 
     /// No file comes any more: the thread ends.
-    pub(crate) fn close(&self) {
+    pub(super) fn close(&self) {
         self.queue.close();
     }
 
     /// The recording ends: nothing is planted any more.
-    pub(crate) fn end(&self) {
+    pub(super) fn end(&self) {
         self.queue.end();
     }
 
     /// Ends the thread when it has read the files that wait. The shortfalls get those with selected probes, and numbers of those that were not
     /// read.
-    pub(crate) fn finish(&mut self, unread: UnreadCounts, shortfalls: &Shortfalls) {
+    pub(super) fn finish(&mut self, unread: UnreadCounts, shortfalls: &Shortfalls) {
         self.close();
         let begun = Instant::now();
         let thread = self.thread.take();

@@ -10,9 +10,7 @@
 //! before it detaches, and for what the program cannot see.
 
 mod file;
-mod keeper;
-mod readers;
-mod search;
+pub(crate) mod keeper;
 
 use std::io::{self, PipeWriter, Write};
 use std::ops::Range;
@@ -22,7 +20,6 @@ use std::time::{Duration, Instant};
 
 use self::file::ProbedFile;
 use self::keeper::Keeper;
-pub use self::readers::{SPARED, SPARED_ALONE};
 use crate::recording::session::Session;
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
