@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use usdtrec_attach::engine::InexactCounts;
 use usdtrec_attach::error::RecordError;
+use usdtrec_attach::plan::call_graph::CallGraph;
 use usdtrec_watch::batch::{Batch, Heads};
 use usdtrec_watch::cgroups::Cgroups;
 use usdtrec_watch::makers::CodeMakers;
@@ -64,7 +65,7 @@ impl Pipeline {
         let id_type = attached.processes.attr.attr.id_type();
         let locations = attached.engine.variable_locations().cloned();
         let options = &session.options;
-        let unwinds = graph.is_some_and(|graph| graph.unwinds());
+        let unwinds = graph.is_some_and(CallGraph::unwinds);
         // Another file begins with what is known if nothing can be read then.
         let is_repeated = options.following.is_off && options.switch.is_some();
         let table = ProcessTable::new(id_type, unwinds || is_repeated);
