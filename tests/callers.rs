@@ -493,7 +493,6 @@ fn options_without_effect_on_stacks_are_refused() {
     refused(&["-g", "--format", "json"], "use --sort stack");
     refused(&["--folded"], "use export --to folded -o -");
     refused(&["-g", "--sort", "comm"], "cannot be used with");
-    refused(&["-g", "--human"], "--human has no effect");
     refused(&["-g", "--key", "tid"], "without --span");
     refused(
         &["-g", "--by", "comm"],

@@ -1,11 +1,7 @@
-//! `stat --prometheus` and `--listen`: the metrics are those of the counts, and Prometheus's own checker accepts them.
+//! `stat --prometheus`: the metrics are those of the counts, and Prometheus's own checker accepts them.
 
 use std::collections::BTreeMap;
 use std::fs;
-#[cfg(feature = "listen")]
-use std::io::{Read, Write};
-#[cfg(feature = "listen")]
-use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
@@ -263,50 +259,4 @@ fn a_file_that_fails_later_is_said() {
         .lines()
         .filter(|line| line.contains("\"count\":3"));
     assert_eq!(printed.count(), 1, "{}", ended.stdout);
-}
-
-/// An HTTP request without a header but its host.
-#[cfg(feature = "listen")]
-fn get(address: &str, path: &str) -> String {
-    let mut stream = TcpStream::connect(address).expect("a connection");
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
-    stream.write_all(request.as_bytes()).expect("a connection");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    answer
-}
-
-#[cfg(feature = "listen")]
-#[test]
-fn metrics_are_served() {
-    let lab = Lab::privileged();
-    need_tool("promtool");
-    let options = ["--by", "t", "--listen", "localhost:0"];
-    let mut counted = Counted::start(&lab, "text(t=str(arg1))", &options);
-    let line = counted.stat.until_error_line("metrics at http://");
-    let address = line.split("http://").nth(1).expect("an address");
-    let address = address.strip_suffix("/metrics").expect("a path").to_owned();
-    counted.stat.until_error_line("[ usdtrec stat:");
-    counted.obey("hit 5 x");
-    let metrics = || {
-        let answer = get(&address, "/metrics");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a body");
-        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
-        let kind = "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n";
-        assert!(head.contains(kind), "{head}");
-        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())));
-        body.to_owned()
-    };
-    let sample = "usdtrec_hits_total{provider=\"keys\",probe=\"text\",t=\"x\"} 5\n";
-    wait_until("the interval", || metrics().contains(sample));
-    check(&metrics());
-    assert!(get(&address, "/other").starts_with("HTTP/1.1 404 "));
-    let used = ["stat", "-I", "1000", "-e", "x:y", "--listen", &address];
-    lab.usdtrec(used).exits(1).complains("in use");
-    counted.end();
-    assert!(TcpStream::connect(&address).is_err(), "it ends with stat");
-    let open = ["stat", "-I", "1000", "-e", "x:y", "--listen", "0.0.0.0:0"];
-    lab.usdtrec(open)
-        .exits(2)
-        .complains("expected a loopback address");
 }

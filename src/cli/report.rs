@@ -146,9 +146,6 @@ pub(crate) struct ReportArgs {
     /// Show at most N groups, and with --span also the N slowest spans [default: all groups; 10 with --span]
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
-    /// Print numbers with a known unit as times (1.23ms) and sizes (1.5KiB); text format only
-    #[arg(long)]
-    pub(crate) human: bool,
     /// With --span or --heatmap, print moments by the trace's clock (CLOCK_MONOTONIC) instead of times of day in the local time zone; text format
     /// only
     #[arg(long)]

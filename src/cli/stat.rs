@@ -1,7 +1,5 @@
 //! Options of `usdtrec stat`.
 
-#[cfg(feature = "listen")]
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -36,7 +34,7 @@ pub(crate) struct StatArgs {
     ///
     /// Programs in the kernel add up integers of up to 64 bits, exactly; the sum has 128 bits. Numbers that could not be read are left out, and count in
     /// the hits only. Of more groups than have room, the numbers are not known.
-    #[arg(long, value_name = "ARG", value_delimiter = ',', visible_alias = "sum")]
+    #[arg(long, value_name = "ARG", value_delimiter = ',')]
     pub(crate) value: Vec<String>,
     /// The same, with percentiles (p50, p90, p99) and a histogram of powers of two (comma list); of spans, whose percentiles are always shown, span is the histogram
     ///
@@ -66,61 +64,4 @@ pub(crate) struct StatArgs {
     /// usdtrec_hits_total has the labels provider, probe, and those of --by. Of each probe, the first 1000 groups have samples of their own; all others are counted together, with others="true". Spans have usdtrec_span_seconds, a histogram with the labels provider, span, and those of --by. The file is replaced as a whole, can be read by all users as far as the umask allows, and stays at the end.
     #[arg(long, value_name = "FILE.prom", requires = "interval")]
     pub(crate) prometheus: Option<PathBuf>,
-    /// Also serve these metrics at http://ADDRESS:PORT/metrics, on a loopback address (127.0.0.1:9435, [::1]:9435, localhost:9435); needs -I
-    ///
-    /// Every user of this host can read them. With port 0, a free one is chosen, and printed.
-    #[cfg(feature = "listen")]
-    #[arg(long, value_name = "ADDRESS:PORT", requires = "interval", value_parser = loopback)]
-    pub(crate) listen: Option<SocketAddr>,
-}
-
-/// An address on which nobody but this host can connect.
-#[cfg(feature = "listen")]
-fn loopback(text: &str) -> Result<SocketAddr, String> {
-    let expected = || "expected an address and a port, as 127.0.0.1:9435".to_owned();
-    let numbers = match text.strip_prefix("localhost:") {
-        Some(port) => format!("127.0.0.1:{port}"),
-        None => text.to_owned(),
-    };
-    let address: SocketAddr = numbers.parse().map_err(|_| expected())?;
-    match address.ip().is_loopback() {
-        true => Ok(address),
-        false => Err(
-            "expected a loopback address: metrics have values of the traced programs, and are served without encryption and passwords"
-                .to_owned(),
-        ),
-    }
-}
-
-#[cfg(all(test, feature = "listen"))]
-mod tests {
-    use super::loopback;
-
-    #[test]
-    fn only_this_host_can_connect() {
-        for good in ["127.0.0.1:9435", "localhost:0", "[::1]:80", "127.1.2.3:1"] {
-            assert!(loopback(good).is_ok(), "{good}");
-        }
-        for bad in [
-            "0.0.0.0:80",
-            "[::]:80",
-            "10.0.0.1:80",
-            "[::ffff:10.0.0.1]:80",
-        ] {
-            let error = loopback(bad).expect_err(bad);
-            assert!(error.contains("a loopback address"), "{error}");
-        }
-        for bad in [
-            "",
-            "9435",
-            ":9435",
-            "127.0.0.1",
-            "localhost",
-            "localhost:x",
-            "host:1",
-        ] {
-            let error = loopback(bad).expect_err(bad);
-            assert!(error.contains("an address and a port"), "{error}");
-        }
-    }
 }

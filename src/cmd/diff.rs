@@ -9,7 +9,7 @@ use usdtrec_format::counted;
 use usdtrec_report::diff::{self, DiffOptions};
 use usdtrec_report::script::SpanRowQuestion;
 
-use super::report::{colours, has_functions, plain_numbers};
+use super::report::{colours, has_functions};
 use super::selection::{self, Extent};
 use crate::advice::HINTS;
 use crate::cli::{DiffArgs, OutputFormat};
@@ -33,7 +33,6 @@ pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result
 }
 
 fn compare(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    plain_numbers(args.human, args.format)?;
     anyhow::ensure!(
         !args.all || args.format == OutputFormat::Text,
         "--all has no effect on JSON and CSV, which always include changes within noise"
@@ -47,7 +46,6 @@ fn compare(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCo
         by: args.by.clone(),
         min: args.percent_limit,
         all: args.all,
-        human: args.human,
         format: selection::format(args.format),
         colours: colours(args.color),
         hints: HINTS,

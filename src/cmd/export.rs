@@ -4,7 +4,7 @@
 mod dataset;
 mod redacted;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Seek};
 use std::path::Path;
 use std::process::ExitCode;
@@ -20,7 +20,6 @@ use crate::cli::{ExportArgs, ExportTo, SelectionArgs, stack_kind};
 use crate::progress;
 use crate::terminal::Usage;
 use crate::unfinished_file::UnfinishedFile;
-use crate::unfinished_folder::UnfinishedFolder;
 use crate::units::least_ns;
 
 /// Path that means standard output.
@@ -33,10 +32,9 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         "--trace-id has no effect without --to otlp or otlp-proto",
     )?;
     Usage::ensure(
-        args.counter.is_empty() || args.to == ExportTo::Perfetto,
-        "--counter has no effect without --to perfetto",
+        args.to != ExportTo::Parquet || args.output.as_os_str() != STDOUT,
+        "--to parquet writes a folder: -o - is none",
     )?;
-    check_folder(args)?;
     check_perf(args)?;
     check_stacks(args)?;
     check_spans(args)?;
@@ -58,7 +56,6 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         value: args.value.clone(),
         stacks: stack_kind(args.stacks),
         trace_id: args.trace_id.clone(),
-        counters: args.counter.clone(),
         redaction: redacted::redaction(args)?,
         // Profiles of pprof always are.
         gzip: args.to != ExportTo::Pprof && args.output.extension() == Some("gz".as_ref()),
@@ -87,12 +84,9 @@ fn write(
         asked: &asked,
         options,
     };
-    let notices = if options.format.is_folder() {
-        what.write_folder(output)?
-    } else if output.as_os_str() == STDOUT {
-        what.write(&mut selection::output()?)?
-    } else {
-        what.write_file(output)?
+    let notices = match output.as_os_str() == STDOUT {
+        true => what.write(&mut selection::output()?)?,
+        false => what.write_file(output)?,
     };
     Ok(end(&session, &notices))
 }
@@ -102,21 +96,6 @@ fn end(session: &TraceSession, notices: &Notices) -> ExitCode {
     selection::print_faults(session, notices);
     selection::print_losses(session.path(), session.losses().known_total());
     ExitCode::SUCCESS
-}
-
-/// Refuses what formats that are folders cannot have.
-fn check_folder(args: &ExportArgs) -> Result<(), Usage> {
-    let name = match args.to {
-        ExportTo::Ctf => "ctf",
-        ExportTo::Parquet => "parquet",
-        _ => return Ok(()),
-    };
-    let refused = format!("--to {name} writes a folder: -o - is none");
-    Usage::ensure(args.output.as_os_str() != STDOUT, refused)?;
-    Usage::ensure(
-        args.to == ExportTo::Parquet || args.span.is_empty(),
-        format!("--span has no effect with --to {name}, which has events alone"),
-    )
 }
 
 /// Refuses what has no effect on copies of records.
@@ -178,9 +157,8 @@ fn check_spans(args: &ExportArgs) -> anyhow::Result<()> {
         Some(_) => "--min",
         None => "--filter 'span > TIME'",
     };
-    let has_events = matches!(args.to, ExportTo::Ctf | ExportTo::Perf);
     let refused = format!("{option} has no effect on this format, which has events alone");
-    Usage::ensure(!has_events, refused)?;
+    Usage::ensure(args.to != ExportTo::Perf, refused)?;
     let refused = format!("{option} has no effect with --value: stacks weigh spans or an argument");
     Usage::ensure(args.value.is_none(), refused)?;
     Ok(())
@@ -209,8 +187,6 @@ const fn format(to: ExportTo) -> Option<ExportFormat> {
         ExportTo::Perfetto => ExportFormat::Rows(RowFormat::Perfetto),
         ExportTo::Otlp => ExportFormat::Rows(RowFormat::OtlpJson),
         ExportTo::OtlpProto => ExportFormat::Rows(RowFormat::OtlpProto),
-        ExportTo::Ctf => ExportFormat::Ctf,
-        ExportTo::Firefox => ExportFormat::Rows(RowFormat::Firefox),
         ExportTo::Folded => ExportFormat::Stacks(StackFormat::Folded),
         ExportTo::Perf => ExportFormat::Perf,
         ExportTo::Pprof => ExportFormat::Stacks(StackFormat::Pprof),
@@ -246,27 +222,6 @@ impl Exported<'_> {
             _ => export::write(self.session, self.asked, self.options, out),
         });
         Ok(written?)
-    }
-
-    /// Writes a folder, which has its name only when it is complete. An empty one is replaced.
-    fn write_folder(&self, path: &Path) -> anyhow::Result<Notices> {
-        let cannot = || format!("cannot write {}", shown(path));
-        let is_free = match fs::read_dir(path) {
-            Ok(mut entries) => entries.next().is_none(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-            Err(error) => return Err(error).with_context(cannot),
-        };
-        if !is_free {
-            let error = io::Error::from(io::ErrorKind::DirectoryNotEmpty);
-            return Err(error).with_context(cannot);
-        }
-        let unfinished = UnfinishedFolder::create(path).with_context(cannot)?;
-        let notices = progress::shown(self.session, || {
-            export::write_folder(self.session, self.asked, self.options, unfinished.path())
-        })?;
-        let rename = |unfinished: &Path| fs::rename(unfinished, path);
-        unfinished.finish(rename).with_context(cannot)?;
-        Ok(notices)
     }
 
     /// Writes a file, which has its name only when it is complete. A device or FIFO is written to.

@@ -32,17 +32,13 @@ pub(super) fn options(args: &PrintArgs) -> Result<ScriptOptions, Usage> {
         "-F symoff has no effect without sym, after which it is printed: add sym",
     )?;
     Ok(ScriptOptions {
-        fields: match args.has(Times::Tod) {
-            true => fields.and(Field::Tod),
-            false => fields,
-        },
+        fields,
         times: match (args.has(Times::Reltime), args.has(Times::Deltatime)) {
             (true, _) => TimeOrigin::First,
             (_, true) => TimeOrigin::Previous,
             _ => TimeOrigin::Clock,
         },
         nanoseconds: args.has(Times::Ns),
-        human: args.human,
         format: match args.format {
             ScriptFormat::Known(format) => selection::format(format),
             ScriptFormat::Template(_) => Format::Text,
@@ -130,9 +126,6 @@ fn refuse(args: &PrintArgs) -> Result<(), Usage> {
         ScriptFormat::Known(_) if args.has(Times::Ns) => {
             "--times ns has no effect on JSON and CSV, where times are always in nanoseconds"
         }
-        ScriptFormat::Known(_) if args.human => {
-            "--human has no effect on JSON and CSV, where numbers are always plain"
-        }
         ScriptFormat::Template(template) if since && !template.shows_time() => {
             "--times reltime and deltatime change {time}, which the template does not use: use {reltime} or {deltatime} in the template"
         }
@@ -141,12 +134,12 @@ fn refuse(args: &PrintArgs) -> Result<(), Usage> {
     Err(Usage(reason.to_owned()))
 }
 
-/// The template, if `--format` is one. It determines the fields, so that -F and --times tod are refused.
+/// The template, if `--format` is one. It determines the fields, so that -F is refused.
 fn template(args: &PrintArgs) -> Result<Option<Template>, Usage> {
     match &args.format {
         ScriptFormat::Known(_) => Ok(None),
-        ScriptFormat::Template(_) if args.has(Times::Tod) || !args.fields.is_empty() => Err(Usage(
-            "a template for --format determines the fields: add them to the template ({tod}) instead of -F and --times tod"
+        ScriptFormat::Template(_) if !args.fields.is_empty() => Err(Usage(
+            "a template for --format determines the fields: add them to the template ({tod}) instead of -F"
                 .to_owned(),
         )),
         ScriptFormat::Template(template) => Ok(Some(template.clone())),

@@ -36,7 +36,6 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
             Some(graph) => StackStyle::Tree(graph),
             None => StackStyle::Folded,
         },
-        human: args.human,
         format: selection::format(args.format),
         colours: colours(args.color),
         hints: HINTS,
@@ -102,15 +101,6 @@ fn kind(args: &ReportArgs) -> &'static str {
     }
 }
 
-/// Refuses `--human` with JSON and CSV.
-pub(super) fn plain_numbers(human: bool, format: OutputFormat) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        !human || format == OutputFormat::Text,
-        "--human has no effect on JSON and CSV, where numbers are always plain"
-    );
-    Ok(())
-}
-
 /// Refuses options that would have no effect.
 fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
     let kind = kind(args);
@@ -119,7 +109,6 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
         shows_spans || args.selection.which.span_least == 0,
         "--filter: span > TIME has no effect on {kind} without --span"
     );
-    plain_numbers(args.human, args.format)?;
     anyhow::ensure!(
         args.width.width.is_none() || args.format == OutputFormat::Text,
         "--width has no effect on JSON and CSV"
@@ -270,10 +259,6 @@ fn refuse_with_stacks(args: &ReportArgs, kind: &str) -> anyhow::Result<()> {
     anyhow::ensure!(
         args.format == OutputFormat::Text,
         "{kind} is text: for JSON and CSV, use --sort stack, or --span with --by stack"
-    );
-    anyhow::ensure!(
-        !args.human,
-        "--human has no effect on {kind}, where weights are plain numbers, and times have units"
     );
     anyhow::ensure!(
         args.value.is_none() || args.span.is_empty(),

@@ -3,8 +3,6 @@
 pub(super) mod by;
 mod group_key;
 pub(super) mod known_stacks;
-#[cfg(feature = "listen")]
-mod listen;
 mod metrics;
 mod numbers;
 pub(super) mod snapshots;

@@ -134,7 +134,7 @@ pub(super) const RECORD: [Choice; 10] = [
     }),
 ];
 
-pub(super) const TRACE: [Choice; 11] = [
+pub(super) const TRACE: [Choice; 9] = [
     // What comes after the hits of pairs:go on a thread has their arguments.
     choice("--with", "--with go..deep", |seen| {
         ["go.arg", "go.numbered"]
@@ -151,18 +151,6 @@ pub(super) const TRACE: [Choice; 11] = [
     choice("--times", "--times deltatime", |seen| {
         seen.text.contains("0.0000") || seen.text.contains("deltatime_ns")
     }),
-    choice("--times", "--times tod", |seen| {
-        // 2026-11-22T08:00:00
-        let is_day = |word: &[u8]| {
-            word.iter()
-                .zip(b"0000-00-00")
-                .all(|(byte, form)| match form {
-                    b'0' => byte.is_ascii_digit(),
-                    form => byte == form,
-                })
-        };
-        seen.text.as_bytes().windows(10).any(is_day) || seen.text.contains("tod")
-    }),
     choice("--times", "--times ns", |seen| {
         let mut fractions = seen.text.split('.').skip(1);
         fractions.any(|rest| {
@@ -170,7 +158,6 @@ pub(super) const TRACE: [Choice; 11] = [
             digits.count() == 9
         })
     }),
-    choice("--human", "--human", |seen| seen.text.contains("MiB")),
     choice("--format", "--format json", |seen| {
         seen.text.starts_with('{')
     }),
@@ -215,7 +202,7 @@ pub(super) const TOP: [Choice; 4] = [
     }),
 ];
 
-pub(super) const STAT: [Choice; 10] = [
+pub(super) const STAT: [Choice; 9] = [
     choice("--by", "--by comm", |seen| {
         let words = |line: &str| {
             line.split_whitespace()
@@ -253,9 +240,6 @@ pub(super) const STAT: [Choice; 10] = [
         let text = fs::read_to_string(file).expect("metrics");
         text.contains("usdtrec_hits_total{provider=\"pairs\",probe=\"go\"")
     }),
-    choice("--listen", "--listen 127.0.0.1:0", |seen| {
-        seen.run.has("-q") || seen.says("usdtrec: metrics at http://127.0.0.1:")
-    }),
     choice("-x, --field-separator", "-x,", |seen| {
         seen.text.starts_with("elapsed_ns,")
     }),
@@ -269,10 +253,8 @@ pub(super) const NEEDS: &[(&str, &str)] = &[
     ("--no-symbols", "-g"),
     ("-i", "CMD"),
     ("--switch-max-files 1", "--switch-output"),
-    ("--human", "--schema named.toml"),
     ("--order key", "--by comm"),
     ("--prometheus out.prom", "-I 10"),
-    ("--listen 127.0.0.1:0", "-I 10"),
 ];
 
 /// Options that end the recording.
