@@ -253,7 +253,7 @@ fn times_of_day_select_what_they_show() {
         &["--rate", "1s", "--clock"][..],
         &["--span", "request", "--clock", "--format", "json"],
     ] {
-        let refused = said(&lab, "report", &[demo], refused, "2").exits(1);
+        let refused = said(&lab, "report", &[demo], refused, "2").exits(2);
         refused.complains("--clock has no effect on");
     }
     let wrong = lab

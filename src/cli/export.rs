@@ -34,7 +34,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "TIME")]
     pub(crate) min: Option<String>,
     /// With --to folded or pprof, weigh stacks by the sum of this argument instead of their hits
-    #[arg(long, value_name = "ARG", conflicts_with = "span")]
+    #[arg(long, value_name = "ARG", conflicts_with_all = ["span", "min"])]
     pub(crate) value: Option<String>,
     /// With --to folded or pprof, which stacks are exported [default: native where they were recorded, else script]
     #[arg(long, value_enum, value_name = "KIND")]

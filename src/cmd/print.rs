@@ -90,10 +90,7 @@ pub(super) fn spans(
         print.format,
         ScriptFormat::Known(OutputFormat::Text) | ScriptFormat::Template(_)
     );
-    Usage::ensure(
-        is_text || print.times.is_empty(),
-        "--times has no effect on JSON and CSV of spans, which have the times of begin and end in nanoseconds",
-    )?;
+    selection::refuse_of_text("--times", !is_text && !print.times.is_empty())?;
     Ok(Some(SpanRowQuestion {
         spans: spans_or_all(&args.span, least),
         key: args.key.clone(),
@@ -123,8 +120,8 @@ fn refuse(args: &PrintArgs) -> Result<(), Usage> {
     }
     let reason = match &args.format {
         ScriptFormat::Known(OutputFormat::Text) => return Ok(()),
-        ScriptFormat::Known(_) if args.has(Times::Ns) => {
-            "--times ns has no effect on JSON and CSV, where times are always in nanoseconds"
+        ScriptFormat::Known(_) => {
+            return selection::refuse_of_text("--times ns", args.has(Times::Ns));
         }
         ScriptFormat::Template(template) if since && !template.shows_time() => {
             "--times reltime and deltatime change {time}, which the template does not use: use {reltime} or {deltatime} in the template"

@@ -28,7 +28,7 @@ pub(super) const REFUSED: &[(&str, &str, &str)] = &[
     (
         "--engine perf-tracefs",
         "--stack-rate 1",
-        "--stack-rate needs the bpf engine",
+        "<-g|--call-graph <MODE>>",
     ),
     (
         "--strings off",
