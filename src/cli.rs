@@ -42,6 +42,8 @@ mod ring;
 mod schema;
 mod script;
 mod selection;
+#[cfg(feature = "record")]
+mod short_help;
 mod shown_command;
 #[cfg(feature = "record")]
 mod span_stat;
@@ -143,7 +145,10 @@ pub(crate) struct Cli {
 impl Cli {
     /// What help and documents show.
     pub(crate) fn with_examples() -> clap::Command {
-        example::with_examples(Self::command())
+        let command = Self::command();
+        #[cfg(feature = "record")]
+        let command = short_help::with_short_help(command);
+        example::with_examples(command)
     }
 
     /// What completions show.

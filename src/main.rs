@@ -36,6 +36,7 @@ mod sudo_user;
 mod terminal;
 mod text_room;
 mod unfinished_file;
+#[cfg(feature = "parquet")]
 mod unfinished_folder;
 mod units;
 

@@ -493,8 +493,10 @@ fn options_without_effect_on_stacks_are_refused() {
     refused(&["-g", "--format", "json"], "use --sort stack");
     refused(&["--folded"], "use export --to folded -o -");
     refused(&["-g", "--sort", "comm"], "cannot be used with");
-    refused(&["-g", "--human"], "--human has no effect");
-    refused(&["-g", "--key", "tid"], "without --span");
+    refused(
+        &["-g", "--key", "tid"],
+        "--key has no effect on --call-graph",
+    );
     refused(
         &["-g", "--by", "comm"],
         "--by has no effect on --call-graph",
@@ -502,7 +504,7 @@ fn options_without_effect_on_stacks_are_refused() {
     refused(&["-g", "--top", "3"], "--top has no effect on --call-graph");
     refused(
         &["-g", "--span", "a", "--value", "b"],
-        "use only one of them",
+        "cannot be used with",
     );
     refused(&["-g", "fractal"], "expected caller");
 }

@@ -20,7 +20,7 @@ fn clock(lab: &Lab, trace: &str) -> Value {
 /// The time of day of each tick, by its counter, ns since 1970.
 #[track_caller]
 fn wall(lab: &Lab, trace: &str) -> HashMap<u64, i128> {
-    let script = lab.usdtrec(["script", "--tod", "--format", "json", "-i", trace]);
+    let script = lab.usdtrec(["script", "-F", "+tod", "--format", "json", "-i", trace]);
     let lines = script.success().stdout;
     let one = |line: &str| {
         let line: Value = serde_json::from_str(line).expect("JSON");

@@ -178,7 +178,8 @@ fn reports_and_exports_read_it() {
         "out.pftrace",
     ];
     lab.usdtrec(words).success();
-    lab.usdtrec(["script", "--tod", "-i", "out.data"]).exits(1);
+    lab.usdtrec(["script", "-F", "+tod", "-i", "out.data"])
+        .exits(1);
 }
 
 #[test]

@@ -245,10 +245,7 @@ fn what_needs_capabilities_to_the_end_is_refused() {
             &["-p", "1"][..],
             "--no-follow with -p or a command needs -i",
         ),
-        (
-            &["-p", "1", "-i", "--no-gap"],
-            "--no-gap has no effect beside --no-follow",
-        ),
+        (&["-p", "1", "-i", "--no-gap"], "cannot be used with"),
         (
             &["-a", "--no-wait"],
             "--no-wait has no effect beside --no-follow",

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::common::{Finished, Lab, run, test};
 
-/// Units of the demo's arguments, so that there is something for `--human`.
+/// Units of the demo's arguments, so that text has them as times and sizes.
 const SCHEMA: &str = r#"
 provider = "usdtrec"
 [[probe]]
@@ -35,9 +35,7 @@ const PRINT: &[&[&str]] = &[
     &["-F", "comm,args"],
     &["--times", "reltime"],
     &["--times", "deltatime"],
-    &["--times", "tod"],
     &["--times", "ns"],
-    &["--human"],
 ];
 
 const SCRIPT: [&[&str]; 5] = [
@@ -48,18 +46,10 @@ const SCRIPT: [&[&str]; 5] = [
     &["script", "--format", "{reltime} {args}"],
 ];
 
-const OTHERS: [Asked; 9] = [
-    Asked {
-        question: &["report"],
-        options: &[&["--human"]],
-    },
-    Asked {
-        question: &["report", "--format", "json"],
-        options: &[&["--human"]],
-    },
+const OTHERS: [Asked; 7] = [
     Asked {
         question: &["report", "--sort", "size", "--format", "csv"],
-        options: &[&["--human"], &["--order", "max"]],
+        options: &[&["--order", "max"]],
     },
     Asked {
         question: &["diff", "other"],
@@ -67,15 +57,15 @@ const OTHERS: [Asked; 9] = [
     },
     Asked {
         question: &["diff", "other", "--all"],
-        options: &[&["--human"], &["--by", "tid"], &["--time", "10%-20%"]],
+        options: &[&["--by", "tid"], &["--time", "10%-20%"]],
     },
     Asked {
         question: &["diff", "other", "--format", "json"],
-        options: &[&["--human"], &["--all"], &["--by", "tid"]],
+        options: &[&["--all"], &["--by", "tid"]],
     },
     Asked {
         question: &["diff", "other", "--format", "csv"],
-        options: &[&["--human"], &["--all"], &["--by", "tid"]],
+        options: &[&["--all"], &["--by", "tid"]],
     },
     Asked {
         question: &["list", "--file"],

@@ -114,8 +114,8 @@ fn streams_are_read_by_all_in_every_way() {
         assert_eq!(json("cat stream | \"$0\" script -i - --format json"), whole);
         assert_eq!(json("\"$0\" script -i - --format json < stream"), whole);
         for options in [
-            "--reltime --tod",
-            "--deltatime --tod",
+            "--reltime -F +tod",
+            "--deltatime -F +tod",
             "--format '{comm} {deltatime} {arg1:>6} {args}'",
         ] {
             let whole = json(&format!("\"$0\" script -i stream {options}"));

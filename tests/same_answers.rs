@@ -22,7 +22,6 @@ const OF_ANY: Questions = Questions {
         "report",
         "report --format json",
         "report --format csv",
-        "report --human",
         "report --sort event,comm",
         "report --sort comm,tid --format json",
         "report --sort cpu,pid --format csv",

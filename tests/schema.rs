@@ -237,7 +237,7 @@ fn other_names_later(lab: &Lab) {
             &["--format", "json"][..],
             "\"args\":{\"kind\":true,\"pause\":2,\"arg3\":",
         ),
-        (&["--human"][..], "kind=true pause=2ns arg3="),
+        (&[], "kind=true pause=2 arg3="),
         (&["--format", "csv"][..], ",kind,pause,arg3,"),
         (&[], "sdt_node:gc__done: "),
         (&[], " port=51056 fd=-1\n"),

@@ -405,11 +405,15 @@ fn refusals() {
             "stack:script needs the calls and returns of the script's functions",
         ),
         (&["--sort", "caller:script"], "php:function__*"),
-        (&["--stacks", "script"], "--stacks has no effect"),
     ] {
         let mut report = lab.command(["report", "-i"]);
         report.arg(&demo).args(options);
         let said = run(report).exits(1).stderr;
         assert!(said.contains(expected), "{said}");
+    }
+    for more in [&[][..], &["--sort", "comm"]] {
+        lab.usdtrec([&["report", "--stacks", "script"], more].concat())
+            .exits(2)
+            .complains("--stacks <KIND>");
     }
 }

@@ -184,7 +184,7 @@ fn gaps_and_strangers_are_said() {
     stdin.complains("standard input (-) cannot be put together with files");
 }
 
-/// `--time` by the clock on the wall has the lines that `--tod` shows within.
+/// `--time` by the clock on the wall has the lines that `-F tod` shows within.
 #[test]
 fn times_of_day_select_what_they_show() {
     let lab = Lab::new();
@@ -253,7 +253,7 @@ fn times_of_day_select_what_they_show() {
         &["--rate", "1s", "--clock"][..],
         &["--span", "request", "--clock", "--format", "json"],
     ] {
-        let refused = said(&lab, "report", &[demo], refused, "2").exits(1);
+        let refused = said(&lab, "report", &[demo], refused, "2").exits(2);
         refused.complains("--clock has no effect on");
     }
     let wrong = lab

@@ -542,7 +542,7 @@ fn what_cannot_be_is_refused() {
             "\"begin.status\"",
         ),
         ("trace", &["--span", "query"], "no span \"query\""),
-        ("trace", &["--max-stack", "3"], "without -g"),
+        ("trace", &["--max-stack", "3"], "<-g|--call-graph <MODE>>"),
         ("top", &["--filter", "span > 1ms"], "matches no spans"),
         ("stat", &["--filter", "span > 1ms"], "matches no spans"),
     ] {

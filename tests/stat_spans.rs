@@ -427,22 +427,10 @@ fn intervals_and_metrics_have_each_span_once() {
 fn what_cannot_be_is_refused() {
     let lab = Lab::privileged();
     for (verb, more, reason) in [
-        (
-            "stat",
-            &["--key", "id"][..],
-            "--key has no effect without --span",
-        ),
-        (
-            "stat",
-            &["--min", "1ms"],
-            "--min has no effect without --span",
-        ),
-        (
-            "top",
-            &["--min", "1ms"],
-            "--min has no effect without --span",
-        ),
-        ("top", &["--order", "p99"], "--order has no effect without"),
+        ("stat", &["--key", "id"][..], "--span <START..DONE|NAME>"),
+        ("stat", &["--min", "1ms"], "--span <START..DONE|NAME>"),
+        ("top", &["--min", "1ms"], "--span <START..DONE|NAME>"),
+        ("top", &["--order", "p99"], "were not provided"),
         (
             "top",
             &["--by", "comm", "--sort", "p99"],

@@ -37,3 +37,22 @@ fn a_probe_of_several_events_is_converted_to_ctf() {
         converted.success().complains("(36 samples)");
     }
 }
+
+/// What docs/guides/export.md has for the Firefox Profiler and Trace Compass.
+#[test]
+fn stock_perf_writes_a_trace_for_other_viewers() {
+    let lab = Lab::new();
+    let perf = Perf::new(&lab);
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/traces/chunks.data");
+    let script = perf.run(["script", "-F", "+pid", "-i", trace]).success();
+    assert_eq!(script.stdout.lines().count(), 20);
+    let first = script.stdout.lines().next().expect("a line");
+    let words: Vec<_> = first.split_whitespace().collect();
+    assert_eq!(words[..3], ["tgt", "6980/6980", "[000]"]);
+    assert!(first.ends_with("url=\"/index.html\" bytes=0"), "{first}");
+    let converted = perf.run(["data", "convert", "--to-ctf=folder", "-i", trace]);
+    if converted.stderr.contains("unknown option") {
+        skip("perf is built without libbabeltrace");
+    }
+    converted.success().complains("(20 samples)");
+}

@@ -319,45 +319,28 @@ fn busy(lab: &Lab) -> PathBuf {
     lab.file("busy")
 }
 
-/// Samples that hold the counts of a group are an event of each member whose count has risen.
+/// Of samples that read a group, the events of its leader are shown, which is said once.
 #[test]
-fn groups_that_are_read_with_their_leader() {
-    let lab = Lab::privileged();
-    let perf = Perf::new(&lab);
-    let program = busy(&lab);
-    let program = program.to_str().expect("a path in UTF-8");
-    let group = "{cpu-clock,page-faults,context-switches}:S";
-    for (file, more) in [
-        ("plain", &["-F", "2000"][..]),
-        ("packed", &["-F", "2000", "-z"]),
-        ("fixed", &["-c", "500000"]),
-    ] {
-        let record = ["record", "-q", "-e", group, "-o", file];
-        perf.run([&record[..], more, &["--", program]].concat())
-            .success();
-        let lines = same(&lab, &perf, file, &["-F", "comm,tid,time,period,event"]);
-        let shown = lab.usdtrec(["script", "-i", file]).success().stdout;
-        let lines_with = |event: &str| shown.lines().filter(|line| line.contains(event)).count();
-        assert!(lines_with("page-faults:") > 0, "{lines} lines: {shown}");
-    }
-}
-
-/// Later perfs have groups inherited, and then their counts are of each thread by itself.
-#[test]
-fn groups_that_are_read_of_each_thread() {
+fn a_group_that_is_read_with_its_leader_is_the_leader_alone() {
     let lab = Lab::new();
-    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/traces");
-    let trace = traces.join("group-7.3.data");
-    let trace = trace.to_str().expect("a path in UTF-8");
-    let shown = lab.usdtrec(["script", "-F", "tid,cpu,time,period,event", "-i", trace]);
-    let shown = shown.success().silent().stdout;
-    let shown: Vec<String> = shown
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
-        .collect();
-    let perf = fs::read_to_string(traces.join("group-7.3.txt")).expect("what perf prints");
-    assert_eq!(shown, perf.lines().collect::<Vec<_>>());
-    assert!(shown.len() > 200);
+    let trace = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/testdata/traces/group-7.3.data"
+    );
+    let script = ["script", "-F", "period,event", "-i", trace];
+    let shown = lab.usdtrec(script).success();
+    let said = "only the events of its leader are shown";
+    assert_eq!(shown.stderr.matches(said).count(), 1, "{}", shown.stderr);
+    let leader = ["1", "sdt_requests:request__start:"];
+    for line in shown.stdout.lines() {
+        assert_eq!(line.split_whitespace().collect::<Vec<_>>(), leader);
+    }
+    assert_eq!(shown.stdout.lines().count(), 120);
+    // What is copied for other programs is as perf wrote it.
+    let export = ["export", "-i", trace, "--to", "perf", "-o", "copied"];
+    lab.usdtrec(export).success();
+    let copied = lab.usdtrec(["script", "-F", "period,event", "-i", "copied"]);
+    assert_eq!(copied.success().stdout, shown.stdout);
 }
 
 /// The microseconds of a line of `script -F tid,cpu,time,event`.

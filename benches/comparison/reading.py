@@ -14,7 +14,7 @@ ANSWERS = [
     ["report", "--span", "request"],
     ["report", "--hist", "arg2"],
 ]
-FORMATS = ["perf", "ctf", "parquet", "perfetto", "otlp", "otlp-proto"]
+FORMATS = ["perf", "parquet", "perfetto", "otlp", "otlp-proto"]
 
 
 def record(build, name, requests):

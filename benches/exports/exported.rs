@@ -31,12 +31,11 @@ const fn format(name: &'static str, rows: fn(&Recorded) -> u64) -> Format {
 }
 
 /// The formats that have events or spans one by one, of any number.
-pub(crate) const FORMATS: [Format; 6] = [
+pub(crate) const FORMATS: [Format; 5] = [
     format("parquet", |of| of.events + of.spans),
     format("perfetto", Recorded::slices),
     format("otlp", |of| of.spans),
     format("otlp-proto", |of| of.spans),
-    format("ctf", |of| of.events),
     format("perf", |of| of.events),
 ];
 

@@ -39,7 +39,6 @@ pub(crate) fn some(path: &Path, seed: u32) {
             let options = ScriptOptions {
                 fields: fields[seed / 8 % 3].parse().unwrap(),
                 nanoseconds: (seed / 24).is_multiple_of(2),
-                human: (seed / 96).is_multiple_of(2),
                 format,
                 times: [TimeOrigin::Clock, TimeOrigin::First, TimeOrigin::Previous][seed / 192 % 3],
                 template,
@@ -132,7 +131,6 @@ fn reported(session: &TraceSession, seed: usize) {
         },
     };
     let options = ReportOptions {
-        human: (seed / 24).is_multiple_of(2),
         format: match question {
             Question::Stacks { .. } => Format::Text,
             _ => FORMATS[seed / 8 % 3],

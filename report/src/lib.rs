@@ -95,7 +95,7 @@ pub use usdtrec_export::rows;
 pub use usdtrec_format::trace::TimeRange;
 pub use usdtrec_trace::error::ReportError;
 pub use usdtrec_trace::events::no_events::NoEventsReason;
-pub use usdtrec_trace::events::notices::{CounterGap, EmptyExport, Notices};
+pub use usdtrec_trace::events::notices::{EmptyExport, Notices};
 pub use usdtrec_trace::events::selection::EventSelection;
 pub use usdtrec_trace::events::selection::cpus::{CpuSet, CpuSetError};
 pub use usdtrec_trace::events::stream::{SpanTotals, StreamSummary};

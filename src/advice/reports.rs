@@ -60,9 +60,6 @@ fn of_question(error: &QuestionError) -> Option<String> {
         QuestionError::TimesBesideSpans => {
             "leave out what selects events: -e, --time, --comm, --pid, --tid, --cpu, --filter"
         }
-        QuestionError::TooLargeProfile => {
-            "choose a part of the trace with --time, or fewer events with -e"
-        }
         QuestionError::NoTimeOfDay | QuestionError::NoDays => {
             "record with usdtrec, or with: perf record -k CLOCK_MONOTONIC"
         }

@@ -1,9 +1,10 @@
 //! Options about the callers of hits, of `record` and `trace`.
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 
 /// Whether callers are recorded, and how.
 #[derive(Clone, Debug, Default, Args)]
+#[command(group(ArgGroup::new("recorded_callers").args(["callers", "call_graph"]).multiple(true)))]
 pub(crate) struct CallersArgs {
     /// Record the callers of each hit, as with --call-graph auto
     #[arg(short = 'g')]
@@ -16,6 +17,6 @@ pub(crate) struct CallersArgs {
     #[arg(long, value_name = "MODE")]
     pub(crate) call_graph: Option<String>,
     /// With -g or --call-graph, record at most N frames of each hit, 1 to 1024 [default: 127]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(usdtrec_record::CallGraph::MAX_FRAMES)))]
+    #[arg(long, value_name = "N", requires = "recorded_callers", value_parser = clap::value_parser!(u16).range(1..=i64::from(usdtrec_record::CallGraph::MAX_FRAMES)))]
     pub(crate) max_stack: Option<u16>,
 }

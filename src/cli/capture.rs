@@ -170,7 +170,7 @@ pub(crate) struct CaptureArgs {
     ///
     /// A thread that maps a file with code for the first time is held in the kernel until its probes are planted, for two seconds at most (Linux 6.18). No other process notices.
     /// Without this, and on older kernels, hits in the first 15 to 40 ms are not recorded, and the gap is reported.
-    #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
+    #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "auto", conflicts_with = "no_follow")]
     pub(crate) no_gap: Option<NoGap>,
     /// Record the ids of the request that each hit belongs to: OpenTelemetry's thread context (bpf engine, 64-bit programs)
     ///

@@ -62,9 +62,6 @@ pub(crate) struct DiffArgs {
     /// Also show changes within noise
     #[arg(short, long)]
     pub(crate) all: bool,
-    /// Print numbers with a known unit as times (1.23ms) and sizes (1.5KiB); text format only
-    #[arg(long)]
-    pub(crate) human: bool,
     /// When to use colours
     #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
     pub(crate) color: Colour,

@@ -20,7 +20,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_parser = ExportToParser, value_name = "FORMAT")]
     pub(crate) to: ExportTo,
     /// File to write, compressed with gzip if its name ends with .gz; - writes to standard output. An existing file is replaced when the new one is complete. With --to
-    /// ctf a folder, which does not exist or is empty; with --to parquet a folder, which does not exist
+    /// parquet a folder, which does not exist
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: PathBuf,
     /// Export only these spans: START..DONE, or the name of a span, with globs (may be repeated) [default: all events, and the spans that are found by
@@ -34,7 +34,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "TIME")]
     pub(crate) min: Option<String>,
     /// With --to folded or pprof, weigh stacks by the sum of this argument instead of their hits
-    #[arg(long, value_name = "ARG", conflicts_with = "span")]
+    #[arg(long, value_name = "ARG", conflicts_with_all = ["span", "min"])]
     pub(crate) value: Option<String>,
     /// With --to folded or pprof, which stacks are exported [default: native where they were recorded, else script]
     #[arg(long, value_enum, value_name = "KIND")]
@@ -42,9 +42,6 @@ pub(crate) struct ExportArgs {
     /// With --to otlp, the argument that has the id of the trace: 32 hexadecimal digits, a UUID, or a traceparent [default: each span has a trace of its own]
     #[arg(long, value_name = "ARG")]
     pub(crate) trace_id: Option<String>,
-    /// With --to perfetto, an argument whose numbers are a counter of each process, besides (may be repeated)
-    #[arg(long, value_name = "ARG")]
-    pub(crate) counter: Vec<String>,
     /// An argument to leave out, as if its probes did not have it (may be repeated; not with --to folded, pprof and perf)
     #[arg(long, value_name = "ARG")]
     pub(crate) drop: Vec<String>,
@@ -65,10 +62,6 @@ pub(crate) enum ExportTo {
     Parquet,
     /// Perfetto's own format, for ui.perfetto.dev and trace_processor
     Perfetto,
-    /// Common Trace Format 1.8 (a folder), for babeltrace2 and Trace Compass; events alone
-    Ctf,
-    /// Firefox Profiler's processed profile (JSON), for profiler.firefox.com
-    Firefox,
     /// OpenTelemetry spans (OTLP) as lines of JSON; events of no span are left out
     Otlp,
     /// OpenTelemetry spans (OTLP) as a protobuf message
@@ -113,7 +106,12 @@ impl TypedValueParser for ExportToParser {
 fn instead(format: &str) -> Option<&'static str> {
     Some(match format {
         "chrome" => "use --to perfetto, which ui.perfetto.dev opens",
-        "ctf2" => "use --to ctf, which babeltrace2 and Trace Compass read",
+        "ctf" | "ctf2" => {
+            "use stock perf, for babeltrace2 and Trace Compass: perf data convert --to-ctf=DIR -i TRACE"
+        }
+        "firefox" => {
+            "use stock perf, for profiler.firefox.com: perf script -F +pid -i TRACE > trace.perf"
+        }
         "speedscope" => "use --to folded, which speedscope.app opens",
         _ => return None,
     })

@@ -93,7 +93,7 @@ struct Equivalent {
     item: Times,
 }
 
-const EQUIVALENT: [Equivalent; 4] = [
+const EQUIVALENT: [Equivalent; 3] = [
     Equivalent {
         long: "reltime",
         item: Times::Reltime,
@@ -101,10 +101,6 @@ const EQUIVALENT: [Equivalent; 4] = [
     Equivalent {
         long: "deltatime",
         item: Times::Deltatime,
-    },
-    Equivalent {
-        long: "tod",
-        item: Times::Tod,
     },
     Equivalent {
         long: "ns",
@@ -121,39 +117,66 @@ pub(super) fn times(matches: &ArgMatches) -> impl Iterator<Item = Times> {
 
 /// An option that is refused.
 struct Refused {
-    verb: &'static str,
+    verbs: &'static [&'static str],
     short: Option<char>,
     long: &'static str,
     /// What to do, or use, instead.
     instead: &'static str,
 }
 
-const REFUSED: [Refused; 4] = [
+const REFUSED: [Refused; 8] = [
     Refused {
-        verb: "record",
+        verbs: &["record"],
         short: Some('c'),
         long: "count",
         instead: "every hit is recorded; to record fewer, use --filter",
     },
     Refused {
-        verb: "record",
+        verbs: &["record"],
         short: Some('F'),
         long: "freq",
         instead: "every hit is recorded; to record fewer, use --filter",
     },
     Refused {
-        verb: "report",
+        verbs: &["report"],
         short: None,
         long: "html",
         instead: "use export --to html -o FILE",
     },
     Refused {
-        verb: "report",
+        verbs: &["report"],
         short: None,
         long: "folded",
         instead: "use export --to folded -o -",
     },
+    Refused {
+        verbs: &["report", "diff", "script", "trace"],
+        short: None,
+        long: "human",
+        instead: HUMAN,
+    },
+    Refused {
+        verbs: &["script", "trace"],
+        short: None,
+        long: "tod",
+        instead: "use -F +tod",
+    },
+    Refused {
+        verbs: &["export"],
+        short: None,
+        long: "counter",
+        instead: "slices have the numbers: in ui.perfetto.dev, make a debug track of the arguments debug.args.NAME",
+    },
+    Refused {
+        verbs: &["stat"],
+        short: None,
+        long: "sum",
+        instead: "use --value",
+    },
 ];
+
+/// The form of numbers is that of the verb.
+const HUMAN: &str = "text of report and diff has numbers with a known unit as times and sizes; script, trace, JSON and CSV have plain numbers";
 
 /// Adds these options to a command line.
 pub(super) fn with_hidden_options(mut command: Command) -> Command {
@@ -168,7 +191,9 @@ pub(super) fn with_hidden_options(mut command: Command) -> Command {
         }
     }
     for option in &REFUSED {
-        command = with_argument(command, option.verb, || option.argument());
+        for verb in option.verbs {
+            command = with_argument(command, verb, || option.argument());
+        }
     }
     command
 }
@@ -300,9 +325,9 @@ mod tests {
         for option in &REFUSED {
             let long = format!("--{}", option.long);
             let lines = [
-                vec![option.verb, &long],
-                vec![option.verb, &long, "5"],
-                vec![option.verb, &long, "--buildid-dir=cache"],
+                vec![option.verbs[0], &long],
+                vec![option.verbs[0], &long, "5"],
+                vec![option.verbs[0], &long, "--buildid-dir=cache"],
             ];
             for line in lines {
                 let refused = parse(&line).expect_err("a refusal").to_string();

@@ -44,7 +44,7 @@ pub(crate) struct ListArgs {
         value_enum,
         value_name = "KEY",
         requires = "all",
-        conflicts_with = "verbose"
+        conflicts_with_all = ["verbose", "schema"]
     )]
     pub(crate) by: Option<ListKey>,
     /// List the probes of all files below this directory
@@ -54,7 +54,7 @@ pub(crate) struct ListArgs {
     #[arg(short, long)]
     pub(crate) verbose: bool,
     /// With -v, take the names and types of arguments from this file (.toml, .d) first; may be repeated
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "verbose")]
     pub(crate) schema: Vec<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value_t)]

@@ -43,12 +43,9 @@ pub(crate) struct PrintArgs {
     /// Fields to print (comma list); with + or - before a field, add it to the default fields or remove it (-F +tod,-cpu)
     #[arg(short = 'F', long, long_help = with_fields(FIELDS), value_name = "FIELDS", allow_hyphen_values = true, value_parser = field_choice)]
     pub(crate) fields: Vec<FieldChoice>,
-    /// How times are printed (comma list): since when, with or without the time of day, with how many decimals [default: clock]
+    /// How times are printed (comma list): since when, with how many decimals; -F +tod adds the time of day [default: clock]
     #[arg(long, value_enum, value_name = "TIMES", value_delimiter = ',')]
     pub(crate) times: Vec<Times>,
-    /// Print numbers with a known unit as times (1.23ms) and sizes (1.5KiB); text format only
-    #[arg(long)]
-    pub(crate) human: bool,
     /// Output format: text, json, csv, csv-raw, or a template ('{comm} {url:?} {time:.3}'; see below)
     ///
     /// json is one object per line. csv prefixes strings that spreadsheets would evaluate as formulas with '; csv-raw leaves them unchanged.
@@ -65,8 +62,6 @@ pub(crate) enum Times {
     Reltime,
     /// Times since the previous line; in JSON and CSV, deltatime_ns is added
     Deltatime,
-    /// The time of day too (as -F +tod), in the local time zone; UTC in JSON and CSV
-    Tod,
     /// Nine decimals instead of six
     Ns,
 }

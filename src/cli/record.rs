@@ -52,12 +52,12 @@ pub(crate) struct RecordArgs {
     ///
     /// For probes that are hit too often. Events without callers say so. Of more than 16,384 sites and threads, those that were not hit for
     /// the longest time begin anew. Needs the bpf engine.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", requires = "recorded_callers", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
     pub(crate) stack_rate: Option<u32>,
     /// With -g or --call-graph, do not store the names of functions in the trace
     ///
     /// They are looked up when recording ends, for at most ten seconds, so that script, report and flame show them on any host.
-    #[arg(long)]
+    #[arg(long, requires = "recorded_callers")]
     pub(crate) no_symbols: bool,
     /// With --min, record only spans that are slow: START..DONE, or the name of a span, with globs (may be repeated) [default with --min: all spans of the probes]
     ///

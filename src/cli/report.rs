@@ -85,7 +85,7 @@ pub(crate) struct ReportArgs {
     pub(crate) sort: Vec<String>,
     /// With --sort, show sum, mean and percentiles of this argument for each group; sorts by sum unless --order is given. With
     /// --call-graph, weigh stacks by its sum
-    #[arg(long, value_name = "ARG")]
+    #[arg(long, value_name = "ARG", conflicts_with = "span")]
     pub(crate) value: Option<String>,
     /// Show durations from one probe to another: START..DONE, or the name of a span, with globs (may be repeated)
     ///
@@ -101,7 +101,12 @@ pub(crate) struct ReportArgs {
     /// Group spans (with --span, and --hist or --heatmap span:NAME) or events by these keys of --sort (comma list, query:shape); for events, --by is --sort
     ///
     /// Keys of spans are taken from the begin event; from the end event as EVENT.KEY (request__done.status), or if only the end has the argument.
-    #[arg(long, value_name = "KEYS", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "KEYS",
+        value_delimiter = ',',
+        conflicts_with = "sort"
+    )]
     pub(crate) by: Vec<String>,
     /// Show only spans of at least this duration (10us, 5ms, 1s), as --filter 'span >= TIME'; without --span, and --hist or --heatmap span:NAME, of all spans that are found by
     /// the names of probes
@@ -138,7 +143,7 @@ pub(crate) struct ReportArgs {
     ///
     /// The functions of a script need the probes at which functions are called and return, such as php:function__*, python:function__*, ruby:*method__* and
     /// hotspot:method__*, and no support of the runtime. With --sort and --by, use stack:script and caller:script.
-    #[arg(long, value_enum, value_name = "KIND", conflicts_with_all = ["sort", "hist", "heatmap", "rate"])]
+    #[arg(long, value_enum, value_name = "KIND", requires = "call_graph", conflicts_with_all = ["sort", "hist", "heatmap", "rate"])]
     pub(crate) stacks: Option<Stacks>,
     /// Show the number of events in each interval of this length (1s, 100ms); with --by or --sort, for each group
     #[arg(long, value_name = "TIME", conflicts_with_all = ["span", "hist", "heatmap"])]
@@ -146,9 +151,6 @@ pub(crate) struct ReportArgs {
     /// Show at most N groups, and with --span also the N slowest spans [default: all groups; 10 with --span]
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
-    /// Print numbers with a known unit as times (1.23ms) and sizes (1.5KiB); text format only
-    #[arg(long)]
-    pub(crate) human: bool,
     /// With --span or --heatmap, print moments by the trace's clock (CLOCK_MONOTONIC) instead of times of day in the local time zone; text format
     /// only
     #[arg(long)]
@@ -196,12 +198,6 @@ impl ReportArgs {
             && self.rate.is_none()
             && self.call_graph.is_none();
         if is_about_events && !self.by.is_empty() {
-            if !self.sort.is_empty() {
-                return Err(
-                    "--by and --sort have the same meaning without --span: use only one of them"
-                        .to_owned(),
-                );
-            }
             self.sort = std::mem::take(&mut self.by);
         }
         Ok(())

@@ -10,7 +10,7 @@ pub(crate) struct RingArgs {
     ///
     /// Recording goes on meanwhile, and each file is a complete trace, also of processes that have ended. Nothing is written without a trigger.
     /// SIZE is that of the compressed trace.
-    #[arg(long, value_name = "TIME[,SIZE]")]
+    #[arg(long, value_name = "TIME[,SIZE]", conflicts_with_all = ["switch_output", "max_size"])]
     pub(crate) ring: Option<String>,
     /// With --ring, write a file when this happens (may be repeated), or with --switch-max-files keep the file of that time and those before and after it: a hit of a recorded probe (PROVIDER:NAME), one for which a filter is true
     /// ('PROVIDER:NAME: FILTER'), or a span that was long ('span:NAME > TIME')
@@ -34,6 +34,6 @@ pub(crate) struct RingArgs {
     ///
     /// Its environment has USDTREC_FILE, USDTREC_KIND (probe, span, signal, request), USDTREC_TRIGGER, USDTREC_TIME_NS (since 1970), USDTREC_EVENT,
     /// USDTREC_SPAN, USDTREC_DURATION_NS, USDTREC_PID and USDTREC_TID. It is killed after 60 seconds.
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, value_name = "COMMAND", requires = "ring", conflicts_with_all = ["switch_output", "max_size"])]
     pub(crate) trigger_cmd: Option<String>,
 }

@@ -19,7 +19,7 @@ pub(crate) struct ScriptArgs {
     #[command(flatten)]
     pub(crate) spans: SpanArgs,
     /// Do not print call chains
-    #[arg(short = 'G', long)]
+    #[arg(short = 'G', long, conflicts_with = "no_inline")]
     pub(crate) hide_call_graph: bool,
     /// Which stacks are printed [default: native, call chains]
     ///

@@ -1,6 +1,6 @@
 //! The command line as documents and completions show it.
 
-use clap::Command;
+use clap::{ArgGroup, Command, Id};
 
 use super::example::Example;
 
@@ -9,7 +9,12 @@ pub(super) fn shown_command(whole: &Command) -> Command {
     // No option can be taken from a command.
     let shown = |from: &Command, to: Command| {
         let arguments = from.get_arguments();
-        to.args(arguments.filter(|known| !known.is_hide_set()).cloned())
+        let to = to.args(arguments.filter(|known| !known.is_hide_set()).cloned());
+        // Options need groups of others.
+        let has = |id: &Id| to.get_arguments().any(|known| known.get_id() == id);
+        let groups = from.get_groups().filter(|group| group.get_args().all(has));
+        let groups: Vec<ArgGroup> = groups.cloned().collect();
+        to.groups(groups)
     };
     let mut command = Command::new("usdtrec")
         .version(env!("CARGO_PKG_VERSION"))

@@ -12,9 +12,9 @@ pub(crate) struct SpanStatArgs {
     #[arg(long, value_name = "START..DONE|NAME")]
     pub(crate) span: Vec<String>,
     /// With --span, keys by which begin and end are matched (comma list), as of report: tid, pid, an integer argument, or one of tid and pid with an argument
-    #[arg(long, value_name = "KEYS", value_delimiter = ',')]
+    #[arg(long, value_name = "KEYS", value_delimiter = ',', requires = "span")]
     pub(crate) key: Vec<String>,
     /// Add up only spans of at least this duration (10us, 5ms, 1s), as --filter 'span >= TIME'; shorter ones are counted
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", requires = "span")]
     pub(crate) min: Option<String>,
 }

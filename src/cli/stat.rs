@@ -36,7 +36,7 @@ pub(crate) struct StatArgs {
     ///
     /// Programs in the kernel add up integers of up to 64 bits, exactly; the sum has 128 bits. Numbers that could not be read are left out, and count in
     /// the hits only. Of more groups than have room, the numbers are not known.
-    #[arg(long, value_name = "ARG", value_delimiter = ',', visible_alias = "sum")]
+    #[arg(long, value_name = "ARG", value_delimiter = ',')]
     pub(crate) value: Vec<String>,
     /// The same, with percentiles (p50, p90, p99) and a histogram of powers of two (comma list); of spans, whose percentiles are always shown, span is the histogram
     ///

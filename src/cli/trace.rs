@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 
 use super::callers::CallersArgs;
 use super::capture::CaptureArgs;
@@ -41,6 +41,7 @@ pub(crate) struct TraceArgs {
 
 /// `usdtrec top`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("counted").args(["by", "span"]).multiple(true)))]
 pub(crate) struct TopArgs {
     /// What to capture
     #[command(flatten)]
@@ -65,7 +66,8 @@ pub(crate) struct TopArgs {
         alias = "sort",
         value_enum,
         value_name = "ORDER",
-        default_value_t
+        default_value_t,
+        requires = "counted"
     )]
     pub(crate) order: TopOrder,
 }

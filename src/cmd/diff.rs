@@ -9,7 +9,7 @@ use usdtrec_format::counted;
 use usdtrec_report::diff::{self, DiffOptions};
 use usdtrec_report::script::SpanRowQuestion;
 
-use super::report::{colours, has_functions, plain_numbers};
+use super::report::colours;
 use super::selection::{self, Extent};
 use crate::advice::HINTS;
 use crate::cli::{DiffArgs, OutputFormat};
@@ -33,11 +33,9 @@ pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result
 }
 
 fn compare(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    plain_numbers(args.human, args.format)?;
-    anyhow::ensure!(
-        !args.all || args.format == OutputFormat::Text,
-        "--all has no effect on JSON and CSV, which always include changes within noise"
-    );
+    let is_text = args.format == OutputFormat::Text;
+    selection::refuse_of_text("--all", args.all && !is_text)?;
+    selection::refuse_of_text("--width", args.width.width.is_some() && !is_text)?;
     let options = DiffOptions {
         spans: SpanRowQuestion {
             spans: args.span.clone(),
@@ -47,19 +45,14 @@ fn compare(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCo
         by: args.by.clone(),
         min: args.percent_limit,
         all: args.all,
-        human: args.human,
         format: selection::format(args.format),
         colours: colours(args.color),
         hints: HINTS,
         columns: text_room::columns(args.width.width),
     };
-    Usage::ensure(
-        args.width.width.is_none() || args.format == OutputFormat::Text,
-        "--width has no effect on JSON and CSV",
-    )?;
     let inline = args.inline;
     Usage::ensure(
-        !inline.no_inline || args.by.iter().any(|key| has_functions(key)),
+        !inline.no_inline || args.by.iter().any(|key| selection::has_functions(key)),
         "--no-inline has no effect on diff without stacks: use it with --by stack, caller or sym",
     )?;
     let a = selection::open_file(&args.a, &args.which, inline, Extent::Whole, buildid_dir)?;

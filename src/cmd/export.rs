@@ -4,7 +4,7 @@
 mod dataset;
 mod redacted;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Seek};
 use std::path::Path;
 use std::process::ExitCode;
@@ -20,7 +20,6 @@ use crate::cli::{ExportArgs, ExportTo, SelectionArgs, stack_kind};
 use crate::progress;
 use crate::terminal::Usage;
 use crate::unfinished_file::UnfinishedFile;
-use crate::unfinished_folder::UnfinishedFolder;
 use crate::units::least_ns;
 
 /// Path that means standard output.
@@ -29,17 +28,10 @@ const STDOUT: &str = "-";
 /// Runs the verb.
 pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     Usage::ensure(
-        args.trace_id.is_none() || matches!(args.to, ExportTo::Otlp | ExportTo::OtlpProto),
-        "--trace-id has no effect without --to otlp or otlp-proto",
+        args.to != ExportTo::Parquet || args.output.as_os_str() != STDOUT,
+        "--to parquet writes a folder: -o - is none",
     )?;
-    Usage::ensure(
-        args.counter.is_empty() || args.to == ExportTo::Perfetto,
-        "--counter has no effect without --to perfetto",
-    )?;
-    check_folder(args)?;
-    check_perf(args)?;
-    check_stacks(args)?;
-    check_spans(args)?;
+    check_format(args)?;
     check_with(args)?;
     selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
     redacted::check(args)?;
@@ -58,7 +50,6 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         value: args.value.clone(),
         stacks: stack_kind(args.stacks),
         trace_id: args.trace_id.clone(),
-        counters: args.counter.clone(),
         redaction: redacted::redaction(args)?,
         // Profiles of pprof always are.
         gzip: args.to != ExportTo::Pprof && args.output.extension() == Some("gz".as_ref()),
@@ -87,12 +78,9 @@ fn write(
         asked: &asked,
         options,
     };
-    let notices = if options.format.is_folder() {
-        what.write_folder(output)?
-    } else if output.as_os_str() == STDOUT {
-        what.write(&mut selection::output()?)?
-    } else {
-        what.write_file(output)?
+    let notices = match output.as_os_str() == STDOUT {
+        true => what.write(&mut selection::output()?)?,
+        false => what.write_file(output)?,
     };
     Ok(end(&session, &notices))
 }
@@ -104,38 +92,43 @@ fn end(session: &TraceSession, notices: &Notices) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Refuses what formats that are folders cannot have.
-fn check_folder(args: &ExportArgs) -> Result<(), Usage> {
-    let name = match args.to {
-        ExportTo::Ctf => "ctf",
-        ExportTo::Parquet => "parquet",
-        _ => return Ok(()),
-    };
-    let refused = format!("--to {name} writes a folder: -o - is none");
-    Usage::ensure(args.output.as_os_str() != STDOUT, refused)?;
+/// Refuses options that have no effect on the format.
+fn check_format(args: &ExportArgs) -> anyhow::Result<()> {
+    let is_copy = args.to == ExportTo::Perf;
     Usage::ensure(
-        args.to == ExportTo::Parquet || args.span.is_empty(),
-        format!("--span has no effect with --to {name}, which has events alone"),
-    )
-}
-
-/// Refuses what has no effect on copies of records.
-fn check_perf(args: &ExportArgs) -> Result<(), Usage> {
-    if args.to != ExportTo::Perf {
-        return Ok(());
-    }
-    Usage::ensure(
-        args.output.extension() != Some("gz".as_ref()),
+        !is_copy || args.output.extension() != Some("gz".as_ref()),
         "--to perf writes a plain file: expected a name that does not end with .gz",
     )?;
-    let option = match args.selection.inline.no_inline {
-        _ if !args.span.is_empty() => "--span",
-        true => "--no-inline",
-        false => return Ok(()),
-    };
-    Err(Usage(format!(
-        "{option} has no effect with --to perf, which copies the records of the trace"
-    )))
+    let is_of_filter = args.selection.which.span_least > 0;
+    Usage::ensure(
+        !is_of_filter || args.value.is_none(),
+        "--filter 'span > TIME' has no effect with --value: stacks weigh spans or an argument",
+    )?;
+    let has_stacks = matches!(args.to, ExportTo::Folded | ExportTo::Pprof);
+    let is_otlp = matches!(args.to, ExportTo::Otlp | ExportTo::OtlpProto);
+    let others = "--to perf, which copies the records of events";
+    let stacks = "this format: use it with --to folded or pprof";
+    let ids = "this format: use it with --to otlp or otlp-proto";
+    let idle = [
+        ("--span", is_copy && !args.span.is_empty(), others),
+        ("--min", is_copy && args.min.is_some(), others),
+        ("--filter 'span > TIME'", is_copy && is_of_filter, others),
+        (
+            "--no-inline",
+            is_copy && args.selection.inline.no_inline,
+            others,
+        ),
+        ("--value", !has_stacks && args.value.is_some(), stacks),
+        ("--stacks", !has_stacks && args.stacks.is_some(), stacks),
+        ("--trace-id", !is_otlp && args.trace_id.is_some(), ids),
+    ];
+    if let Some((option, _, what)) = idle.into_iter().find(|(_, is_idle, _)| *is_idle) {
+        return Err(Usage(format!("{option} has no effect on {what}")).into());
+    }
+    if args.span.is_empty() && least(args)? == 0 {
+        print::refuse_key(&args.key)?;
+    }
+    Ok(())
 }
 
 /// Refuses arguments of other events that are not in what is written.
@@ -149,41 +142,6 @@ fn check_with(args: &ExportArgs) -> Result<(), Usage> {
     let texts = [&args.value, &args.selection.which.filter];
     let texts = texts.into_iter().flatten().map(String::as_str);
     selection::refuse_unused_with(&args.selection.with, texts, what)
-}
-
-/// Refuses what is about weighed stacks where none are written, and what has no effect on a page.
-fn check_stacks(args: &ExportArgs) -> Result<(), Usage> {
-    let has_stacks = matches!(args.to, ExportTo::Folded | ExportTo::Pprof);
-    let given = [
-        (args.value.is_some(), "--value"),
-        (args.stacks.is_some(), "--stacks"),
-    ];
-    if let Some((_, option)) = given.iter().find(|(given, _)| *given && !has_stacks) {
-        let refused = format!("{option} has no effect without --to folded or pprof");
-        return Err(Usage(refused));
-    }
-    Ok(())
-}
-
-/// Refuses what is about spans where there are none, and where something else is weighed.
-fn check_spans(args: &ExportArgs) -> anyhow::Result<()> {
-    let least = least(args)?;
-    if args.span.is_empty() && least == 0 {
-        print::refuse_key(&args.key)?;
-    }
-    if least == 0 {
-        return Ok(());
-    }
-    let option = match args.min {
-        Some(_) => "--min",
-        None => "--filter 'span > TIME'",
-    };
-    let has_events = matches!(args.to, ExportTo::Ctf | ExportTo::Perf);
-    let refused = format!("{option} has no effect on this format, which has events alone");
-    Usage::ensure(!has_events, refused)?;
-    let refused = format!("{option} has no effect with --value: stacks weigh spans or an argument");
-    Usage::ensure(args.value.is_none(), refused)?;
-    Ok(())
 }
 
 #[cfg(feature = "parquet")]
@@ -209,8 +167,6 @@ const fn format(to: ExportTo) -> Option<ExportFormat> {
         ExportTo::Perfetto => ExportFormat::Rows(RowFormat::Perfetto),
         ExportTo::Otlp => ExportFormat::Rows(RowFormat::OtlpJson),
         ExportTo::OtlpProto => ExportFormat::Rows(RowFormat::OtlpProto),
-        ExportTo::Ctf => ExportFormat::Ctf,
-        ExportTo::Firefox => ExportFormat::Rows(RowFormat::Firefox),
         ExportTo::Folded => ExportFormat::Stacks(StackFormat::Folded),
         ExportTo::Perf => ExportFormat::Perf,
         ExportTo::Pprof => ExportFormat::Stacks(StackFormat::Pprof),
@@ -246,27 +202,6 @@ impl Exported<'_> {
             _ => export::write(self.session, self.asked, self.options, out),
         });
         Ok(written?)
-    }
-
-    /// Writes a folder, which has its name only when it is complete. An empty one is replaced.
-    fn write_folder(&self, path: &Path) -> anyhow::Result<Notices> {
-        let cannot = || format!("cannot write {}", shown(path));
-        let is_free = match fs::read_dir(path) {
-            Ok(mut entries) => entries.next().is_none(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-            Err(error) => return Err(error).with_context(cannot),
-        };
-        if !is_free {
-            let error = io::Error::from(io::ErrorKind::DirectoryNotEmpty);
-            return Err(error).with_context(cannot);
-        }
-        let unfinished = UnfinishedFolder::create(path).with_context(cannot)?;
-        let notices = progress::shown(self.session, || {
-            export::write_folder(self.session, self.asked, self.options, unfinished.path())
-        })?;
-        let rename = |unfinished: &Path| fs::rename(unfinished, path);
-        unfinished.finish(rename).with_context(cannot)?;
-        Ok(notices)
     }
 
     /// Writes a file, which has its name only when it is complete. A device or FIFO is written to.

@@ -22,16 +22,14 @@ pub(crate) fn run(args: &FlameArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
     selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
     let with = &args.selection.with;
     let least = least_ns(args.min.as_ref(), args.selection.which.span_least)?;
-    if args.span.is_empty() && least == 0 || !args.diff.is_empty() {
+    if args.span.is_empty() && least == 0 {
         print::refuse_key(&args.key)?;
     }
     Usage::ensure(
         least == 0 || args.diff.is_empty() && args.value.is_none(),
-        "--min and --filter 'span > TIME' have no effect with --diff, which weighs hits, and --value, which weighs an argument",
+        "--filter 'span > TIME' has no effect with --diff, which weighs hits, and --value, which weighs an argument",
     )?;
     if let [a, b] = &*args.diff {
-        let refused = "--with and --holders have no effect on --diff, which weighs hits";
-        Usage::ensure(with.context().is_empty(), refused)?;
         return diff(args, a, b, buildid_dir);
     }
     let texts = [&args.value, &args.selection.which.filter];

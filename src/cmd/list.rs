@@ -35,14 +35,8 @@ use crate::{schemas, shell, text_room};
 
 /// Runs the verb.
 pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    anyhow::ensure!(
-        args.schema.is_empty() || args.verbose,
-        "--schema has no effect without -v, which shows the names and types of arguments"
-    );
-    Usage::ensure(
-        args.width.width.is_none() || args.format == ListFormat::Text,
-        "--width has no effect on JSON",
-    )?;
+    let is_text = args.format == ListFormat::Text;
+    selection::refuse_of_text("--width", args.width.width.is_some() && !is_text)?;
     let patterns = patterns(&args.patterns)?;
     let dir = selection::cache_dir(buildid_dir);
     let mut listing = Listing::default();

@@ -32,17 +32,13 @@ pub(super) fn options(args: &PrintArgs) -> Result<ScriptOptions, Usage> {
         "-F symoff has no effect without sym, after which it is printed: add sym",
     )?;
     Ok(ScriptOptions {
-        fields: match args.has(Times::Tod) {
-            true => fields.and(Field::Tod),
-            false => fields,
-        },
+        fields,
         times: match (args.has(Times::Reltime), args.has(Times::Deltatime)) {
             (true, _) => TimeOrigin::First,
             (_, true) => TimeOrigin::Previous,
             _ => TimeOrigin::Clock,
         },
         nanoseconds: args.has(Times::Ns),
-        human: args.human,
         format: match args.format {
             ScriptFormat::Known(format) => selection::format(format),
             ScriptFormat::Template(_) => Format::Text,
@@ -94,10 +90,7 @@ pub(super) fn spans(
         print.format,
         ScriptFormat::Known(OutputFormat::Text) | ScriptFormat::Template(_)
     );
-    Usage::ensure(
-        is_text || print.times.is_empty(),
-        "--times has no effect on JSON and CSV of spans, which have the times of begin and end in nanoseconds",
-    )?;
+    selection::refuse_of_text("--times", !is_text && !print.times.is_empty())?;
     Ok(Some(SpanRowQuestion {
         spans: spans_or_all(&args.span, least),
         key: args.key.clone(),
@@ -127,11 +120,8 @@ fn refuse(args: &PrintArgs) -> Result<(), Usage> {
     }
     let reason = match &args.format {
         ScriptFormat::Known(OutputFormat::Text) => return Ok(()),
-        ScriptFormat::Known(_) if args.has(Times::Ns) => {
-            "--times ns has no effect on JSON and CSV, where times are always in nanoseconds"
-        }
-        ScriptFormat::Known(_) if args.human => {
-            "--human has no effect on JSON and CSV, where numbers are always plain"
+        ScriptFormat::Known(_) => {
+            return selection::refuse_of_text("--times ns", args.has(Times::Ns));
         }
         ScriptFormat::Template(template) if since && !template.shows_time() => {
             "--times reltime and deltatime change {time}, which the template does not use: use {reltime} or {deltatime} in the template"
@@ -141,12 +131,12 @@ fn refuse(args: &PrintArgs) -> Result<(), Usage> {
     Err(Usage(reason.to_owned()))
 }
 
-/// The template, if `--format` is one. It determines the fields, so that -F and --times tod are refused.
+/// The template, if `--format` is one. It determines the fields, so that -F is refused.
 fn template(args: &PrintArgs) -> Result<Option<Template>, Usage> {
     match &args.format {
         ScriptFormat::Known(_) => Ok(None),
-        ScriptFormat::Template(_) if args.has(Times::Tod) || !args.fields.is_empty() => Err(Usage(
-            "a template for --format determines the fields: add them to the template ({tod}) instead of -F and --times tod"
+        ScriptFormat::Template(_) if !args.fields.is_empty() => Err(Usage(
+            "a template for --format determines the fields: add them to the template ({tod}) instead of -F"
                 .to_owned(),
         )),
         ScriptFormat::Template(template) => Ok(Some(template.clone())),

@@ -1,5 +1,6 @@
 //! `usdtrec report`.
 
+mod asked;
 mod trigger_head;
 
 use std::path::Path;
@@ -11,6 +12,7 @@ use usdtrec_report::question::{Question, Scale, SpanQuestion, StackWeight, Subje
 use usdtrec_report::report::{self, ReportOptions, StackStyle, TextRoom};
 use usdtrec_report::{AnswerQuestions as _, QuestionError, ReportError, TraceSession, WallTimes};
 
+use self::asked::Asked;
 use super::selection::{self, Extent};
 use crate::advice::HINTS;
 use crate::cli::{Colour, HOLDER_KEYS, HistScale, OutputFormat, ReportArgs, WithArgs, stack_kind};
@@ -23,20 +25,16 @@ const TEXT_GROUPS: usize = 10;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let question = question(args)?;
+    let asked = Asked::new(args);
+    let question = question(args, asked)?;
     let mut out = selection::paged_output(args.pager)?;
-    let are_spans = match kind(args) {
-        "the plain report" => true,
-        kind => !args.span.is_empty() || kind.ends_with("span:NAME"),
-    };
-    let extent = Extent::for_spans(are_spans);
+    let extent = Extent::for_spans(asked.has_spans());
     let session = selection::open(&args.selection, extent, buildid_dir)?;
     let options = ReportOptions {
         stacks: match args.call_graph {
             Some(graph) => StackStyle::Tree(graph),
             None => StackStyle::Folded,
         },
-        human: args.human,
         format: selection::format(args.format),
         colours: colours(args.color),
         hints: HINTS,
@@ -45,7 +43,7 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     };
     let notices = progress::shown_until_output(&session, &mut out, |out| {
         let answer = answer(args, &session, &question)?;
-        if kind(args) == "the plain report" && args.format == OutputFormat::Text {
+        if asked == Asked::Summary && args.format == OutputFormat::Text {
             trigger_head::write(&session, &args.selection.input, out)?;
         }
         report::write(&answer, &options, out)?;
@@ -82,137 +80,27 @@ pub(super) fn colours(when: Colour) -> bool {
     }
 }
 
-/// The option that selects the analysis, as shown in messages.
-fn kind(args: &ReportArgs) -> &'static str {
-    let is_span = |subject: &Option<String>| {
-        subject
-            .as_ref()
-            .is_some_and(|name| name.starts_with("span:"))
-    };
-    match args {
-        _ if args.call_graph.is_some() => "--call-graph",
-        _ if !args.span.is_empty() => "--span",
-        _ if is_span(&args.hist) => "--hist span:NAME",
-        _ if args.hist.is_some() => "--hist ARG",
-        _ if is_span(&args.heatmap) => "--heatmap span:NAME",
-        _ if args.heatmap.is_some() => "--heatmap ARG",
-        _ if args.rate.is_some() => "--rate",
-        _ if !args.sort.is_empty() => "--sort",
-        _ => "the plain report",
-    }
-}
-
-/// Refuses `--human` with JSON and CSV.
-pub(super) fn plain_numbers(human: bool, format: OutputFormat) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        !human || format == OutputFormat::Text,
-        "--human has no effect on JSON and CSV, where numbers are always plain"
-    );
-    Ok(())
-}
-
 /// Refuses options that would have no effect.
-fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
-    let kind = kind(args);
-    let shows_spans = !args.span.is_empty() || kind.ends_with("span:NAME");
-    anyhow::ensure!(
-        shows_spans || args.selection.which.span_least == 0,
-        "--filter: span > TIME has no effect on {kind} without --span"
-    );
-    plain_numbers(args.human, args.format)?;
-    anyhow::ensure!(
-        args.width.width.is_none() || args.format == OutputFormat::Text,
-        "--width has no effect on JSON and CSV"
-    );
-    anyhow::ensure!(
-        args.width.width.is_none() || kind != "--sort",
-        "--width has no effect on {kind}, whose lines are those of perf"
-    );
-    refuse_with(args, kind)?;
-    let of_spans = ["--span", "--hist span:NAME", "--heatmap span:NAME"];
-    let refuse = |given: bool, option: &str, with: &[&str]| {
-        anyhow::ensure!(
-            !given || with.contains(&kind),
-            "{option} has no effect on {kind}: use it with {}",
-            with.join(", ")
-        );
-        Ok(())
-    };
-    anyhow::ensure!(
-        !args.clock || args.format == OutputFormat::Text,
-        "--clock has no effect on JSON and CSV of reports, which have times of the trace's clock"
-    );
-    let with_moments = ["--span", "--heatmap span:NAME", "--heatmap ARG"];
-    refuse(args.clock, "--clock", &with_moments)?;
-    let is_of_stacks = args.call_graph.is_some();
-    let mut keys = args.sort.iter().chain(&args.by);
-    anyhow::ensure!(
-        !args.selection.inline.no_inline || is_of_stacks || keys.any(|key| has_functions(key)),
-        "--no-inline has no effect on {kind} without stacks: use it with --call-graph, or the keys stack, caller and sym"
-    );
+fn refuse(args: &ReportArgs, asked: Asked) -> Result<(), Usage> {
+    let is_text = args.format == OutputFormat::Text;
+    selection::refuse_of_text("--width", args.width.width.is_some() && !is_text)?;
+    selection::refuse_of_text("--clock", args.clock && !is_text)?;
     selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
-    if is_of_stacks {
-        refuse_with_stacks(args, kind)?;
-    } else {
-        refuse(args.stacks.is_some(), "--stacks", &["--call-graph"])?;
-        refuse(!args.key.is_empty(), "--key", &of_spans)?;
-        refuse(args.min.is_some(), "--min", &of_spans)?;
-        let values = ["--sort", "--call-graph"];
-        refuse(args.value.is_some(), "--value", &values)?;
-    }
-    let grouped = [
-        "--span",
-        "--hist span:NAME",
-        "--heatmap span:NAME",
-        "--rate",
-    ];
-    refuse(!args.by.is_empty(), "--by", &grouped)?;
-    let sorted = ["--sort", grouped[0], grouped[1], grouped[2]];
-    refuse(args.order.is_some(), "--order", &sorted)?;
-    let histograms = ["--hist span:NAME", "--hist ARG"];
-    refuse(args.scale.is_some(), "--scale", &histograms)?;
-    let topped = [
-        "--sort",
-        "--span",
-        "--hist span:NAME",
-        "--heatmap span:NAME",
-    ];
-    refuse(args.top.is_some(), "--top", &topped)?;
-    let by = !args.by.is_empty();
-    anyhow::ensure!(
-        args.order.is_none() || by || kind == "--sort",
-        "--order sorts groups of spans: it needs --by"
-    );
-    anyhow::ensure!(
-        args.order.is_none() || kind != "--sort" || args.value.is_some(),
-        "--order with --sort needs --value: without it, groups are sorted by their number of events"
-    );
-    anyhow::ensure!(
-        args.top.is_none() || by || !kind.ends_with("span:NAME"),
-        "--top with {kind} limits groups: it needs --by"
-    );
-    anyhow::ensure!(
-        args.top.is_none()
-            || by
-            || kind != "--span"
-            || args.format == OutputFormat::Text
-            || args.format == OutputFormat::Json,
-        "--top with --span in CSV limits groups: it needs --by"
-    );
-    anyhow::ensure!(
-        kind != "--rate" || !by || args.sort.is_empty(),
-        "--by and --sort have the same meaning with --rate: use only one of them"
-    );
-    Ok(())
+    refuse_with(args, asked)?;
+    Usage::ensure(
+        is_text || args.call_graph.is_none(),
+        "--call-graph is text: for JSON and CSV, use --sort stack, or --span with --by stack",
+    )?;
+    asked.check(args)
 }
 
 /// Refuses arguments of other events that are not shown.
-fn refuse_with(args: &ReportArgs, kind: &str) -> Result<(), Usage> {
+fn refuse_with(args: &ReportArgs, asked: Asked) -> Result<(), Usage> {
     let WithArgs { with, holders } = &args.selection.with;
-    let shown = match kind {
-        "the plain report" => return Ok(()),
+    let shown = match asked {
+        Asked::Summary => return Ok(()),
         // The slowest spans are shown with those of their begin, and groups are those of holders.
-        "--span" => WithArgs {
+        Asked::Spans => WithArgs {
             with: Vec::new(),
             holders: *holders && !args.by.is_empty(),
         },
@@ -229,7 +117,7 @@ fn refuse_with(args: &ReportArgs, kind: &str) -> Result<(), Usage> {
     ];
     let keys = args.sort.iter().chain(&args.by);
     let texts = keys.chain(named.into_iter().flatten());
-    selection::refuse_unused_with(&shown, texts.map(String::as_str), kind)
+    selection::refuse_unused_with(&shown, texts.map(String::as_str), asked.name())
 }
 
 /// Answers the question; that about spans by who held the lock, if nothing else is said.
@@ -259,37 +147,9 @@ fn answer(
     })
 }
 
-/// Whether a key is of functions that may be inlined.
-pub(super) fn has_functions(key: &str) -> bool {
-    let key = key.strip_suffix(":native").unwrap_or(key);
-    ["stack", "caller", "sym", "symbol"].contains(&key)
-}
-
-/// Refuses options that would have no effect on stacks.
-fn refuse_with_stacks(args: &ReportArgs, kind: &str) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        args.format == OutputFormat::Text,
-        "{kind} is text: for JSON and CSV, use --sort stack, or --span with --by stack"
-    );
-    anyhow::ensure!(
-        !args.human,
-        "--human has no effect on {kind}, where weights are plain numbers, and times have units"
-    );
-    anyhow::ensure!(
-        args.value.is_none() || args.span.is_empty(),
-        "--value and --span both say what stacks weigh: use only one of them"
-    );
-    let of_spans = !args.key.is_empty() || args.min.is_some();
-    anyhow::ensure!(
-        !args.span.is_empty() || !of_spans,
-        "--key and --min have no effect on {kind} without --span"
-    );
-    Ok(())
-}
-
 /// Converts the options to the analysis to run.
-fn question(args: &ReportArgs) -> anyhow::Result<Question> {
-    refuse(args)?;
+fn question(args: &ReportArgs, asked: Asked) -> anyhow::Result<Question> {
+    refuse(args, asked)?;
     Ok(if args.call_graph.is_some() {
         Question::Stacks {
             weight: stack_weight(args)?,

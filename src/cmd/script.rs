@@ -18,16 +18,13 @@ use usdtrec_report::question::StackKind;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    refuse(args)?;
     let spans = print::spans(
         &args.spans,
         args.selection.which.span_least,
         &args.selection.with,
         &args.print,
     )?;
-    if spans.is_some() {
-        refuse_stacks(args)?;
-    }
+    refuse(args, spans.is_some())?;
     let options = ScriptOptions {
         spans,
         max_stack: args.max_stack.map(usize::from),
@@ -74,38 +71,14 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuses options that would have no effect.
-fn refuse(args: &ScriptArgs) -> Result<(), Usage> {
+/// Refuses options that would have no effect; `are_spans` is whether lines are of spans.
+fn refuse(args: &ScriptArgs, are_spans: bool) -> Result<(), Usage> {
     print::refuse_unused_with(
         &args.selection.with,
         args.selection.which.filter.as_deref(),
         &args.print,
     )?;
-    let no_inline = args.selection.inline.no_inline;
     selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
-    Usage::ensure(
-        !no_inline || !args.hide_call_graph,
-        "--no-inline has no effect with --hide-call-graph: inlined functions are in stacks",
-    )?;
-    let option = match (args.hide_call_graph, args.max_stack, args.stacks) {
-        (true, ..) => "--hide-call-graph",
-        (_, Some(_), _) => "--max-stack",
-        (_, _, Some(_)) => "--stacks",
-        _ if no_inline => "--no-inline",
-        _ => return Ok(()),
-    };
-    let kind = match args.print.format {
-        ScriptFormat::Known(OutputFormat::Csv | OutputFormat::CsvRaw) => "CSV",
-        ScriptFormat::Template(_) => "a template",
-        ScriptFormat::Known(_) => return Ok(()),
-    };
-    Err(Usage(format!(
-        "{option} has no effect on {kind}, which has no call chains: use --format text or json"
-    )))
-}
-
-/// Refuses options about stacks where spans are printed.
-fn refuse_stacks(args: &ScriptArgs) -> Result<(), Usage> {
     let option = match (args.hide_call_graph, args.max_stack, args.stacks) {
         (true, ..) => "--hide-call-graph",
         (_, Some(_), _) => "--max-stack",
@@ -113,8 +86,14 @@ fn refuse_stacks(args: &ScriptArgs) -> Result<(), Usage> {
         _ if args.selection.inline.no_inline => "--no-inline",
         _ => return Ok(()),
     };
+    let kind = match args.print.format {
+        _ if are_spans => "lines of spans",
+        ScriptFormat::Known(OutputFormat::Csv | OutputFormat::CsvRaw) => "CSV",
+        ScriptFormat::Template(_) => "a template",
+        ScriptFormat::Known(_) => return Ok(()),
+    };
     Err(Usage(format!(
-        "{option} has no effect on spans, whose lines have no call chains"
+        "{option} has no effect on {kind}, which has no call chains"
     )))
 }
 

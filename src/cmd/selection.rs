@@ -153,6 +153,17 @@ fn open_files(
     Ok(session)
 }
 
+/// Whether a key is of functions that may be inlined.
+pub(super) fn has_functions(key: &str) -> bool {
+    let key = key.strip_suffix(":native").unwrap_or(key);
+    ["stack", "caller", "sym", "symbol"].contains(&key)
+}
+
+/// Refuses an option about text with JSON and CSV.
+pub(super) fn refuse_of_text(option: &str, is_idle: bool) -> Result<(), Usage> {
+    Usage::ensure(!is_idle, format!("{option} has no effect on JSON and CSV"))
+}
+
 /// Refuses `--no-inline` where functions of scripts are shown.
 pub(super) fn refuse_no_inline_of_scripts(
     inline: InlineArgs,

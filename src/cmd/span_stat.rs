@@ -2,7 +2,6 @@
 
 use usdtrec_record::{MeasuredArgument, SlowSpans};
 
-use super::print;
 use crate::cli::{CaptureArgs, SpanStatArgs};
 use crate::terminal::Usage;
 use crate::units::least_ns;
@@ -17,11 +16,6 @@ pub(super) fn asked(
     capture: &CaptureArgs,
 ) -> anyhow::Result<Option<SlowSpans>> {
     if args.span.is_empty() {
-        print::refuse_key(&args.key)?;
-        Usage::ensure(
-            args.min.is_none(),
-            "--min has no effect without --span: it is the duration of the shortest spans that are added up",
-        )?;
         Usage::ensure(
             capture.span_least == 0,
             format!(

@@ -15,9 +15,8 @@ use super::live::Live;
 use super::record::refuse_options_of_arguments;
 use super::screen::{Screen, TextDestination};
 use super::{selection, span_stat};
-use crate::cli::{TopArgs, TopOrder};
+use crate::cli::TopArgs;
 use crate::mutex::locked;
-use crate::terminal::Usage;
 use crate::text_room;
 use crate::units::parse_duration;
 
@@ -27,10 +26,6 @@ pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<
     if spans.is_some() || !args.by.is_empty() {
         return ByKey::run(args, spans, buildid_dir);
     }
-    Usage::ensure(
-        args.order == TopOrder::default(),
-        "--order has no effect without --by or --span",
-    )?;
     refuse_options_of_arguments("top", &args.capture, false)?;
     let options = TopOptions {
         every: parse_duration("--delay", &args.delay)?,

@@ -1,6 +1,6 @@
 //! Programs and packages of others that tests fetch.
 //!
-//! They are kept in the folder `$USDTREC_TEST_CACHE`, or `usdtrec-tests` in the user's cache, for all clones. pip, npm and apt check what they download
+//! They are kept in the folder `$USDTREC_TEST_CACHE`, or `usdtrec-tests` in the user's cache, for all clones. pip and apt check what they download
 //! with the checksums of their indexes; that it is still the same is checked once by each test program.
 
 use std::collections::BTreeSet;

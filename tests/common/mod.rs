@@ -1,6 +1,5 @@
 //! What the tests share: a private place on disk, programs that are started and always ended, and reading what they said.
 
-mod babeltrace;
 mod closing;
 mod compiler;
 mod complaints;
@@ -23,7 +22,6 @@ mod sites;
 mod target;
 mod waiting;
 
-pub(crate) use babeltrace::{babeltrace, babeltrace_script};
 pub(crate) use closing::Closing;
 pub(crate) use compiler::Build;
 pub(crate) use complaints::complaints;

@@ -113,7 +113,7 @@ fn every_question_takes_them() {
         let printed = lab.usdtrec(all.iter().chain(options)).success().stdout;
         assert!(!printed.is_empty(), "{options:?}");
     }
-    for to in ["html", "perfetto", "otlp", "otlp-proto", "firefox"] {
+    for to in ["html", "perfetto", "otlp", "otlp-proto"] {
         let all = [
             "export", "-i", DEMO, "--with", "request", "--to", to, "-o", "out",
         ];

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
 use super::otlp::of_json;
 use super::trace_processor::{asked, user_interface};
@@ -45,15 +45,6 @@ fn processes_have_their_group_and_container() {
         assert_eq!(span.resource["container.id"], json!(id));
         assert!(span.resource["host.arch"].is_string());
     }
-
-    let profile: Json = serde_json::from_slice(&exported(&lab, "firefox")).expect("JSON");
-    let section = &profile["meta"]["extra"][1];
-    assert_eq!(section["label"], "Control groups");
-    let entry = &section["entries"][0];
-    assert_eq!(entry["label"], json!(group.path));
-    let pid = profile["threads"][0]["pid"].to_string();
-    let pid = pid.trim_matches('"');
-    assert_eq!(entry["value"], json!(format!("node ({pid})")));
 }
 
 /// What Perfetto's user interface shows beside the name of a process.

@@ -1,51 +1,14 @@
 //! Lost events, in formats that have a place for them.
 
 use std::fs;
-use std::process::Command;
 
 use serde_json::Value as Json;
 
-use super::ctf::{self, compare_all};
-use super::firefox_profile::Profile;
 use super::nasty::Nasty;
 use super::parquet::compare;
 use super::proto::Message;
 use super::readers::READERS;
-use crate::common::{Build, Closing, Lab, Process, Recorder, run, test};
-
-/// Hits as fast as two threads can, into rings of one page.
-#[test]
-fn lost_events_are_counted() {
-    let lab = Lab::privileged();
-    let program = Build::USUAL.make(&lab, "hot.c", "hot");
-    let mut command = Command::new(&program);
-    command.args(["50000", "2"]);
-    let mut hot = Process::spawn(command);
-    let event = format!("sdt_hot:req@{}", program.display());
-    let recorder = Recorder::start(&lab, ["-m", "1", "-a", "-o", "trace", "-e", &event]);
-    hot.say("go");
-    hot.finish().success();
-    let Closing { events, lost } = Closing::parse(&recorder.stop().stderr);
-
-    let found = ctf::read(&lab, "trace", "ctf");
-    assert_eq!((found.hits.len() as u64, found.lost), (events, lost));
-
-    let export = ["export", "-i", "trace", "--to", "firefox", "-o", "p.json"];
-    let message = format!("trace: {lost} events were lost while recording");
-    lab.usdtrec(export).success().complains(&message);
-    let profile = Profile::read(&lab.file("p.json"));
-    let losses = profile
-        .threads()
-        .iter()
-        .filter(|one| one["pid"] == "losses");
-    let data = losses.flat_map(|one| one["markers"]["data"].as_array().expect("data"));
-    let counts = data.map(|data| {
-        assert_eq!(data["event"], "sdt_hot:req");
-        let count = data["lost"].as_str().expect("a text");
-        count.parse::<u64>().expect("a number")
-    });
-    assert_eq!(counts.sum::<u64>(), lost);
-}
+use crate::common::{Closing, run, test};
 
 /// Values and spans of the hits that are in the trace are right, and each format that has a place for losses has their number.
 #[test]
@@ -54,9 +17,6 @@ fn values_are_right_beside_lost_events() {
     let lab = &nasty.lab;
     assert_eq!(nasty.hits().len() as u64, events);
     compare(lab, "trace", &["work", "job"]);
-    let found = ctf::read(lab, "trace", "ctf");
-    assert_eq!((found.hits.len() as u64, found.lost), (events, lost));
-    compare_all(lab, "trace", found);
 
     let dataset = ["export", "-i", "trace", "--to", "parquet", "-o", "dataset"];
     lab.usdtrec(dataset).success();

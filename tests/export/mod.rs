@@ -3,10 +3,7 @@
 mod browser;
 mod cgroups;
 mod collector;
-mod ctf;
 mod engines;
-mod firefox;
-mod firefox_profile;
 mod html;
 mod losses;
 pub(crate) mod nasty;
@@ -15,7 +12,6 @@ mod outputs;
 mod parquet;
 mod perf;
 mod perfetto;
-mod profiler_cli;
 mod proto;
 mod readers;
 mod redacted;

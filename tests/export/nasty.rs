@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use crate::common::{Build, Closing, Lab, Recorder, run};
 
@@ -137,38 +137,4 @@ pub(super) fn script_hits(lab: &Lab, input: &str, known: &[&str]) -> Vec<HitFiel
             .collect()
     });
     hits.collect()
-}
-
-/// What a frame of a hit is called in formats, as far as `script` says it: the function, else what begins so.
-pub(super) fn is_frame(expected: &Json, found: &str) -> bool {
-    if let Some(name) = expected["sym"].as_str() {
-        return found.trim_end_matches(" (inlined)") == name;
-    }
-    match expected["dso"].as_str() {
-        Some(file) => {
-            let base = file.rsplit('/').next().expect("a name");
-            found.starts_with(&format!("{base}+0x"))
-        }
-        None => found == expected["ip"].as_str().expect("an address"),
-    }
-}
-
-/// A number as formats write it whose readers have floats: beyond 2^53 as a string.
-pub(super) fn float_safe(value: &Json) -> Json {
-    match value {
-        Json::Number(number) => {
-            let exact = 1_u64 << 53;
-            let is_safe = number.as_i64().is_some_and(|n| n.unsigned_abs() <= exact);
-            match number.is_f64() || is_safe {
-                true => value.clone(),
-                false => json!(number.to_string()),
-            }
-        }
-        Json::Object(members) => {
-            let members = members.iter();
-            let safe = members.map(|(name, value)| (name.clone(), float_safe(value)));
-            Json::Object(safe.collect())
-        }
-        _ => value.clone(),
-    }
 }

@@ -22,7 +22,7 @@ pub(super) fn compare(lab: &Lab, trace: &str, spans: &[&str]) -> Finished {
     let dataset = ["export", "-i", trace, "--to", "parquet", "-o", "dataset"];
     lab.usdtrec(dataset).success();
     let script = ["script", "-i", trace, "--format", "json"];
-    let timed = lab.usdtrec([&script[..], &["--tod"]].concat());
+    let timed = lab.usdtrec([&script[..], &["-F", "+tod"]].concat());
     match timed.status.success() {
         true => fs::write(lab.file("script"), timed.stdout).expect("a file"),
         // It does not have the time of day.

@@ -229,8 +229,4 @@ fn what_has_no_effect_is_refused() {
     }
     let packed = ["export", "-i", &demo, "--to", "perf", "-o", "plain.gz"];
     lab.usdtrec(packed).exits(2).complains(".gz");
-    let group = stored("traces/group-7.3.data");
-    let refused = lab.usdtrec(["export", "-i", &group, "--to", "perf", "-o", "plain"]);
-    refused.exits(1).complains("group");
-    assert!(!lab.file("plain").exists());
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 use sha2::{Digest, Sha256};
 
 use super::nasty::{HitFields, Nasty};
-use super::{ctf, firefox, otlp, perfetto};
+use super::{otlp, perfetto};
 use crate::common::{Lab, test};
 
 /// The trace that is a part of the program.
@@ -188,13 +188,6 @@ fn no_format_has_values_that_are_dropped_or_hashed() {
         .map(|output| of_hits(perfetto::read(&fs::read(file(output)).expect("a file")).hits));
     compare(plain, redacted);
 
-    let outputs = export(lab, "firefox", &[]);
-    only_the_first_has_values(lab, &outputs);
-    let [plain, redacted] = outputs
-        .each_ref()
-        .map(|output| of_hits(firefox::read(&file(output))));
-    compare(plain, redacted);
-
     let outputs = export(lab, "otlp", &[]);
     only_the_first_has_values(lab, &outputs);
     let [plain, redacted] = outputs.each_ref().map(|output| {
@@ -224,22 +217,6 @@ fn no_format_has_values_that_are_dropped_or_hashed() {
         assert!(plain.contains(name));
         assert_eq!(redacted.contains(name), is_in, "{name}");
     }
-}
-
-/// babeltrace2 reads the folder.
-#[test]
-fn common_trace_format_has_no_values_that_are_dropped_or_hashed() {
-    let nasty = Nasty::record(50, &["-g"]);
-    let lab = &nasty.lab;
-    fs::write(lab.file("key"), KEY).expect("a file");
-    let outputs = export(lab, "ctf", &[]);
-    only_the_first_has_values(lab, &outputs);
-    let [plain, redacted] = outputs.each_ref().map(|output| {
-        let hits = ctf::read_folder(lab, output).hits.into_iter();
-        let hits = hits.map(|hit| hit["fields"].as_object().expect("fields").clone());
-        hits.collect::<Vec<Arguments>>()
-    });
-    compare(plain, redacted);
 }
 
 /// Copies of arguments in other events are redacted, too, and ids of traces are hashes of ids.
@@ -295,9 +272,7 @@ fn what_cannot_be_redacted_is_refused() {
     refused.complains("--hash has no effect with --to perf, which copies the records");
     let refused = export(&["otlp", "--trace-id", "arg1", "--drop", "arg1"]).exits(2);
     refused.complains("--trace-id arg1 needs the values of arg1, which --drop leaves out");
-    let refused = export(&["perfetto", "--counter", "arg1", "--hash", "arg1"]).exits(2);
-    refused.complains("--counter arg1 needs the values of arg1, which --hash replaces");
-    for format in ["perfetto", "firefox", "otlp", "otlp-proto", "html", "ctf"] {
+    for format in ["perfetto", "otlp", "otlp-proto", "html"] {
         let refused = export(&[format, "--drop", "nothing"]).exits(1);
         refused.complains("\"nothing\"");
     }

@@ -204,7 +204,7 @@ fn by_library(trace: &Path, selection: &EventSelection, has_wall: bool) -> Found
 /// The same as `script` prints it, without spans if it is asked for some events alone: then their begins and ends may be others.
 fn by_script(lab: &Lab, trace: &str, options: &[&str], has_wall: bool) -> Found {
     let script = ["script", "-i", trace, "--format", "json"];
-    let tod = &["--tod"][..usize::from(has_wall)];
+    let tod = &["-F", "+tod"][..2 * usize::from(has_wall)];
     let print = |fields| lab.usdtrec([&script[..], &["-F", fields], tod, options].concat());
     let with_spans = print("+sym,+dso,+span");
     let printed = match with_spans.status.success() {
@@ -246,7 +246,7 @@ fn by_script(lab: &Lab, trace: &str, options: &[&str], has_wall: bool) -> Found 
 
 #[track_caller]
 fn compare(lab: &Lab, trace: &str, selection: &EventSelection, options: &[&str]) -> Found {
-    let tod = lab.usdtrec(["script", "-i", trace, "--tod"]);
+    let tod = lab.usdtrec(["script", "-i", trace, "-F", "+tod"]);
     let has_wall = tod.status.success();
     let expected = by_script(lab, trace, options, has_wall);
     let found = by_library(&lab.path().join(trace), selection, has_wall);

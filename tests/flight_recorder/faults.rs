@@ -168,7 +168,7 @@ fn options_without_effect_are_refused() {
         (&["--trigger", "x:y"][..], "--trigger needs --ring"),
         (&["--cooldown", "1s"], "--cooldown needs --ring"),
         (&["--keep", "1"], "--keep needs --ring"),
-        (&["--trigger-cmd", "true"], "--trigger-cmd needs --ring"),
+        (&["--trigger-cmd", "true"], "--ring <TIME[,SIZE]>"),
         (
             &["--switch-output", "--trigger", "x:y"],
             "--switch-output with --switch-max-files",
@@ -182,12 +182,13 @@ fn options_without_effect_are_refused() {
             "--after needs --ring, --trigger or --until",
         ),
         (
-            &["--ring", "10s", "--switch-output"],
-            "--switch-output has no effect",
+            &["--trigger-cmd", "true", "--max-size", "1M"],
+            "cannot be used with",
         ),
+        (&["--ring", "10s", "--switch-output"], "cannot be used with"),
         (
             &["--ring", "10s", "--max-size", "1M"],
-            "--max-size has no effect",
+            "cannot be used with",
         ),
         (&["--ring", "10s", "-o", "-"], "--ring needs files"),
         (&["--ring", "10s", "-o", "/dev/null"], "--ring needs files"),

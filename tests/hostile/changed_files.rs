@@ -50,7 +50,7 @@ fn command_lines(kind: Kind) -> &'static [&'static str] {
             "report -i {} --heatmap arg1",
             "report -i {} --sort arg1 --value arg2",
             "script -i {}",
-            "script -i {} --format json --tod",
+            "script -i {} --format json -F +tod",
             "script -i {} --format csv -F +ip,+sym,+dso,+span",
             "script -i {} --filter arg1>3||comm~\"a*\" --time 10%,90%",
             "script -i -",

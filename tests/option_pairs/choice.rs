@@ -65,7 +65,12 @@ pub(super) const CAPTURE: [Choice; 21] = [
     }),
     choice("--strings", "--strings off", |seen| {
         // An address may have these digits.
-        let texts = ["\"abc", "=abc", ":abc", ",abc"];
+        let texts = [
+            "\"abc",
+            "=abc",
+            ":abc",
+            ",abc"("--listen 127.0.0.1:0", "-I 10"),
+        ];
         !texts.iter().any(|text| seen.text.contains(text))
     }),
     choice("--strings", "--strings all", |seen| {
@@ -134,7 +139,7 @@ pub(super) const RECORD: [Choice; 10] = [
     }),
 ];
 
-pub(super) const TRACE: [Choice; 11] = [
+pub(super) const TRACE: [Choice; 9] = [
     // What comes after the hits of pairs:go on a thread has their arguments.
     choice("--with", "--with go..deep", |seen| {
         ["go.arg", "go.numbered"]
@@ -151,18 +156,6 @@ pub(super) const TRACE: [Choice; 11] = [
     choice("--times", "--times deltatime", |seen| {
         seen.text.contains("0.0000") || seen.text.contains("deltatime_ns")
     }),
-    choice("--times", "--times tod", |seen| {
-        // 2026-11-22T08:00:00
-        let is_day = |word: &[u8]| {
-            word.iter()
-                .zip(b"0000-00-00")
-                .all(|(byte, form)| match form {
-                    b'0' => byte.is_ascii_digit(),
-                    form => byte == form,
-                })
-        };
-        seen.text.as_bytes().windows(10).any(is_day) || seen.text.contains("tod")
-    }),
     choice("--times", "--times ns", |seen| {
         let mut fractions = seen.text.split('.').skip(1);
         fractions.any(|rest| {
@@ -170,7 +163,6 @@ pub(super) const TRACE: [Choice; 11] = [
             digits.count() == 9
         })
     }),
-    choice("--human", "--human", |seen| seen.text.contains("MiB")),
     choice("--format", "--format json", |seen| {
         seen.text.starts_with('{')
     }),
@@ -269,10 +261,8 @@ pub(super) const NEEDS: &[(&str, &str)] = &[
     ("--no-symbols", "-g"),
     ("-i", "CMD"),
     ("--switch-max-files 1", "--switch-output"),
-    ("--human", "--schema named.toml"),
     ("--order key", "--by comm"),
     ("--prometheus out.prom", "-I 10"),
-    ("--listen 127.0.0.1:0", "-I 10"),
 ];
 
 /// Options that end the recording.

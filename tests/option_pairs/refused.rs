@@ -28,7 +28,7 @@ pub(super) const REFUSED: &[(&str, &str, &str)] = &[
     (
         "--engine perf-tracefs",
         "--stack-rate 1",
-        "--stack-rate needs the bpf engine",
+        "<-g|--call-graph <MODE>>",
     ),
     (
         "--strings off",
@@ -50,17 +50,10 @@ pub(super) const REFUSED: &[(&str, &str, &str)] = &[
     ),
     ("--format json", "--times ns", "--times ns has no effect"),
     ("--format csv", "--times ns", "--times ns has no effect"),
-    ("--format json", "--human", "--human has no effect"),
-    ("--format csv", "--human", "--human has no effect"),
     (
         "--format T:{time}\\t{args}",
         "-F -comm",
-        "-F and --times tod",
-    ),
-    (
-        "--format T:{time}\\t{args}",
-        "--times tod",
-        "-F and --times tod",
+        "determines the fields",
     ),
 ];
 

@@ -51,7 +51,7 @@ fn no_inline_without_effect_is_refused() {
     );
     lab.usdtrec(["script", "-i", "stacks", "--no-inline", "-G"])
         .exits(2)
-        .complains("--no-inline has no effect with --hide-call-graph");
+        .complains("cannot be used with");
 }
 
 #[test]

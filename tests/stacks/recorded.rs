@@ -418,11 +418,8 @@ fn options_of_recording_without_effect_are_refused() {
     let program = BUILD.make(&lab, "stacks.c", "stacks-target");
     let event = format!("sdt_stacks:hit@{}", program.display());
     for (options, why) in [
-        (
-            &["--max-stack", "3"][..],
-            "--max-stack has no effect without",
-        ),
-        (&["--stack-rate", "3"], "--stack-rate has no effect without"),
+        (&["--max-stack", "3"][..], "<-g|--call-graph <MODE>>"),
+        (&["--stack-rate", "3"], "<-g|--call-graph <MODE>>"),
         (
             &["-g", "--stack-rate", "3", "--engine", "perf"],
             "--stack-rate needs the bpf engine",

@@ -74,6 +74,12 @@ impl Attr {
         SampleType(self.sample_type.0 & SampleType::SAMPLE_ID.0)
     }
 
+    /// Whether a sample has the counts of a group of events (`PERF_FORMAT_GROUP`).
+    pub(crate) const fn reads_group(&self) -> bool {
+        const GROUP: u64 = 1 << 3;
+        self.sample_type.has(SampleType::READ) && self.read_format & GROUP != 0
+    }
+
     /// Parses an attr that extends to the end of `bytes`. Missing fields are 0.
     /// `None` if there are fewer than [`MIN`](Self::MIN) bytes.
     #[must_use]

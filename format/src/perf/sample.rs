@@ -54,8 +54,6 @@ struct FixedParts {
 /// Parts of varying length, empty where the attr does not sample them.
 #[derive(Default)]
 struct VaryingParts<'a> {
-    /// The count that is read first, if that is the period.
-    count: Option<u64>,
     callchain: &'a [u8],
     raw: &'a [u8],
     regs_abi: u64,
@@ -112,7 +110,7 @@ pub struct Sample<'a> {
     pub cpu: u32,
     /// [`uid`](Self::uid) plus 1; 0 if it was not recorded.
     pub user: u32,
-    /// Period; of samples without one, the count that they read first (`PERF_SAMPLE_READ`).
+    /// Period; 0 if it was not recorded.
     pub period: u64,
     /// Call chain: addresses and context markers, 8 bytes each.
     pub callchain: &'a [u8],
@@ -302,7 +300,7 @@ impl SampleLayout {
             time: fixed.time,
             cpu: fixed.cpu as u32,
             user: (fixed.cpu >> 32) as u32,
-            period: varying.count.unwrap_or(fixed.period),
+            period: fixed.period,
             callchain: varying.callchain,
             raw: varying.raw,
             regs_abi: varying.regs_abi,
@@ -331,8 +329,7 @@ impl SampleLayout {
     fn varying_parts<'a>(&self, mut cursor: Cursor<'a>) -> Option<VaryingParts<'a>> {
         let mut parts = VaryingParts::default();
         if let Some(format) = self.read_format {
-            let value = read_value(&mut cursor, format)?;
-            parts.count = self.period.is_none().then_some(value);
+            skip_read(&mut cursor, format)?;
         }
         if self.callchain {
             let count = cursor.u64()?;
@@ -373,8 +370,8 @@ fn entries(count: u64, size: usize) -> Option<usize> {
     usize::try_from(count).ok()?.checked_mul(size)
 }
 
-/// `struct read_format`; its first value, 0 if there is none.
-fn read_value(cursor: &mut Cursor<'_>, format: u64) -> Option<u64> {
+/// `struct read_format`.
+fn skip_read(cursor: &mut Cursor<'_>, format: u64) -> Option<()> {
     const TOTAL_TIMES: u64 = 0b11;
     const ID: u64 = 1 << 2;
     const GROUP: u64 = 1 << 3;
@@ -382,15 +379,11 @@ fn read_value(cursor: &mut Cursor<'_>, format: u64) -> Option<u64> {
     let times = 8 * (format & TOTAL_TIMES).count_ones() as usize;
     let others = 8 * (format & (ID | LOST)).count_ones() as usize;
     if format & GROUP == 0 {
-        let value = cursor.u64()?;
-        cursor.take(times + others)?;
-        return Some(value);
+        return cursor.take(8 + times + others).map(drop);
     }
     let values = entries(cursor.u64()?, 8 + others)?;
     cursor.take(times)?;
-    let values = cursor.take(values)?;
-    let first = values.first_chunk::<8>();
-    Some(first.map_or(0, |value| u64::from_le_bytes(*value)))
+    cursor.take(values).map(drop)
 }
 
 /// Count 8, hardware index 8 if asked for, three words an entry, counters 8 an entry if asked for.

@@ -41,10 +41,6 @@ impl BlockReader {
             BlockKind::Plain => self.read_plain(trace, block)?,
             BlockKind::Stream => self.read_stream(trace, block)?,
         }
-        if let Some(reads) = &trace.group_reads {
-            reads.expand(block.offset, &self.records, &mut self.packed);
-            std::mem::swap(&mut self.records, &mut self.packed);
-        }
         self.replace_ids(trace, block.offset);
         Ok(&self.records)
     }

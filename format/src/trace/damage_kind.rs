@@ -209,37 +209,11 @@ pub enum DamageKind {
         /// Number of bytes read.
         found: usize,
     },
-    /// There are too many ids in group samples (`PERF_FORMAT_GROUP`).
+    /// Samples read the counts of a group (`PERF_FORMAT_GROUP`, `perf record -e '{a,b}:S'`).
     #[error(
-        "expected counts of at most {most} ids, found {found}: group samples are shown as events of their leader only"
+        "samples read the counts of a group of events ('{{a,b}}:S'): only the events of its leader are shown; record the events one by one"
     )]
-    GroupIds {
-        /// Maximum number of ids.
-        most: usize,
-        /// Their number.
-        found: usize,
-    },
-    /// Group samples would become too many.
-    #[error(
-        "group samples: a block would exceed {} MiB: {samples} samples were not split into events of the members",
-        .most >> 20
-    )]
-    GroupSize {
-        /// Maximum size of a block.
-        most: usize,
-        /// Number of samples that stay as they are.
-        samples: u64,
-    },
-    /// There are too many counts of events and threads.
-    #[error(
-        "expected at most {most} counts of events and threads, found more: {samples} group samples of members are left out"
-    )]
-    GroupCounts {
-        /// Maximum number of counts.
-        most: usize,
-        /// Number of samples that are left out.
-        samples: u64,
-    },
+    GroupReads,
     /// Records are shorter than the fields of their kind.
     #[error("{0} records are shorter than their kind needs and are left out")]
     ShortRecords(u64),

@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::damage::Damage;
-use super::group_read;
 use super::join_error::JoinError;
 use super::joined_heads::{JoinedHead, JoinedHeads, unused_id};
 use super::joined_names::JoinedNames;
@@ -105,7 +104,6 @@ struct Joining {
     losses: JoinedLosses,
     /// Losses up to the last count, where a recorder did not end.
     counted: JoinedLosses,
-    has_groups: bool,
 }
 
 impl Joining {
@@ -120,7 +118,6 @@ impl Joining {
             all: Trace::of_head(TraceInfo::default(), Vec::new()),
             losses: JoinedLosses::default(),
             counted: JoinedLosses::default(),
-            has_groups: false,
         };
         for named in traces {
             joining.add(named);
@@ -177,7 +174,6 @@ impl Joining {
         if is_first {
             all.sections = trace.sections;
         }
-        self.has_groups |= trace.group_reads.is_some();
         let renumbered = |losses: Vec<Loss>| -> Vec<Loss> {
             let losses = losses.into_iter();
             losses
@@ -221,9 +217,6 @@ impl Joining {
         all.clocks.sort_by_key(|reading| reading.clock_ns);
         // The same reading ends a file and begins the next.
         all.clocks.dedup();
-        if self.has_groups {
-            group_read::find_counts(&mut all);
-        }
         all
     }
 }

@@ -112,8 +112,6 @@ mod features;
 mod file_head;
 mod fired_trigger;
 mod footer;
-mod group_counts;
-mod group_read;
 mod head;
 mod head_sums;
 mod id_map;

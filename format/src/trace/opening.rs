@@ -16,7 +16,6 @@ use super::digest;
 use super::directory;
 use super::features::{FeatureTable, Features};
 use super::file_head::{AttrIds, Attrs, Form};
-use super::group_read;
 use super::head_sums::{HeadSums, sum};
 use super::index::IndexNode;
 use super::index_reader::{self, IndexContents};
@@ -118,7 +117,10 @@ impl Opening {
         let mut trace = opening.into_trace()?;
         added_piece::read(&mut trace, pieces)?;
         pipe::add_events(&mut trace, &head_records)?;
-        group_read::find_counts(&mut trace);
+        let mut events = trace.info.events.iter();
+        if events.any(|event| event.attr.reads_group()) {
+            trace.damage.push(Damage::new(0, DamageKind::GroupReads));
+        }
         Ok(trace)
     }
 

@@ -6,7 +6,6 @@ use super::block::Block;
 use super::clock_readings::ClockReading;
 use super::damage::Damage;
 use super::digest::Digest;
-use super::group_counts::GroupReads;
 use super::time_range::TimeRange;
 use super::trace_files::TraceFiles;
 use super::trace_part::TracePart;
@@ -37,8 +36,6 @@ pub struct Trace {
     /// File offset after the last node of the index, in a file whose recorder has ended.
     pub(crate) index_end: Option<u64>,
     pub(crate) code_names: Option<CodeNames>,
-    /// The splitter of group samples, if there are any.
-    pub(crate) group_reads: Option<GroupReads>,
     /// The feature sections of a file.
     pub(crate) sections: Vec<(Feature, Section)>,
     /// The files that it is made of; none if it is a single one.
@@ -155,12 +152,6 @@ impl Trace {
     #[must_use]
     pub fn uncommitted(&self) -> Option<&Damage> {
         self.uncommitted.as_ref()
-    }
-
-    /// Whether [`BlockReader`](super::BlockReader) makes several samples of one that reads a group of counters (`perf record -e '{a,b}:S'`).
-    #[must_use]
-    pub const fn splits_groups(&self) -> bool {
-        self.group_reads.is_some()
     }
 
     /// File length, bytes.

@@ -4,8 +4,6 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExportFormat {
-    /// Common Trace Format 1.8: a folder.
-    Ctf,
     /// A page for browsers with the answers of a report, which needs no other file.
     Html,
     /// A perf.data file without compression.
@@ -20,8 +18,6 @@ pub enum ExportFormat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RowFormat {
-    /// Firefox Profiler's processed profile (JSON).
-    Firefox,
     /// OpenTelemetry's spans (OTLP) as lines of JSON.
     OtlpJson,
     /// OpenTelemetry's spans (OTLP) as a message `TracesData` (protobuf).
@@ -41,12 +37,6 @@ pub enum StackFormat {
 }
 
 impl ExportFormat {
-    /// Whether it is a folder of several files.
-    #[must_use]
-    pub const fn is_folder(self) -> bool {
-        matches!(self, Self::Ctf)
-    }
-
     /// Whether it shows spans, whatever is asked for.
     #[must_use]
     pub const fn has_spans(self) -> bool {

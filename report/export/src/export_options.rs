@@ -23,8 +23,6 @@ pub struct ExportOptions {
     pub stacks: StackKind,
     /// The argument of begins or ends that has the id of the trace in the sense of OpenTelemetry, as 32 hexadecimal digits, a UUID or a `traceparent`.
     pub trace_id: Option<String>,
-    /// Arguments whose numbers are counters, in [`RowFormat::Perfetto`](crate::RowFormat::Perfetto).
-    pub counters: Vec<String>,
     /// Arguments that are left out or hashed; not in [`ExportFormat::Stacks`] and [`ExportFormat::Perf`].
     pub redaction: Redaction,
     /// Whether the output is compressed with gzip.
@@ -43,7 +41,6 @@ impl ExportOptions {
             value: None,
             stacks: StackKind::Auto,
             trace_id: None,
-            counters: Vec::new(),
             redaction: Redaction::NONE,
             gzip: false,
         }

@@ -1,7 +1,6 @@
 //! Writes what is selected in one of the formats.
 
 use std::io::{self, Write};
-use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -15,23 +14,19 @@ use usdtrec_trace::events::selection::EventSelection;
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::TraceSession;
 
-use crate::ctf::CtfTrace;
 use crate::export_format::{ExportFormat, RowFormat, StackFormat};
 use crate::export_options::ExportOptions;
-use crate::firefox::FirefoxProfile;
 use crate::otlp::{OtlpEvents, OtlpSpans};
 use crate::perfetto::PerfettoTrace;
 use crate::perfetto::annotations::AnnotationNames;
-use crate::perfetto::counters::Counters;
 use crate::redaction::RedactedArguments;
 use crate::{folded, html, otlp, pprof};
 
 /// Writes the selected events and spans.
 ///
 /// # Errors
-/// [`ReportError::Question`] if the trace does not have what is requested; [`ReportError::Write`] if `out` fails, and for formats of several files ([`write_folder`]) or that are
-/// written from their end ([`write_perf`](crate::write_perf)). What was written until then is
-/// not complete.
+/// [`ReportError::Question`] if the trace does not have what is requested; [`ReportError::Write`] if `out` fails, and for the format that is
+/// written from its end ([`write_perf`](crate::write_perf)). What was written until then is not complete.
 pub fn write(
     session: &TraceSession,
     selection: &EventSelection,
@@ -47,36 +42,6 @@ pub fn write(
     Ok(notices)
 }
 
-/// Writes the selected events into an empty folder, for formats of several files.
-///
-/// # Errors
-/// Those of [`write()`]; [`ReportError::Write`] for a format of one file.
-pub fn write_folder(
-    session: &TraceSession,
-    selection: &EventSelection,
-    options: &ExportOptions,
-    folder: &Path,
-) -> Result<Notices, ReportError> {
-    if !options.format.is_folder() {
-        return Err(io::Error::from(io::ErrorKind::IsADirectory).into());
-    }
-    let walk = RowWalk::new(
-        session,
-        selection,
-        &RowQuestion {
-            stacks: true,
-            ..RowQuestion::default()
-        },
-    )?;
-    let redacted = RedactedArguments::new(session, &options.redaction)?;
-    let mut notices = Notices::new(session);
-    let mut sink = CtfTrace::new(session, &redacted, folder);
-    let rows = redacted.run(&walk, &mut sink, &mut notices)?;
-    sink.finish()?;
-    notices.empty = no_rows(rows);
-    Ok(notices)
-}
-
 fn write_plain(
     session: &TraceSession,
     selection: &EventSelection,
@@ -84,7 +49,6 @@ fn write_plain(
     out: &mut dyn Write,
 ) -> Result<Notices, ReportError> {
     match options.format {
-        ExportFormat::Ctf => Err(io::Error::from(io::ErrorKind::NotADirectory).into()),
         ExportFormat::Perf => Err(io::Error::from(io::ErrorKind::NotSeekable).into()),
         ExportFormat::Html => html::write(session, selection, options, out),
         ExportFormat::Rows(format) => write_rows(session, selection, options, format, out),
@@ -154,22 +118,11 @@ fn write_rows(
     let redacted = RedactedArguments::new(session, &options.redaction)?;
     let mut notices = Notices::new(session);
     match format {
-        RowFormat::Firefox => {
-            let mut sink = FirefoxProfile::new(session, &walk, &redacted, out);
-            let walked = redacted.run(&walk, &mut sink, &mut notices);
-            if sink.is_too_large() {
-                return Err(QuestionError::TooLargeProfile.into());
-            }
-            notices.empty = no_rows(walked?);
-            sink.finish()?;
-        }
         RowFormat::Perfetto => {
-            let counters = Counters::new(session, &redacted, &options.counters)?;
             let names = AnnotationNames::new(session, &redacted);
-            let mut sink = PerfettoTrace::new(session, &walk, names, counters, out);
+            let mut sink = PerfettoTrace::new(session, &walk, names, out);
             let rows = redacted.run(&walk, &mut sink, &mut notices)?;
             notices.empty = no_rows(rows);
-            notices.counter_gaps = sink.counters().gaps()?;
             sink.finish()?;
         }
         RowFormat::OtlpJson | RowFormat::OtlpProto => {

@@ -12,20 +12,13 @@
     )
 )]
 
-pub(crate) mod argument_parts;
 #[cfg(feature = "arrow")]
 pub mod arrow;
-#[cfg(feature = "formats")]
-pub(crate) mod column_spool;
-#[cfg(feature = "formats")]
-pub(crate) mod ctf;
 pub(crate) mod dataset_table;
 #[cfg(feature = "formats")]
 pub(crate) mod export_format;
 #[cfg(feature = "formats")]
 pub(crate) mod export_options;
-#[cfg(feature = "formats")]
-pub(crate) mod firefox;
 #[cfg(feature = "formats")]
 pub(crate) mod folded;
 #[cfg(feature = "formats")]
@@ -59,6 +52,6 @@ pub use crate::redaction::Redaction;
 pub use crate::{
     export_format::{ExportFormat, RowFormat, StackFormat},
     export_options::ExportOptions,
-    formats::{write, write_folder},
+    formats::write,
     perf::write as write_perf,
 };

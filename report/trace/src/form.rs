@@ -58,10 +58,11 @@ impl Form {
         }
     }
 
-    /// The form of an argument's values, where numbers with a unit are plain ones unless `human` says otherwise.
-    pub fn human(self, human: bool) -> Self {
+    /// The form of an argument's values where numbers with a unit are plain ones.
+    #[must_use]
+    pub fn plain(self) -> Self {
         match self {
-            Self::Time(_) | Self::Memory(_) if !human => Self::Plain,
+            Self::Time(_) | Self::Memory(_) => Self::Plain,
             form => form,
         }
     }

@@ -45,12 +45,6 @@ pub enum QuestionError {
         /// The events of locks that the trace has; may be empty.
         known: String,
     },
-    /// Samples of the trace read groups of counters, which are shown as several samples each.
-    #[error(
-        "the trace has samples that read a group of counters, which a plain file would have twice: expected samples of one event each; \
-         stock perf reads the trace itself"
-    )]
-    GroupReads,
     /// No event that is selected ends a span.
     #[error("none of the selected events ends a span")]
     NoSpanEnds,
@@ -108,11 +102,6 @@ pub enum QuestionError {
     /// The time of spans and the sum of an argument are requested as the weight of stacks.
     #[error("stacks weigh the time of spans or the sum of an argument: expected one of them")]
     SeveralWeights,
-    /// A profile would be larger than its program can read.
-    #[error(
-        "the profile has more than 500 MB of JSON or 65536 threads, which Firefox Profiler cannot read"
-    )]
-    TooLargeProfile,
     /// There are too many different stacks to be compared.
     #[error(
         "there are too many different stacks to be compared: choose fewer events, or a part of the traces"
@@ -155,12 +144,6 @@ pub enum QuestionError {
     FieldOfEvents {
         /// The field.
         field: &'static str,
-    },
-    /// All values of an argument that is requested as a counter are strings, addresses or words.
-    #[error("{name} has no numbers: expected the name of an argument whose values are a counter")]
-    NoNumbers {
-        /// The argument.
-        name: String,
     },
     /// Arguments are to be left out of stacks or hashed in them.
     #[error(

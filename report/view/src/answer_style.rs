@@ -6,8 +6,6 @@ use crate::theme::Theme;
 /// The style of an answer in text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnswerStyle {
-    /// Whether numbers with a unit are shown as times and sizes.
-    pub(crate) human: bool,
     /// Colours, and the width of lines.
     pub(crate) theme: Theme,
     /// The words for hints.

@@ -106,7 +106,8 @@ impl Cell {
                 ..Self::text(&cut_text(cut)).with(Datum::None)
             },
             KeyValue::OtherStacks => Self::text("<other stacks>").with(Datum::None),
-            KeyValue::Argument(value) => argument(value, &key.form().clone().human(human)),
+            KeyValue::Argument(value) if human => argument(value, key.form()),
+            KeyValue::Argument(value) => argument(value, &key.form().clone().plain()),
             KeyValue::Missing(reason) => Self::without_value(&format!("<{reason}>")),
             KeyValue::Null => Self::without_value("NULL"),
             KeyValue::OtherStrings => Self::without_value("<other strings>"),

@@ -1,25 +1,19 @@
-//! Arguments of an event in JSON: `"args":{…}`, and the members next to it that say what the values do not; or a member for each of these.
+//! Arguments of an event in JSON: `"args":{…}`, and the members next to it that say what the values do not.
 
 use usdtrec_format::Value;
 use usdtrec_trace::form::Form;
 
 use crate::text::buffer::{Piece, Text};
 
-/// Integers up to this one are exact where numbers are floats of 8 bytes, as in JavaScript.
-const MAX_EXACT: u64 = 1 << 53;
-
-/// Numbers with fewer digits are less than that.
-const EXACT_DIGITS: usize = 16;
-
 /// An argument that is shown.
 #[derive(Debug)]
-pub struct JsonArgument {
+pub(crate) struct JsonArgument {
     /// Its place among the event's.
-    pub place: usize,
-    /// The name as a JSON string, and a colon; for flat members without the first quote.
-    pub name: Piece,
+    pub(crate) place: usize,
+    /// The name as a JSON string, and a colon.
+    pub(crate) name: Piece,
     /// How its values are shown.
-    pub form: Form,
+    pub(crate) form: Form,
 }
 
 /// A value of an argument.
@@ -78,86 +72,8 @@ pub(crate) fn put_arguments<'v>(
     }
 }
 
-/// Names of members that are not in objects.
-#[derive(Clone, Copy, Debug)]
-pub struct FlatPrefixes<'p> {
-    /// Before the names of arguments.
-    pub values: &'p str,
-    /// Before the names of what the values do not say, as in `missing:NAME`.
-    pub details: &'p str,
-}
-
-/// Appends a member `,"PREFIX:NAME":…` for each value, and for what it does not say. A value that is `null` has none.
-pub fn put_flat_arguments(
-    arguments: &[JsonArgument],
-    values: &[Value],
-    prefixes: FlatPrefixes<'_>,
-    out: &mut Text,
-) {
-    for argument in arguments {
-        let Some(value) = values.get(argument.place) else {
-            continue;
-        };
-        let named = NamedValue {
-            name: &argument.name,
-            form: &argument.form,
-            value,
-        };
-        let length = out.len();
-        flat_name([prefixes.values, ""], named.name, out);
-        let start = out.len();
-        put_exact(named, out);
-        if out.as_slice().get(start..) == Some(b"null") {
-            out.drop_last(out.len() - length);
-        }
-        if named.is_complete() {
-            continue;
-        }
-        for JsonDetail { word, write, .. } in &DETAILS {
-            let length = out.len();
-            flat_name([prefixes.details, word], named.name, out);
-            let start = out.len();
-            if !write(named.form, value, out) {
-                out.drop_last(out.len() - length);
-            } else if out.len() - start >= EXACT_DIGITS && out.byte_at(start) != Some(&mut b'"') {
-                out.pad(start, 1, 1, b'"');
-            }
-        }
-    }
-}
-
-/// Appends a comma and the name of a member up to its colon.
-fn flat_name(prefix: [&str; 2], name: &Piece, out: &mut Text) {
-    out.fixed(b",\"");
-    for part in prefix {
-        out.string(part);
-    }
-    out.byte(b':');
-    out.piece(name);
-}
-
-/// Appends a value; integers beyond ±2^53 as strings, for readers whose numbers are floats.
-fn put_exact(argument: NamedValue<'_>, out: &mut Text) {
-    let start = out.len();
-    out.formed_json(argument.form, argument.value);
-    if is_inexact(argument.value) && out.byte_at(start).is_some_and(|first| *first != b'"') {
-        out.pad(start, 1, 1, b'"');
-    }
-}
-
-/// Whether a float of 8 bytes cannot be trusted to have the value of an integer.
-const fn is_inexact(value: &Value) -> bool {
-    match value {
-        Value::Unsigned(number) => *number > MAX_EXACT,
-        Value::Signed(number) => number.unsigned_abs() > MAX_EXACT,
-        _ => false,
-    }
-}
-
 /// What a value does not say.
-pub struct JsonDetail {
-    /// What it is called.
-    pub word: &'static str,
+struct JsonDetail {
     /// The start of the object with those arguments that it applies to.
     start: &'static [u8],
     /// Appends it; returns whether there is something to say.
@@ -165,14 +81,12 @@ pub struct JsonDetail {
 }
 
 /// All that values may not say.
-pub const DETAILS: [JsonDetail; 6] = [
+const DETAILS: [JsonDetail; 6] = [
     JsonDetail {
-        word: "missing",
         start: b",\"missing\":{",
         write: |form, value, out| put_if_known(form.missing(value), out),
     },
     JsonDetail {
-        word: "numbers",
         start: b",\"numbers\":{",
         write: |_, value, out| match value {
             Value::String(string) if string.guessed => {
@@ -183,7 +97,6 @@ pub const DETAILS: [JsonDetail; 6] = [
         },
     },
     JsonDetail {
-        word: "from_file",
         start: b",\"from_file\":{",
         write: |_, value, out| {
             put_if(
@@ -193,17 +106,14 @@ pub const DETAILS: [JsonDetail; 6] = [
         },
     },
     JsonDetail {
-        word: "demangled",
         start: b",\"demangled\":{",
         write: |form, value, out| put_if_known(form.readable(value), out),
     },
     JsonDetail {
-        word: "cut",
         start: b",\"cut\":{",
         write: |_, value, out| put_if(matches!(value, Value::String(string) if string.cut), out),
     },
     JsonDetail {
-        word: "bytes",
         start: b",\"bytes\":{",
         write: |form, value, out| match value {
             Value::String(string)
@@ -237,7 +147,7 @@ fn put_if_known(string: Option<String>, out: &mut Text) -> bool {
 
 /// Appends what the values of `args` do not say, as objects with the arguments that it applies to.
 fn details<'v>(named: &(impl Iterator<Item = NamedValue<'v>> + Clone), out: &mut Text) {
-    for JsonDetail { start, write, .. } in &DETAILS {
+    for JsonDetail { start, write } in &DETAILS {
         object(start, named.clone(), out, write);
     }
 }

@@ -21,7 +21,7 @@ pub mod frames;
 pub mod head;
 pub mod hints;
 pub(crate) mod joined_files;
-pub mod json_arguments;
+pub(crate) mod json_arguments;
 pub mod losses;
 pub(crate) mod no_events;
 pub(crate) mod notices;

@@ -72,14 +72,6 @@ impl Sentences for Notices {
                 "{pids} used by several processes of one name, one after the other: {s} events are added up"
             ));
         }
-        sentences.extend(self.counter_gaps.iter().map(|gap| {
-            let (values, are) = match gap.values {
-                1 => ("value", "is no number and is"),
-                _ => ("values", "are no numbers and are"),
-            };
-            let name = escape(&gap.counter);
-            format!("{} {values} of {name} {are} not in its counter", gap.values)
-        }));
         if !self.without_column.is_empty() {
             let names = list(self.without_column.iter().map(String::as_str));
             sentences.push(format!(

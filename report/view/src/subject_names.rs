@@ -33,9 +33,9 @@ fn span_group(group: &SpanGroup, human: bool) -> String {
 }
 
 /// The form of the numbers.
-pub fn form(of: &MeasuredSubject, human: bool) -> Form {
+pub fn form(of: &MeasuredSubject) -> Form {
     match of {
-        MeasuredSubject::Argument { form, .. } => form.clone().human(human),
+        MeasuredSubject::Argument { form, .. } => form.clone(),
         MeasuredSubject::Spans(_) => Form::Time(1),
     }
 }

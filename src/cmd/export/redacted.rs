@@ -65,10 +65,9 @@ fn needed<'a>(
     option: &str,
 ) -> impl Iterator<Item = (&'static str, &'a String)> {
     let trace_id = args.trace_id.iter().filter(move |_| option == "--drop");
-    let counters = args.counter.iter().map(|name| ("--counter", name));
     let weights = args.value.iter().map(|name| ("--value", name));
     let trace_id = trace_id.map(|name| ("--trace-id", name));
-    trace_id.chain(counters).chain(weights)
+    trace_id.chain(weights)
 }
 
 /// The key of hashes: the bytes of the file, or random ones.

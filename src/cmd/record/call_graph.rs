@@ -16,20 +16,8 @@ pub(super) fn from_args(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
     let is_perf = args.capture.engine.is_perf();
     let refused = "--stack-rate needs the bpf engine";
     Usage::ensure(args.stack_rate.is_none() || !is_perf, refused)?;
-    let graph = match of_trace(&args.callers)? {
-        Some(graph) => graph,
-        None => {
-            let alone = [
-                (args.stack_rate.is_some(), "--stack-rate"),
-                (args.no_symbols, "--no-symbols"),
-            ];
-            return match alone.iter().find(|(given, _)| *given) {
-                Some((_, option)) => Err(needs_callers(option)),
-                None => Ok(None),
-            };
-        }
-    };
-    Ok(Some(CallGraph {
+    let graph = of_trace(&args.callers)?;
+    Ok(graph.map(|graph| CallGraph {
         rate: args.stack_rate.and_then(NonZeroU32::new),
         ..graph
     }))
@@ -50,15 +38,8 @@ fn method_of(args: &CallersArgs) -> Result<Option<CallGraphMethod>, Usage> {
     match args.call_graph.as_deref() {
         Some(text) => method(text).map(Some),
         None if args.callers => Ok(Some(CallGraphMethod::CopyNeeded)),
-        None if args.max_stack.is_some() => Err(needs_callers("--max-stack")),
         None => Ok(None),
     }
-}
-
-fn needs_callers(option: &str) -> Usage {
-    Usage(format!(
-        "{option} has no effect without -g or --call-graph: callers are not recorded"
-    ))
 }
 
 fn method(text: &str) -> Result<CallGraphMethod, Usage> {

@@ -80,10 +80,6 @@ fn refuse(record: &RecordArgs) -> Result<(), Usage> {
                 "{option} needs --trigger: without one, no file is kept for it"
             )));
         }
-        Usage::ensure(
-            args.trigger_cmd.is_none(),
-            "--trigger-cmd needs --ring TIME: it is run when a file of the last seconds is complete",
-        )?;
     }
     Usage::ensure(
         args.after.is_none() || args.ring.is_some() || has_trigger || !args.until.is_empty(),
@@ -95,12 +91,6 @@ fn refuse(record: &RecordArgs) -> Result<(), Usage> {
 pub(super) fn refuse_others(args: &RecordArgs) -> Result<(), Usage> {
     let reason = match &args.ring.ring {
         None => return Ok(()),
-        Some(_) if args.switch_output.is_some() => {
-            "--ring keeps the last seconds in memory: --switch-output has no effect"
-        }
-        Some(_) if args.max_size.is_some() => {
-            "--ring writes files of limited size: --max-size has no effect; give --ring TIME,SIZE"
-        }
         Some(_) if args.output.as_os_str() == "-" => {
             "--ring needs files: standard output (-o -) holds a single trace"
         }

@@ -27,7 +27,7 @@ grep -q '<svg' hits.svg || fail 'flame drew nothing'
 grep -q deeper hits.svg || fail 'flame drew no deeper'
 verb archive -i trace --debug -o programs.tar.bz2
 verb archive --unpack programs.tar.bz2
-for format in html perfetto firefox otlp otlp-proto folded perf pprof ctf parquet; do
+for format in html perfetto otlp otlp-proto folded perf pprof parquet; do
   # A build without Parquet says how to get one with it.
   if [ $format = parquet ] && ! usdtrec export --to parquet -i trace -o exported.parquet >out 2>err; then
     grep -q -e '--features parquet' err || fail "$format: $(cat err)"

@@ -17,7 +17,7 @@ const MAX_LABEL_CHARACTERS: usize = 60;
 
 /// Appends a histogram.
 pub(crate) fn put(histogram: &Histogram, unit: &str, out: &mut Markup) {
-    let form = form(&histogram.of, true);
+    let form = form(&histogram.of);
     let mut table = HtmlTable::new("bars", ["From", unit, "Share", ""], MAX_BYTES).in_order();
     let bars = bars(&histogram.buckets, &form, MAX_LABEL_CHARACTERS);
     for HistogramBar { label, count, most } in bars {

@@ -109,7 +109,7 @@ fn put_detail(detail: &SpanDetail<'_>, times_of_day: Option<&WallTimes>, out: &m
     let report = &found.report;
     out.tag("<h3>Duration over time</h3>\n");
     let map = ShadeMap {
-        rows: rows(&shape.heat, true),
+        rows: rows(&shape.heat),
         timeline: found.timeline,
         times_of_day,
         unit: "spans",
@@ -126,7 +126,7 @@ fn put_detail(detail: &SpanDetail<'_>, times_of_day: Option<&WallTimes>, out: &m
 
 fn put_groups(report: &SpanReport, at: usize, out: &mut Markup) {
     let by = group_keys(report);
-    let table = group_table(report, at, &by, true);
+    let table = group_table(report, at, &by);
     if table.rows.is_empty() {
         return;
     }

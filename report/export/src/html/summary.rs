@@ -75,7 +75,7 @@ pub(crate) fn put_rates(facts: &SummaryFacts, rates: &Rates, out: &mut Markup) {
 pub(crate) fn put_arguments(facts: &SummaryFacts, out: &mut Markup) {
     let table = HtmlTable::from_table(
         "data arguments",
-        &arguments::table(facts, true, MAX_STRING_CHARACTERS),
+        &arguments::table(facts, MAX_STRING_CHARACTERS),
         MAX_TABLE_BYTES,
     );
     if table.is_empty() {
@@ -141,7 +141,7 @@ fn value_row(shown: String, count: u64, of: u64) -> [TableCell; 3] {
 
 fn put_numbers(spread: &Spread, argument: &ArgumentFacts, table: &mut HtmlTable) {
     let values = spread.values.as_deref().unwrap_or_default();
-    let form = argument.form.clone().human(true);
+    let form = argument.form.clone();
     for number in values.iter().take(MAX_VALUES) {
         let shown = scalar::shown(number.value, &form);
         table.row(&value_row(shown, number.count, spread.count), None);
@@ -165,7 +165,7 @@ pub(crate) fn put_numbers_over_time(overview: &Overview, out: &mut Markup) {
             .text(&shortened(&name, 200))
             .tag("</code></h2>\n<h3>Values over time</h3>\n");
         let shades = ShadeMap {
-            rows: rows(map, true),
+            rows: rows(map),
             timeline: numbers.heat.timeline,
             times_of_day: overview.summary.origin.times_of_day.as_ref(),
             unit: "events",

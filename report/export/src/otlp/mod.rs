@@ -104,7 +104,7 @@ impl OtlpEvents {
                 has_trace |= wanted == Some(place);
                 if let Some(one) = arguments.get_mut(place) {
                     *one = Some(OtlpArgument {
-                        form: Form::new(&argument).human(false),
+                        form: Form::new(&argument).plain(),
                         name: argument.name,
                         is_trace: wanted == Some(place),
                     });

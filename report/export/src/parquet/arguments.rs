@@ -61,7 +61,7 @@ impl ArgumentColumns {
             let mut seen: HashMap<&str, usize> = HashMap::default();
             let arguments = event.arguments.iter().zip(&operands).enumerate();
             let arguments = arguments.filter_map(|(place, (argument, operands))| {
-                let mut form = Form::new(argument).human(false);
+                let mut form = Form::new(argument).plain();
                 let mut kind = ArgumentKind::new(argument, &form, operands);
                 match redacted.redacted_as(at, place) {
                     Some(RedactedAs::Dropped) => return None,

@@ -10,7 +10,6 @@ use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::notices::{EmptyExport, Notices};
 use usdtrec_trace::events::order::records::records_in_order;
 use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
-use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::TraceSession;
 
 /// Writes the selected samples, and all records about processes and losses, to an empty file.
@@ -23,9 +22,6 @@ pub fn write(
     selection: &EventSelection,
     out: impl Write + Seek,
 ) -> Result<Notices, ReportError> {
-    if session.trace().splits_groups() {
-        return Err(QuestionError::GroupReads.into());
-    }
     let filter = SampleFilter::new(selection, session)?;
     let mut writer = PlainWriter::create(out, PlainHead::from_trace(session.trace())?)?;
     let mut samples: Option<TimeRange> = None;

@@ -89,7 +89,7 @@ impl AnnotationNames {
         let events = session.events().events.iter().enumerate();
         let events = events.map(|(at, event)| {
             let arguments = redacted.kept(at, event).map(|kept| {
-                let form = Form::new(&kept.argument).human(false);
+                let form = Form::new(&kept.argument).plain();
                 names.push(kept.argument.name);
                 AnnotatedArgument {
                     place: kept.place,

@@ -52,8 +52,6 @@ pub(crate) mod track_event {
     pub(crate) const NAME: u32 = 23;
     pub(crate) const FLOWS: u32 = 47;
     pub(crate) const ENDING_FLOWS: u32 = 48;
-    pub(crate) const COUNTER: u32 = 30;
-    pub(crate) const FLOAT_COUNTER: u32 = 44;
     pub(crate) const CALLSTACK_ID: u32 = 56;
 }
 
@@ -62,14 +60,6 @@ pub(crate) mod event_type {
     pub(crate) const BEGIN: u64 = 1;
     pub(crate) const END: u64 = 2;
     pub(crate) const INSTANT: u64 = 3;
-    pub(crate) const COUNTER: u64 = 4;
-}
-
-/// `CounterDescriptor.Unit`.
-pub(crate) mod counter_unit {
-    pub(crate) const NONE: u64 = 0;
-    pub(crate) const NANOSECONDS: u64 = 1;
-    pub(crate) const BYTES: u64 = 3;
 }
 
 /// `DebugAnnotation`.
@@ -120,9 +110,6 @@ pub(crate) mod track {
     pub(crate) const PROCESS: u32 = 3;
     pub(crate) const THREAD: u32 = 4;
     pub(crate) const PARENT: u32 = 5;
-    pub(crate) const COUNTER: u32 = 8;
-    /// `CounterDescriptor.unit`.
-    pub(crate) const COUNTER_UNIT: u32 = 3;
     pub(crate) const PROCESS_PID: u32 = 1;
     pub(crate) const PROCESS_NAME: u32 = 6;
     pub(crate) const PROCESS_LABELS: u32 = 8;

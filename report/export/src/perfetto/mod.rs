@@ -5,7 +5,6 @@
 //! | span | slice on the track of its thread; on a track of its own below it if it does not nest with others of the thread, ends on another thread, or has no end (then the slice has none) |
 //! | span that ends on another thread | besides, an instant there, with a flow from the slice |
 //! | event of no span | instant |
-//! | argument that is requested as a counter | value of a counter of its process |
 //!
 //! A process has its control group as a label.
 //!
@@ -15,7 +14,6 @@
 
 pub(crate) mod annotations;
 pub(crate) mod callstacks;
-pub(crate) mod counters;
 pub(crate) mod fields;
 pub(crate) mod tracks;
 
@@ -30,7 +28,6 @@ use usdtrec_trace::wall_times::WallTimes;
 use crate::lanes::Lanes;
 use crate::perfetto::annotations::{AnnotationNames, Side};
 use crate::perfetto::callstacks::CallstackIds;
-use crate::perfetto::counters::Counters;
 use crate::perfetto::fields::{
     SEQUENCE, clock, clock_snapshot, defaults, event_type, interned, name, packet, snapshot,
     track_event,
@@ -58,9 +55,6 @@ pub(crate) struct PerfettoTrace<'a> {
     tracks: Tracks,
     lanes: Lanes,
     stacks: CallstackIds,
-    counters: Counters,
-    /// Whether spans are written alone: else each hit is an event, too.
-    spans_alone: bool,
     flows: u64,
 }
 
@@ -82,7 +76,6 @@ impl<'a> PerfettoTrace<'a> {
         session: &'a TraceSession,
         walk: &RowWalk<'_>,
         names: AnnotationNames,
-        counters: Counters,
         out: &'a mut dyn Write,
     ) -> Self {
         let mut trace = Self {
@@ -94,8 +87,6 @@ impl<'a> PerfettoTrace<'a> {
             tracks: Tracks::default(),
             lanes: Lanes::default(),
             stacks: CallstackIds::default(),
-            counters,
-            spans_alone: !walk.has_events(),
             flows: 0,
         };
         trace.clocks();
@@ -171,11 +162,6 @@ impl<'a> PerfettoTrace<'a> {
                 }
             });
         });
-    }
-
-    /// The counters that were requested.
-    pub(crate) const fn counters(&self) -> &Counters {
-        &self.counters
     }
 
     /// Writes the end.
@@ -267,16 +253,12 @@ fn put_name(data: &mut Proto, field: u32, number: u64, text: &str) {
 
 impl RowSink for PerfettoTrace<'_> {
     fn event(&mut self, hit: RowHit<'_>, side: RowSide) -> io::Result<()> {
-        if side == RowSide::OfSpan && self.counters.is_empty() {
+        if side == RowSide::OfSpan {
             return Ok(());
         }
         let track = self
             .tracks
             .of_thread(self.session, hit.row, &mut self.proto);
-        self.counters.put(hit, &mut self.tracks, &mut self.proto);
-        if side == RowSide::OfSpan {
-            return self.flush();
-        }
         let head = EventHead {
             kind: event_type::INSTANT,
             time: hit.row.time,
@@ -297,11 +279,6 @@ impl RowSink for PerfettoTrace<'_> {
     fn span(&mut self, span: SpanRow<'_>) -> io::Result<()> {
         let begin = span.begin.row;
         let thread = self.tracks.of_thread(self.session, begin, &mut self.proto);
-        if self.spans_alone {
-            for hit in [span.begin].into_iter().chain(span.end.map(|end| end.hit)) {
-                self.counters.put(hit, &mut self.tracks, &mut self.proto);
-            }
-        }
         let end = span.end.map(|end| end.hit.row);
         let same = end.is_none_or(|end| (end.pid, end.tid) == (begin.pid, begin.tid));
         let end_time = span.end_time();

@@ -110,22 +110,6 @@ impl Tracks {
         uuid
     }
 
-    /// A new track of a counter of a process.
-    pub(crate) fn of_counter(&mut self, pid: i32, name: &str, unit: u64, out: &mut Proto) -> u64 {
-        let process = self.processes.get(&pid).copied();
-        let uuid = self.next();
-        descriptor(out, uuid, |one| {
-            if let Some(process) = process {
-                one.unsigned(track::PARENT, process);
-            }
-            one.bytes(track::NAME, name.as_bytes());
-            one.message(track::COUNTER, |counter| {
-                counter.unsigned(track::COUNTER_UNIT, unit);
-            });
-        });
-        uuid
-    }
-
     /// A new track of what was lost.
     pub(crate) fn of_losses(&mut self, out: &mut Proto) -> u64 {
         let uuid = self.next();

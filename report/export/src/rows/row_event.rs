@@ -44,7 +44,7 @@ impl<'s> RowContext<'s> {
             let kinds = type_words(session, at);
             let arguments = event.arguments.iter().zip(kinds);
             let formats = arguments.map(|(argument, kind)| ArgumentFormat {
-                form: Form::new(argument).human(false),
+                form: Form::new(argument).plain(),
                 kind,
             });
             formats.collect()

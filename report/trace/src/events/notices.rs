@@ -38,8 +38,6 @@ pub struct Notices {
     pub reused_pids: u64,
     /// Where schemas that were given do not agree with the trace.
     pub disagreements: Vec<Disagreement>,
-    /// Arguments that were requested as counters, and have values that are no numbers.
-    pub counter_gaps: Vec<CounterGap>,
     /// What the recorder found not to work in recorded processes.
     pub shortfalls: Vec<Shortfall>,
     /// Probes of which a part of the hits was recorded.
@@ -66,15 +64,6 @@ pub struct SpanOverlap {
     pub span: String,
     /// The argument that identifies them.
     pub argument: String,
-}
-
-/// Values of an argument that a counter of it does not have, because they are no numbers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CounterGap {
-    /// Event and argument.
-    pub counter: String,
-    /// Number of these values.
-    pub values: u64,
 }
 
 impl Notices {

@@ -169,8 +169,7 @@ impl Event {
         self.attr.kind == Attr::SOFTWARE && self.attr.config == Attr::DUMMY
     }
 
-    /// What a sample counts for, as perf weighs it: its period, or by how much its count has risen, or the event's period where samples have
-    /// neither.
+    /// What a sample counts for: its period, or the event's where samples have none.
     #[must_use]
     pub const fn weight(&self, sample: &Sample<'_>) -> u64 {
         match self.only_weight() {
@@ -181,11 +180,7 @@ impl Event {
 
     /// The [`weight`](Self::weight) of all of its samples, if it is the same.
     pub const fn only_weight(&self) -> Option<u64> {
-        /// `PERF_FORMAT_ID`.
-        const ID: u64 = 1 << 2;
-        let kind = self.attr.sample_type;
-        let counts = kind.has(SampleType::READ) && self.attr.read_format & ID != 0;
-        match kind.has(SampleType::PERIOD) || counts {
+        match self.attr.sample_type.has(SampleType::PERIOD) {
             true => None,
             false => Some(self.attr.sample_period),
         }

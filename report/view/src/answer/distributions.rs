@@ -78,7 +78,7 @@ impl HistogramAnswer {
     }
 
     fn new(histogram: &Histogram) -> Self {
-        let form = form(&histogram.of, false);
+        let form = form(&histogram.of).plain();
         let buckets = histogram.buckets.iter();
         Self {
             of: measured(&histogram.of, false),

@@ -270,7 +270,7 @@ impl ArgumentRow {
     fn new(argument: &ArgumentFacts) -> Self {
         let spread = argument.spread();
         let number = |of: fn(&Spread) -> Scalar| spread.map(|spread| of(spread).into());
-        let form = argument.form.clone().human(false);
+        let form = argument.form.clone().plain();
         let values = spread.and_then(|spread| spread.values.as_ref());
         let missing = argument.missing.iter().map(|reason| MissingRow {
             reason: reason.value.clone(),

@@ -44,7 +44,7 @@ const VALUE: usize = 5;
 
 /// The comparison as JSON.
 pub(crate) fn json(comparison: &Comparison, options: &DiffOptions) -> String {
-    let figures = ordered(comparison, false).into_iter();
+    let figures = ordered(comparison).into_iter();
     let figures: Vec<Value> = figures
         .map(|figure| {
             let members = MEMBERS.iter().zip(members(figure, options));
@@ -56,7 +56,7 @@ pub(crate) fn json(comparison: &Comparison, options: &DiffOptions) -> String {
             Value::Object(object)
         })
         .collect();
-    let left_out = left_out(comparison, false).into_iter();
+    let left_out = left_out(comparison).into_iter();
     let left_out: Vec<Value> = left_out
         .map(|left| {
             let [kind, name, argument, group] = words(&left.subject);
@@ -78,7 +78,7 @@ pub(crate) fn json(comparison: &Comparison, options: &DiffOptions) -> String {
 /// The comparison as CSV.
 pub(crate) fn csv(csv: Csv, comparison: &Comparison, options: &DiffOptions) -> String {
     let mut out = MEMBERS.join(",") + "\n";
-    for figure in ordered(comparison, false) {
+    for figure in ordered(comparison) {
         let mut members = members(figure, options);
         if let (Some(name), Some(value)) = (readable(figure), members.get_mut(VALUE)) {
             *value = name.into();

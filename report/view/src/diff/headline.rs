@@ -58,7 +58,6 @@ impl Meaning {
 pub(crate) fn headline(
     comparison: &Comparison,
     beyond: &[&Metric],
-    human: bool,
     theme: Theme,
     out: &mut String,
 ) {
@@ -69,14 +68,14 @@ pub(crate) fn headline(
         let (groups, others): (Vec<_>, Vec<_>) = figures.into_iter().partition(is_group);
         let mut parts = Vec::new();
         if !others.is_empty() {
-            parts.push(named(&others, human));
+            parts.push(named(&others));
         }
         if !groups.is_empty() {
             let all = comparison.figures.iter().filter(is_group);
             let compared = all
                 .filter(|figure| figure.kind == MetricKind::Count)
                 .count();
-            let groups_named = named(&groups, human);
+            let groups_named = named(&groups);
             parts.push(format!(
                 "{} of {compared} groups: {groups_named}",
                 groups.len()
@@ -122,14 +121,14 @@ const fn rank(figure: &Metric) -> u32 {
 }
 
 /// `postgresql:query p50 +47% (+46% to +48%), 3 more`.
-fn named(figures: &[&Metric], human: bool) -> String {
+fn named(figures: &[&Metric]) -> String {
     let name = |figure: &&Metric| {
         let name = match (&figure.subject, &figure.kind) {
-            (MetricSubject::Group { group, .. }, _) => names::group(group, human),
+            (MetricSubject::Group { group, .. }, _) => names::group(group, true),
             (of, MetricKind::Share(share)) => {
-                format!("{}={}", subject(of, human), label(share, human))
+                format!("{}={}", subject(of, true), label(share))
             }
-            (of, _) => subject(of, human),
+            (of, _) => subject(of, true),
         };
         let limits = interval(figure).map_or_else(String::new, |limits| format!(" ({limits})"));
         format!("{name} {} {}{limits}", kind(&figure.kind), change(figure))

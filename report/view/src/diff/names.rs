@@ -16,13 +16,10 @@ pub(crate) fn group(key: &GroupKey, human: bool) -> String {
 }
 
 /// A value that has a share, in text; escaped.
-pub(crate) fn label(of: &ShareOf, human: bool) -> String {
+pub(crate) fn label(of: &ShareOf) -> String {
     match of {
         ShareOf::Missing => "<missing>".to_owned(),
-        ShareOf::Number { number, form } => {
-            let form = form.clone().human(human);
-            escape(&scalar::shown(*number, &form)).into_owned()
-        }
+        ShareOf::Number { number, form } => escape(&scalar::shown(*number, form)).into_owned(),
         ShareOf::String { string, form } => {
             let mut quoted = String::new();
             match form.readable_string(string) {
@@ -56,16 +53,16 @@ pub(crate) fn reason(of: &LeftOutReason) -> String {
 }
 
 /// All figures in the order of their subjects' names.
-pub(crate) fn ordered(comparison: &Comparison, human: bool) -> Vec<&Metric> {
+pub(crate) fn ordered(comparison: &Comparison) -> Vec<&Metric> {
     let mut figures: Vec<&Metric> = comparison.figures.iter().collect();
     for run in figures.chunk_by_mut(|a, b| of_one_span(&a.subject, &b.subject)) {
-        run.sort_by_cached_key(|figure| name_of_group(&figure.subject, human));
+        run.sort_by_cached_key(|figure| name_of_group(&figure.subject));
     }
     figures
 }
 
 /// The parts that are not compared, groups in the order of their names.
-pub(crate) fn left_out(comparison: &Comparison, human: bool) -> Vec<&LeftOut> {
+pub(crate) fn left_out(comparison: &Comparison) -> Vec<&LeftOut> {
     let mut all: Vec<&LeftOut> = comparison.left_out.iter().collect();
     let is_new = |left: &LeftOut| {
         matches!(
@@ -76,7 +73,7 @@ pub(crate) fn left_out(comparison: &Comparison, human: bool) -> Vec<&LeftOut> {
     let together =
         |a: &&LeftOut, b: &&LeftOut| of_one_span(&a.subject, &b.subject) && is_new(a) == is_new(b);
     for run in all.chunk_by_mut(together) {
-        run.sort_by_cached_key(|left| name_of_group(&left.subject, human));
+        run.sort_by_cached_key(|left| name_of_group(&left.subject));
     }
     all
 }
@@ -88,9 +85,9 @@ fn of_one_span(a: &MetricSubject, b: &MetricSubject) -> bool {
     }
 }
 
-fn name_of_group(subject: &MetricSubject, human: bool) -> Option<String> {
+fn name_of_group(subject: &MetricSubject) -> Option<String> {
     match subject {
-        MetricSubject::Group { group: key, .. } => Some(group(key, human)),
+        MetricSubject::Group { group: key, .. } => Some(group(key, false)),
         _ => None,
     }
 }

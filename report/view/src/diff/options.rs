@@ -16,8 +16,6 @@ pub struct DiffOptions {
     pub min: f64,
     /// Whether text also shows what is within noise.
     pub all: bool,
-    /// Whether numbers with a unit are shown as times and amounts of memory.
-    pub human: bool,
     /// The format.
     pub format: Format,
     /// Whether text has colours, by the escape sequences of terminals.
@@ -40,7 +38,6 @@ impl Default for DiffOptions {
             by: Vec::new(),
             min: Self::MIN,
             all: false,
-            human: false,
             format: Format::Text,
             colours: false,
             hints: HintWords::default(),

@@ -18,8 +18,6 @@ use crate::theme::Theme;
 /// Settings of all tables of a comparison.
 pub(crate) struct Tables<'c> {
     pub(crate) comparison: &'c Comparison,
-    /// Whether numbers with a unit are shown as times and amounts of memory.
-    pub(crate) human: bool,
 }
 
 impl Tables<'_> {
@@ -35,7 +33,7 @@ impl Tables<'_> {
             MetricKind::Count => Form::Plain,
             MetricKind::Max => Form::Time(1),
             MetricKind::Quantile(at) => match &at.forms {
-                Some(forms) => forms[which].clone().human(self.human),
+                Some(forms) => forms[which].clone(),
                 None => Form::Time(1),
             },
         };
@@ -72,7 +70,7 @@ pub(crate) fn table(
 
 fn row(figure: &Metric, tables: &Tables<'_>) -> Vec<TableCell> {
     vec![
-        name(figure, tables.human),
+        name(figure),
         TableCell::Text(kind(&figure.kind)),
         TableCell::number(tables.shown(figure, 0), figure.a.value),
         TableCell::number(tables.shown(figure, 1), figure.b.value),
@@ -93,10 +91,10 @@ pub(crate) fn kind(of: &MetricKind) -> String {
 }
 
 /// `postgresql:query`, `postgresql:query__start.query="SELECT 1"`.
-fn name(figure: &Metric, human: bool) -> TableCell {
-    let name = subject(&figure.subject, human);
+fn name(figure: &Metric) -> TableCell {
+    let name = subject(&figure.subject, true);
     match (&figure.kind, &figure.subject) {
-        (MetricKind::Share(of), _) => TableCell::Value(format!("{name}={}", label(of, human))),
+        (MetricKind::Share(of), _) => TableCell::Value(format!("{name}={}", label(of))),
         (_, MetricSubject::Group { .. }) => TableCell::Value(name),
         _ => TableCell::Code(name),
     }

@@ -29,10 +29,9 @@ pub(crate) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
     let mut out = String::new();
     let theme = Theme::new(options.colours).with_columns(options.columns);
     let shares = Shares::new(comparison, options);
-    let human = options.human;
     match shares.nothing(options.min) {
         Some(nothing) => out.extend([nothing.as_str(), "\n"]),
-        None => headline(comparison, &shares.beyond, human, theme, &mut out),
+        None => headline(comparison, &shares.beyond, theme, &mut out),
     }
     out.push('\n');
     put_head("A", &comparison.a, theme, &mut out);
@@ -43,7 +42,7 @@ pub(crate) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
         theme.put_remark(&format!("# {remark}"), &mut out);
     }
     out.push('\n');
-    let tables = Tables { comparison, human };
+    let tables = Tables { comparison };
     let length = out.len();
     if !shares.beyond.is_empty() {
         table("Beyond noise", &shares.beyond, &tables, theme, &mut out);
@@ -76,7 +75,7 @@ struct Shares<'c> {
 
 impl<'c> Shares<'c> {
     fn new(comparison: &'c Comparison, options: &DiffOptions) -> Self {
-        let DiffOptions { min, human, .. } = *options;
+        let DiffOptions { min, .. } = *options;
         let mut shares = Self {
             beyond: Vec::new(),
             small: Vec::new(),
@@ -84,7 +83,7 @@ impl<'c> Shares<'c> {
             unknown: Vec::new(),
             facts: Vec::new(),
         };
-        for figure in ordered(comparison, human) {
+        for figure in ordered(comparison) {
             match figure.verdict() {
                 Some(Verdict::Beyond) if figure.changed_by(min) => shares.beyond.push(figure),
                 Some(Verdict::Beyond) => shares.small.push(figure),
@@ -222,9 +221,7 @@ fn everything(shares: &Shares<'_>, tables: &Tables<'_>, theme: Theme, out: &mut 
 
 /// The parts that are not compared. Probes, arguments and groups of one recording only are named.
 fn put_left_out(comparison: &Comparison, options: &DiffOptions, theme: Theme, out: &mut String) {
-    let DiffOptions {
-        all, human, hints, ..
-    } = *options;
+    let DiffOptions { all, hints, .. } = *options;
     let is_named = |left: &&LeftOut| {
         let of_one = matches!(
             left.reason,
@@ -235,9 +232,9 @@ fn put_left_out(comparison: &Comparison, options: &DiffOptions, theme: Theme, ou
         all || of_one
     };
     let (named, mut counted): (Vec<_>, Vec<_>) =
-        left_out(comparison, human).into_iter().partition(is_named);
+        left_out(comparison).into_iter().partition(is_named);
     let names = named.iter().take(MAX_NAMED);
-    let names: Vec<String> = names.map(|left| subject(&left.subject, human)).collect();
+    let names: Vec<String> = names.map(|left| subject(&left.subject, true)).collect();
     let whole: Vec<&str> = names.iter().map(String::as_str).collect();
     let cut = cut_apart(&whole, theme.columns());
     for (left, (whole, cut)) in named.iter().zip(names.iter().zip(cut)) {

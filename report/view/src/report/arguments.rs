@@ -24,8 +24,8 @@ const TEXT: usize = 32;
 const LISTED: usize = 16;
 
 /// Appends the table of arguments.
-pub(crate) fn put(facts: &SummaryFacts, human: bool, theme: Theme, out: &mut String) {
-    let table = table(facts, human, theme.room(TEXT));
+pub(crate) fn put(facts: &SummaryFacts, theme: Theme, out: &mut String) {
+    let table = table(facts, theme.room(TEXT));
     if table.rows.is_empty() {
         return;
     }
@@ -72,7 +72,7 @@ pub fn arguments(facts: &SummaryFacts) -> impl Iterator<Item = (String, &Argumen
 }
 
 /// The table of arguments; each string in it has at most `most` columns.
-pub fn table(facts: &SummaryFacts, human: bool, most: usize) -> Table {
+pub fn table(facts: &SummaryFacts, most: usize) -> Table {
     let mut table = Table::new(["Argument", "Type", "What it holds"]);
     for (name, argument) in arguments(facts) {
         let kind = match &argument.unit {
@@ -82,7 +82,7 @@ pub fn table(facts: &SummaryFacts, human: bool, most: usize) -> Table {
         table.rows.push(vec![
             TableCell::Code(name),
             TableCell::Text(kind),
-            TableCell::Text(holds(argument, human, most)),
+            TableCell::Text(holds(argument, most)),
         ]);
     }
     table
@@ -99,18 +99,18 @@ pub fn remark(facts: &SummaryFacts) -> Option<&'static str> {
 }
 
 /// The values of an argument, in words, with at most so many columns for a string.
-fn holds(argument: &ArgumentFacts, human: bool, most: usize) -> String {
-    let form = argument.form.clone().human(human);
+fn holds(argument: &ArgumentFacts, most: usize) -> String {
+    let form = &argument.form;
     let spreads = [&argument.integers, &argument.floats];
     let spreads = spreads.into_iter().flatten();
     let counts = spreads.clone().map(|numbers| numbers.count);
     // What is not declared to be a string may be a string in some hits and a number in others.
     let count = counts.sum::<u64>() + argument.strings.as_ref().map_or(0, |strings| strings.count);
     let mut parts: Vec<String> = spreads
-        .map(|numbers| spread(numbers, count, &form))
+        .map(|numbers| spread(numbers, count, form))
         .collect();
     let all = argument.strings.as_ref();
-    parts.extend(all.map(|all| strings(all, count, &form, most)));
+    parts.extend(all.map(|all| strings(all, count, form, most)));
     if argument.nan > 0 {
         parts.push(format!("NaN {} times", argument.nan));
     }

@@ -109,9 +109,9 @@ pub(crate) fn text(grouped: &Grouped, style: AnswerStyle) -> String {
 const WIDEST: usize = 200;
 
 fn one_table(table: &GroupTable, grouped: &Grouped, style: AnswerStyle, out: &mut String) {
-    let AnswerStyle { human, hints, .. } = style;
+    let AnswerStyle { hints, .. } = style;
     let keys = &grouped.keys;
-    let cells_of = |group: &SampleGroup| cells(keys, &group.values, human);
+    let cells_of = |group: &SampleGroup| cells(keys, &group.values, true);
     let rows: Vec<(Vec<Cell>, &SampleGroup)> = table
         .rows
         .iter()

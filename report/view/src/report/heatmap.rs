@@ -32,8 +32,8 @@ pub struct ShadeRow<'a> {
 }
 
 /// The rows of a heat map, the greatest values on top.
-pub fn rows(map: &HeatMap, human: bool) -> Vec<ShadeRow<'_>> {
-    let form = form(&map.of, human);
+pub fn rows(map: &HeatMap) -> Vec<ShadeRow<'_>> {
+    let form = form(&map.of);
     let rows = map.buckets.iter().rev().map(|bucket| ShadeRow {
         label: scalar::shown(bucket.from, &form),
         until: bucket.to.map(|to| scalar::shown(to, &form)),
@@ -50,12 +50,7 @@ pub fn ends(timeline: Timeline, times: &ShownTimes) -> [String; 2] {
 
 /// Heat maps as text: a column for each interval, a line for each bucket.
 pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle, times: &ShownTimes) -> String {
-    let AnswerStyle {
-        human,
-        theme,
-        hints,
-        ..
-    } = style;
+    let AnswerStyle { theme, hints, .. } = style;
     let timeline = maps.timeline;
     let mut out = String::new();
     let remarks = ambiguities(&maps.ambiguities, hints);
@@ -67,12 +62,12 @@ pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle, times: &ShownTimes) -> S
         let _ = writeln!(
             out,
             "\n{}: {} a column, darkest {} ({} values)",
-            escape(&measured(&map.of, human)),
+            escape(&measured(&map.of, true)),
             duration(timeline.interval as f64),
             map.most,
             map.count
         );
-        let rows = rows(map, human);
+        let rows = rows(map);
         let lengths = rows.iter().map(|row| row.label.width());
         let width = lengths.max().unwrap_or(0);
         for row in rows {

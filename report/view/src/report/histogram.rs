@@ -98,12 +98,7 @@ pub fn bars(buckets: &[Bucket], form: &Form, columns: usize) -> Vec<HistogramBar
 
 /// Histograms as text, a bar for each bucket.
 pub(crate) fn text(histograms: &Histograms, style: AnswerStyle) -> String {
-    let AnswerStyle {
-        human,
-        theme,
-        hints,
-        ..
-    } = style;
+    let AnswerStyle { theme, hints, .. } = style;
     let mut out = String::new();
     let remarks = ambiguities(&histograms.ambiguities, hints);
     head::put(&histograms.origin, &remarks, theme, &mut out);
@@ -111,10 +106,10 @@ pub(crate) fn text(histograms: &Histograms, style: AnswerStyle) -> String {
         let _ = writeln!(
             out,
             "\n{}, {}",
-            escape(&measured(&histogram.of, human)),
+            escape(&measured(&histogram.of, true)),
             caption(histogram)
         );
-        let form = form(&histogram.of, human);
+        let form = form(&histogram.of);
         put_bars(&histogram.buckets, &form, theme, &mut out);
         out.extend(missing(histogram).map(|missing| missing + "\n"));
     }
@@ -142,7 +137,7 @@ pub(crate) fn csv(csv: Csv, histograms: &Histograms) -> String {
     let mut out = "of,from,to,count\n".to_owned();
     for histogram in &histograms.all {
         let of = measured(&histogram.of, false);
-        let form = form(&histogram.of, false);
+        let form = form(&histogram.of).plain();
         for bucket in &histogram.buckets {
             let from = readable(&bucket.from, &form).unwrap_or_else(|| edge(&bucket.from));
             let _ = writeln!(

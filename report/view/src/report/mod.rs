@@ -58,8 +58,6 @@ impl Default for StackStyle {
 pub struct ReportOptions {
     /// How stacks look in text, and in CSV, which has no form for them.
     pub stacks: StackStyle,
-    /// Whether numbers with a unit are shown as times and amounts of memory.
-    pub human: bool,
     /// The format.
     pub format: Format,
     /// Whether text has colours, by the escape sequences of terminals.
@@ -103,9 +101,7 @@ pub fn write(
 fn in_text(facts: &Facts, options: &ReportOptions) -> String {
     let TextRoom { columns, lines } = options.room;
     let theme = Theme::new(options.colours).with_columns(columns);
-    let human = options.human;
     let style = AnswerStyle {
-        human,
         theme,
         hints: options.hints,
         lines,
@@ -117,7 +113,7 @@ fn in_text(facts: &Facts, options: &ReportOptions) -> String {
         Facts::Spans(report) => spans::render(report, style, &times),
         Facts::Histogram(found) => histogram::text(found, style),
         Facts::HeatMap(maps) => heatmap::text(maps, style, &times),
-        Facts::Rate(rates) => rate::text(rates, human, theme),
+        Facts::Rate(rates) => rate::text(rates, theme),
         Facts::Stacks(stacks) => match options.stacks {
             StackStyle::Tree(graph) => call_graph::text(stacks, graph, style),
             StackStyle::Folded => folded::lines(stacks),

@@ -20,7 +20,7 @@ use crate::theme::Theme;
 const COLUMNS: usize = 40;
 
 /// Rates as a table with a line for each series.
-pub(crate) fn text(rates: &Rates, human: bool, theme: Theme) -> String {
+pub(crate) fn text(rates: &Rates, theme: Theme) -> String {
     let mut out = String::new();
     head::put(&rates.origin, &[], theme, &mut out);
     let interval = rates.timeline.interval;
@@ -37,7 +37,7 @@ pub(crate) fn text(rates: &Rates, human: bool, theme: Theme) -> String {
         let event = series.event.iter();
         let event = event.map(|event| escape(short_name(event)).into_owned());
         let mut name: Vec<String> = event.collect();
-        let cells = cells(&rates.keys, &series.values, human);
+        let cells = cells(&rates.keys, &series.values, true);
         name.extend(cells.iter().map(|cell| cell.text.trim().to_owned()));
         table.rows.push(row(
             name.join(" "),

@@ -416,11 +416,11 @@ pub fn group_keys(report: &SpanReport) -> String {
 }
 
 /// The table of the groups of a kind of spans.
-pub fn group_table(report: &SpanReport, at: usize, first: &str, human: bool) -> Table {
+pub fn group_table(report: &SpanReport, at: usize, first: &str) -> Table {
     let mut table = Table::new(columns(first));
     for group in report.groups.get(at).into_iter().flatten() {
         let keys = report.by.iter().map(|by| &by.key);
-        let name = group_name(&cells(keys, &group.values, human));
+        let name = group_name(&cells(keys, &group.values, true));
         table
             .rows
             .push(figures(TableCell::Value(name), &group.durations));
@@ -442,7 +442,7 @@ pub fn doubt(others: &OtherSpans, order: GroupOrder) -> Option<String> {
 
 fn put_groups(report: &SpanReport, at: usize, span: &str, style: AnswerStyle, out: &mut String) {
     let first = format!("{span} by {}", group_keys(report));
-    let mut table = group_table(report, at, &first, style.human);
+    let mut table = group_table(report, at, &first);
     let others = report.others.get(at).and_then(Option::as_ref);
     table.rows.extend(others.map(|others| {
         let name = more_groups(others.groups, style.hints);
@@ -500,7 +500,7 @@ pub fn slow_arguments(begin: &SlowBegin) -> Vec<(&str, String)> {
     let there = there.filter(|argument| argument.value != Value::Missing(Missing::Absent));
     let arguments = there.map(|argument| {
         let mut value = Text::default();
-        value.formed(&argument.form.clone().human(false), &argument.value);
+        value.formed(&argument.form.clone().plain(), &argument.value);
         (&*argument.name, value.into_string())
     });
     arguments.collect()

@@ -9,7 +9,7 @@ use crate::theme::Theme;
 
 /// The summary as text.
 pub(crate) fn render(facts: &SummaryFacts, style: AnswerStyle) -> String {
-    let AnswerStyle { human, theme, .. } = style;
+    let AnswerStyle { theme, .. } = style;
     let mut out = String::new();
     put_head(facts, theme, &mut out);
     if facts.events == 0 {
@@ -22,7 +22,7 @@ pub(crate) fn render(facts: &SummaryFacts, style: AnswerStyle) -> String {
             out.push('\n');
             crate::report::spans::put(&spans, style, &mut out);
         }
-        crate::report::arguments::put(facts, human, theme, &mut out);
+        crate::report::arguments::put(facts, theme, &mut out);
         crate::report::busiest::put(facts, theme, &mut out);
         crate::report::unusual::put(facts, theme, &mut out);
     }

@@ -75,13 +75,6 @@ impl FieldChoice {
         Fields(chosen.0 & event.sampled_fields().0)
     }
 
-    /// This with one more field.
-    #[must_use]
-    pub fn and(mut self, field: Field) -> Self {
-        self.added = self.added.with(Fields::from_slice(&[field]));
-        self
-    }
-
     /// Whether a field is left out on request.
     pub(crate) const fn removes(&self, field: Field) -> bool {
         self.removed.has(field)
@@ -196,9 +189,6 @@ mod tests {
         ]);
         let changed = choice("+pid,-time,-args");
         assert_eq!(changed.apply(Fields::TRACEPOINT), expected);
-        let expected = Fields::from_slice(&[Field::Comm, Field::Tod]);
-        let more = choice("comm").and(Field::Tod);
-        assert_eq!(more.apply(Fields::DATA), expected);
         assert_eq!(FieldChoice::default().apply(Fields::DATA), Fields::DATA);
     }
 

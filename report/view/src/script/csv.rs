@@ -92,7 +92,7 @@ impl CsvStyle {
             let places = choice.choose(&event.arguments).into_iter();
             let columns = places.filter_map(|(place, name)| {
                 let column = *known.get(name)?;
-                let form = Form::new(event.arguments.get(place)?).human(false);
+                let form = Form::new(event.arguments.get(place)?).plain();
                 Some(ArgumentColumn {
                     column,
                     place,

@@ -93,7 +93,7 @@ impl JsonStyle {
                 .into_iter()
                 .filter_map(|(place, name)| {
                     let name = json_string(name) + ":";
-                    let form = Form::new(event.arguments.get(place)?).human(false);
+                    let form = Form::new(event.arguments.get(place)?).plain();
                     Some(JsonArgument {
                         place,
                         name: Piece::new(name.as_bytes()),

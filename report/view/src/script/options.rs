@@ -16,8 +16,6 @@ pub struct ScriptOptions {
     pub times: TimeOrigin,
     /// Whether text has times with nine digits after the point, not six.
     pub nanoseconds: bool,
-    /// Whether text has numbers with a unit as times and amounts of memory.
-    pub human: bool,
     /// Maximum number of frames shown of a call chain, from 1. `None`: all that were recorded, and up to 127 of a copy of the stack.
     pub max_stack: Option<usize>,
     /// Whether the functions of the script that the thread is in are shown in place of call chains.

@@ -91,7 +91,6 @@ impl TextStyle {
             fields: ref choice,
             times,
             nanoseconds,
-            human,
             max_stack,
             hide_call_graph,
             hide_address,
@@ -122,7 +121,7 @@ impl TextStyle {
                     place,
                     is_added: place >= event.own_arguments().len(),
                     name: Piece::new(name.as_bytes()),
-                    form: Form::new(event.arguments.get(place)?).human(human),
+                    form: Form::new(event.arguments.get(place)?).plain(),
                 })
             });
             let head = if fields.has(Field::Tod) || times != TimeOrigin::Clock {

@@ -28,7 +28,6 @@ pub(crate) fn of_events(
     session: &TraceSession,
     pairs: &[Pair],
     options: &ScriptOptions,
-    human: bool,
 ) -> Vec<Vec<SpanArgument>> {
     let events = session.events().events.iter().enumerate();
     let shown = events.map(|(at, event)| {
@@ -41,7 +40,7 @@ pub(crate) fn of_events(
             Some(SpanArgument {
                 place,
                 name: name.to_owned(),
-                form: Form::new(event.arguments.get(place)?).human(human),
+                form: Form::new(event.arguments.get(place)?).plain(),
             })
         });
         chosen.collect()

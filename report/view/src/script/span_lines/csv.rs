@@ -36,7 +36,7 @@ impl SpanCsv {
         options: &ScriptOptions,
     ) -> Self {
         let csv = options.format.csv();
-        let arguments = of_events(session, pairs, options, false);
+        let arguments = of_events(session, pairs, options);
         let columns = |side: fn(&Pair) -> &Vec<usize>| {
             let mut names: Vec<String> = Vec::new();
             let events = pairs.iter().flat_map(side);

@@ -30,7 +30,7 @@ impl SpanJson {
         fields: Fields,
         options: &ScriptOptions,
     ) -> Self {
-        let arguments = of_events(session, pairs, options, false);
+        let arguments = of_events(session, pairs, options);
         let json = |argument: crate::script::span_lines::arguments::SpanArgument| JsonArgument {
             place: argument.place,
             name: Piece::new((json_string(&argument.name) + ":").as_bytes()),

@@ -98,7 +98,7 @@ impl SpanTemplate {
             events: events
                 .map(|event| escape(&event.name).into_owned())
                 .collect(),
-            arguments: of_events(session, pairs, options, options.human),
+            arguments: of_events(session, pairs, options),
             times: options.times,
             clock: tod.then(|| WallClock::local(session)).transpose()?,
             digits: if options.nanoseconds { 9 } else { 6 },

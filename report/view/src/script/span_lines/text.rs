@@ -49,7 +49,7 @@ impl SpanText {
             digits: if options.nanoseconds { 9 } else { 6 },
             clock: tod.then(|| WallClock::local(session)).transpose()?,
             names: names(pairs),
-            arguments: of_events(session, pairs, options, options.human),
+            arguments: of_events(session, pairs, options),
         })
     }
 

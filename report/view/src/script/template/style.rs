@@ -80,7 +80,7 @@ impl TemplateStyle {
         let events = session.events().events.iter();
         Ok(Self {
             events: events
-                .map(|event| TemplateEvent::new(template, event, options.human))
+                .map(|event| TemplateEvent::new(template, event))
                 .collect(),
             times: options.times,
             clock: tod.then(|| WallClock::local(session)).transpose()?,
@@ -90,7 +90,7 @@ impl TemplateStyle {
 }
 
 impl TemplateEvent {
-    fn new(template: &Template, event: &Event, human: bool) -> Self {
+    fn new(template: &Template, event: &Event) -> Self {
         let sampled = event.sampled_fields();
         let (mut parts, mut literal) = (Vec::new(), Text::default());
         for item in &template.items {
@@ -99,7 +99,7 @@ impl TemplateEvent {
                     literal.string(text);
                     continue;
                 }
-                Item::Value(meaning, spec) => match part(meaning, *spec, event, sampled, human) {
+                Item::Value(meaning, spec) => match part(meaning, *spec, event, sampled) {
                     EventPart::Varying(part) => part,
                     EventPart::Same(text) => {
                         layout::text(&text, *spec, &mut literal);
@@ -134,10 +134,10 @@ enum EventPart {
 }
 
 /// What a name means in an event.
-fn part(meaning: &Meaning, spec: Spec, event: &Event, sampled: Fields, human: bool) -> EventPart {
+fn part(meaning: &Meaning, spec: Spec, event: &Event, sampled: Fields) -> EventPart {
     let form = |place: usize| {
         let argument = event.arguments.get(place);
-        argument.map_or(Form::Plain, |argument| Form::new(argument).human(human))
+        argument.map_or(Form::Plain, |argument| Form::new(argument).plain())
     };
     match meaning {
         Meaning::Field(Field::Event) => EventPart::Same(escape(&event.name).into_owned()),
