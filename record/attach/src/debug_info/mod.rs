@@ -13,6 +13,7 @@
 //! these share with others (dwz), and from `.dwo` files and their package, for all seven architectures, by the register
 //! numbers of their ABIs.
 
+pub(super) mod array;
 mod files;
 mod kind;
 mod sections;

@@ -22,7 +22,7 @@ mod outcome;
 mod perf;
 mod release;
 
-pub use self::attached::{AddedProbes, Attached, ProbeAttr};
+pub use self::attached::{AddedProbes, Attached};
 pub use self::bpf::{
     Counted, Counting, FileCall, FileLinks, HeldProcesses, LatePart, LateSettings, MAX_HOLD,
     ModuleBlock, NewMapping, PartPlanter, StackUse, StringFinding, SwitchResult, UnitSwitcher,
@@ -36,6 +36,7 @@ pub use self::options::{
     AttachMethod, AttachRequest, EngineChoice, EngineOptions, GapHold, NonResident, PerfTarget,
     SlowSpans, TaskFilter,
 };
+pub use self::outcome::ProbeAttr;
 pub use self::outcome::{
     COUNTERS, Counter, EngineOutcome, EverywhereReason, InKernel, InexactCounts, NotBetter,
     NotFaultedIn, Scope, SkippedMethod, SlowSpanCounts, UsedEngine,

@@ -202,7 +202,7 @@ impl Room {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::capture::NotCaptured;
+    use crate::plan::symbols::NotCaptured;
     use usdtrec_format::Register;
 
     const STRINGS: Strings = Strings {

@@ -27,15 +27,15 @@
 //! | after them | | hits by sample id, where they are counted and not recorded ([`HitCounts`]) |
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use memmap2::{MmapOptions, MmapRaw};
 use rustix::time::{ClockId, clock_gettime};
 use usdtrec_kernel::bpf::sys;
 
 use super::super::outcome::SlowSpanCounts;
 use super::aggregate::{HitCounts, HitWord};
+use super::kernel_objects::MappedWords;
 use crate::aggregation::SpanHitCounts;
 
 /// Offset of the word that is not 0 while hits are recorded.
@@ -270,38 +270,5 @@ fn now_ms() -> u64 {
 impl AsFd for Control {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
-    }
-}
-
-/// Words that programs and the recorder change atomically.
-///
-/// Invariant: `map` is `words` aligned u64 long, and stays mapped as long as `self`.
-#[derive(Debug)]
-pub(super) struct MappedWords {
-    map: MmapRaw,
-    words: usize,
-}
-
-impl MappedWords {
-    /// The first `words` words of an array that can be mapped.
-    ///
-    /// # Errors
-    /// The error of `mmap(2)`.
-    pub(super) fn new(array: BorrowedFd<'_>, words: usize) -> io::Result<Self> {
-        let map = MmapOptions::new()
-            .len(words * 8)
-            .map_raw(array.as_raw_fd())?;
-        Ok(Self { map, words })
-    }
-
-    /// A word; `None` beyond the last.
-    pub(super) fn get(&self, index: usize) -> Option<&AtomicU64> {
-        if index >= self.words {
-            return None;
-        }
-        let words = self.map.as_mut_ptr().cast::<AtomicU64>();
-        let at = words.wrapping_add(index);
-        // SAFETY: by the invariant this is an aligned u64, which others change only atomically.
-        Some(unsafe { &*at })
     }
 }

@@ -9,6 +9,7 @@ mod condition;
 mod control;
 mod counting;
 mod drain;
+pub(super) mod kernel_objects;
 mod nonresident;
 mod objects;
 mod open;
@@ -31,7 +32,7 @@ use std::sync::Arc;
 use usdtrec_format::perf::TracepointFormat;
 
 use self::aggregate::GroupDecoder;
-use self::attach::links::Attachment;
+use self::attach::unit_links::Attachment;
 use self::nonresident::Touch;
 use self::objects::Objects;
 use self::part::Parts;
@@ -45,7 +46,7 @@ use super::release::{Descriptors, Release};
 use crate::aggregation::HitGroup;
 
 pub use self::counting::{Counted, Counting};
-pub use self::part::FileLinks;
+pub use self::part_planter::FileLinks;
 pub use self::part_planter::{LatePart, LateSettings, PartPlanter};
 pub use self::part_planter::{SwitchResult, UnitSwitcher};
 pub use self::processes::hold::HeldProcesses;

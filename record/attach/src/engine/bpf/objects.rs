@@ -6,11 +6,9 @@ use std::sync::Arc;
 
 use usdtrec_kernel::bpf::features::RunningKernel;
 use usdtrec_kernel::bpf::features::trials::functions_take_memory;
-use usdtrec_kernel::bpf::insn::{Code, Map};
 use usdtrec_kernel::bpf::rings::{CpuRings, Sizes};
-use usdtrec_kernel::bpf::sys::{self, ProgramKind};
 use usdtrec_kernel::host::kernel_version::tells_processes;
-use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError, KernelOperation};
+use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError};
 
 use super::super::options::{AttachRequest, GapHold, TaskFilter};
 use super::aggregate::{
@@ -19,6 +17,7 @@ use super::aggregate::{
 use super::attach;
 use super::attach::site_programs::Maps;
 use super::control::Control;
+use super::kernel_objects::setup;
 use super::processes::executables::Executables;
 use super::processes::follow::Tracked;
 use super::processes::groups::Groups;
@@ -242,39 +241,4 @@ impl SharedMaps {
             spans: self.spans.as_ref().map(SharedSpans::descriptors),
         }
     }
-}
-
-/// A program that is attached to a tracepoint.
-#[derive(Debug)]
-pub(super) struct TracepointProgram {
-    pub(super) program: OwnedFd,
-    /// Closing it detaches the program.
-    pub(super) link: OwnedFd,
-}
-
-impl TracepointProgram {
-    /// Loads a program with its maps and attaches it. `tracepoint` is the id of the tracepoint's type in the kernel's BTF; `code` is `None` if it
-    /// is too long.
-    ///
-    /// # Errors
-    /// Those of bpf(2).
-    pub(super) fn attach<'m>(
-        tracepoint: u32,
-        code: Option<Code>,
-        descriptor: impl Fn(Map) -> BorrowedFd<'m>,
-    ) -> io::Result<Self> {
-        let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
-        let program = sys::load(
-            ProgramKind::Tracepoint(tracepoint),
-            &code.with_maps(descriptor),
-        )?;
-        let link = sys::link_tracepoint(program.as_fd())?;
-        Ok(Self { program, link })
-    }
-}
-
-/// The error for an object that cannot be created.
-pub(super) fn setup(object: BpfObject) -> impl FnOnce(io::Error) -> RecordError {
-    let error = KernelError::operation(KernelOperation::BpfObject(object));
-    move |source| error(source).into()
 }

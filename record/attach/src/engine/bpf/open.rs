@@ -19,15 +19,16 @@ use usdtrec_kernel::bpf::rings::ring_bytes;
 use usdtrec_kernel::bpf::sys::btf_from_sysfs;
 use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError};
 
-use super::super::attached::{Opened, ProbeAttr};
 use super::super::options::{AttachRequest, EngineOptions, NonResident};
 use super::super::outcome::NotFaultedIn;
+use super::super::outcome::{Opened, ProbeAttr};
 use super::BpfEngine;
 use super::attach::Attaching;
 use super::attach::attacher::AttachedSites;
 use super::attach::site_programs::{BadSite, Site};
+use super::kernel_objects::setup;
 use super::nonresident::Touch;
-use super::objects::{Objects, setup};
+use super::objects::Objects;
 use super::part::{Part, Parts};
 use super::plan::{self, Group, Ids, PlanRequest};
 use super::processes::children::Children;

@@ -9,16 +9,17 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::perf::Attr;
 use usdtrec_kernel::host::limits;
 use usdtrec_kernel::signals::EndSignal;
 use usdtrec_kernel::{BpfObject, separate_process};
 
-use super::super::attached::Opened;
 use super::super::events::event::UprobePmu;
 use super::super::options::{
     AttachMethod, AttachRequest, EngineChoice, EngineOptions, PerfTarget, TaskFilter,
 };
+use super::super::outcome::Opened;
 use super::super::release::{Descriptors, Release};
 use super::BpfEngine;
 use super::aggregate::EventNeeds;
@@ -27,13 +28,15 @@ use super::attach::attacher::AttachedSites;
 use super::attach::site_programs::Site;
 use super::attach::unit_links::UnitLinks;
 use super::control::Control;
-use super::objects::{SharedMaps, setup};
-use super::open::Fitting;
-use super::open::{described, refused, sites, with_ids};
+use super::kernel_objects::setup;
+use super::objects::SharedMaps;
+use super::open::{Fitting, described, refused, sites, with_ids};
 use super::part::Part;
 use super::plan::{Ids, PlanRequest};
 use super::processes::children::{Children, LinkAdder};
-use super::program::spec::{Common, RecordedProcesses};
+use super::processes::watched_files::WatchedFiles;
+use super::program::contract::RecordedProcesses;
+use super::program::spec::Common;
 use super::samples::Samples;
 use crate::error::RecordError;
 use crate::select::probe::{PlannedProbe, RefusedProbe};
@@ -350,5 +353,48 @@ impl BpfEngine {
             (None, units) => units.map(|units| Switched::Links(Arc::clone(units))),
         };
         Ok(switched.map(UnitSwitcher))
+    }
+}
+
+/// The links of a file.
+#[derive(Debug)]
+pub struct FileLinks {
+    links: Arc<UnitLinks>,
+    file: Arc<ObjectFile>,
+}
+
+impl FileLinks {
+    /// Detaches, and waits until the kernel has removed the probes.
+    pub fn detach(&self) {
+        separate_process::close(self.links.take_file(&self.file));
+    }
+
+    /// Attaches again.
+    ///
+    /// # Errors
+    /// The error of bpf(2): nothing is attached; `Interrupted` if the recording has ended.
+    pub fn attach(&self) -> io::Result<()> {
+        self.links.attach_file(&self.file).map_err(|not| {
+            separate_process::close(not.created);
+            not.error
+        })
+    }
+}
+
+impl BpfEngine {
+    /// The links of the file of a probe; `None` if they are not in all processes of it, or are events.
+    pub fn file_links(&self, probe: usize, file: &Arc<ObjectFile>) -> Option<FileLinks> {
+        let parts = self.parts.iter().filter(|part| part.probes_before <= probe);
+        let part = parts.max_by_key(|part| part.probes_before)?;
+        let links = part.attachment.units.as_ref();
+        Some(FileLinks {
+            links: Arc::clone(links.filter(|links| links.is_everywhere())?),
+            file: Arc::clone(file),
+        })
+    }
+
+    /// Takes what watches files with probes in all processes; or why there is nothing.
+    pub fn take_watched_files(&mut self) -> Option<io::Result<WatchedFiles>> {
+        self.objects.watched_files.take()
     }
 }

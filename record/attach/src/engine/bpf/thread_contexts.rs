@@ -14,7 +14,7 @@ use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Map, Reg, Width};
 use usdtrec_kernel::bpf::preemption;
 use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
 
-use super::objects::TracepointProgram;
+use super::kernel_objects::TracepointProgram;
 use super::processes::follow::{ended, leave, members, missing};
 
 /// Maximum number of processes with a variable at a time.

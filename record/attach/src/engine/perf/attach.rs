@@ -11,13 +11,13 @@ use std::os::fd::OwnedFd;
 use usdtrec_format::perf::EventAttr;
 use usdtrec_kernel::separate_process::planting;
 
-use super::super::attached::{Opened, ProbeAttr};
 use super::super::events::event::{
     Event, KernelAttr, Mode, SiteEvent, has_ended, meaning, refusal, site_meaning,
 };
 use super::super::events::rings::Rings;
 use super::super::options::{AttachRequest, PerfTarget, TaskFilter};
 use super::super::outcome::InexactCounts;
+use super::super::outcome::{Opened, ProbeAttr};
 use super::super::release::{Descriptors, Release};
 use super::{PerfEngine, PerfMethod, ProbeEvents, SiteEvents};
 use crate::error::{Interruption, RecordError};

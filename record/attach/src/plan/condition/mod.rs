@@ -16,12 +16,11 @@ mod list;
 mod side;
 mod site;
 
-use usdtrec_format::expr::ExprError;
+use usdtrec_format::expr::{BinaryOperator, ExprError};
 
 use super::read::{Chain, Start, Step};
 
 pub(crate) use self::list::ListedArgument;
-pub(crate) use self::side::Relation;
 pub(crate) use self::site::{Site, own_argument};
 
 /// Maximum length of a string in a comparison, bytes.
@@ -168,6 +167,67 @@ impl ConditionError {
         match self {
             Self::Expression(error) => error.message.clone(),
             Self::Unsupported(_) | Self::FloatArithmetic => self.to_string(),
+        }
+    }
+}
+
+/// How a number must compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Relation {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Relation {
+    /// That of an operator, if it is one.
+    const fn from_operator(operator: BinaryOperator) -> Option<Self> {
+        Some(match operator {
+            BinaryOperator::Equal => Self::Equal,
+            BinaryOperator::NotEqual => Self::NotEqual,
+            BinaryOperator::Less => Self::Less,
+            BinaryOperator::LessOrEqual => Self::LessOrEqual,
+            BinaryOperator::Greater => Self::Greater,
+            BinaryOperator::GreaterOrEqual => Self::GreaterOrEqual,
+            _ => return None,
+        })
+    }
+
+    /// The opposite relation.
+    const fn negated(self) -> Self {
+        match self {
+            Self::Equal => Self::NotEqual,
+            Self::NotEqual => Self::Equal,
+            Self::Less => Self::GreaterOrEqual,
+            Self::LessOrEqual => Self::Greater,
+            Self::Greater => Self::LessOrEqual,
+            Self::GreaterOrEqual => Self::Less,
+        }
+    }
+
+    /// The same with its sides exchanged.
+    const fn swapped(self) -> Self {
+        match self {
+            Self::Less => Self::Greater,
+            Self::LessOrEqual => Self::GreaterOrEqual,
+            Self::Greater => Self::Less,
+            Self::GreaterOrEqual => Self::LessOrEqual,
+            same => same,
+        }
+    }
+
+    /// Whether it is true of two that compare so.
+    fn holds(self, ordering: std::cmp::Ordering) -> bool {
+        match self {
+            Self::Equal => ordering.is_eq(),
+            Self::NotEqual => ordering.is_ne(),
+            Self::Less => ordering.is_lt(),
+            Self::LessOrEqual => ordering.is_le(),
+            Self::Greater => ordering.is_gt(),
+            Self::GreaterOrEqual => ordering.is_ge(),
         }
     }
 }

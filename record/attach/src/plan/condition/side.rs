@@ -1,13 +1,12 @@
 //! The sides of comparisons.
 
-use usdtrec_format::expr::{BinaryOperator, Datum, Expr, ExprError};
+use usdtrec_format::expr::{Datum, Expr, ExprError};
 use usdtrec_format::{Constant, Location, Operand, Value};
 
 use super::super::read::FloatType;
-use super::list::{Float, whole};
 use super::{
-    Chain, ComparedString, Condition, ConditionError, MAX_COMM_BYTES, MAX_STRING_BYTES, all_of,
-    always_if, any_of, number,
+    Chain, ComparedString, Condition, ConditionError, MAX_COMM_BYTES, MAX_STRING_BYTES, Relation,
+    Step, all_of, always_if, any_of, number,
 };
 
 /// One side of a comparison.
@@ -162,63 +161,110 @@ pub(super) fn beyond(what: &str) -> ConditionError {
     ConditionError::Unsupported(what.to_owned())
 }
 
-/// How a number must compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Relation {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
+/// A floating-point number of a hit: how its bits are read.
+#[derive(Debug)]
+pub(super) struct Float {
+    pub(super) bits: Chain,
+    pub(super) kind: FloatType,
 }
 
-impl Relation {
-    /// That of an operator, if it is one.
-    pub(super) const fn from_operator(operator: BinaryOperator) -> Option<Self> {
-        Some(match operator {
-            BinaryOperator::Equal => Self::Equal,
-            BinaryOperator::NotEqual => Self::NotEqual,
-            BinaryOperator::Less => Self::Less,
-            BinaryOperator::LessOrEqual => Self::LessOrEqual,
-            BinaryOperator::Greater => Self::Greater,
-            BinaryOperator::GreaterOrEqual => Self::GreaterOrEqual,
+/// The greatest integer, or rank of a number, that is not above a constant.
+struct Floor {
+    number: i128,
+    /// Whether it is the constant itself.
+    is_exact: bool,
+}
+
+impl FloatType {
+    /// The rank of a constant; `None` for NaN and what is not a number.
+    fn floor(self, constant: &Datum<'_>) -> Option<Floor> {
+        let double = match *constant {
+            Datum::Integer(number) => number as f64,
+            Datum::Float32(number) => number.into(),
+            Datum::Float(number) => number,
             _ => return None,
+        };
+        // One of the two numbers that are next to the constant.
+        let (near, bits) = match self {
+            Self::Single => {
+                let single = double as f32;
+                (Datum::Float32(single), single.to_bits().into())
+            }
+            Self::Double => (Datum::Float(double), double.to_bits()),
+        };
+        let rank = i128::from(bits & self.magnitude());
+        let rank = if double.is_sign_negative() {
+            -rank
+        } else {
+            rank
+        };
+        let order = near.compare(constant)?;
+        Some(Floor {
+            number: if order.is_gt() { rank - 1 } else { rank },
+            is_exact: order.is_eq(),
         })
     }
+}
 
-    /// The opposite relation.
-    pub(super) const fn negated(self) -> Self {
-        match self {
-            Self::Equal => Self::NotEqual,
-            Self::NotEqual => Self::Equal,
-            Self::Less => Self::GreaterOrEqual,
-            Self::LessOrEqual => Self::Greater,
-            Self::Greater => Self::LessOrEqual,
-            Self::GreaterOrEqual => Self::Less,
+impl Float {
+    /// The number in memory at an address.
+    pub(super) fn at(mut address: Chain, kind: FloatType) -> Self {
+        address.steps.push(Step::Load {
+            bytes: kind.bytes(),
+            signed: false,
+        });
+        Self {
+            bits: address,
+            kind,
         }
     }
 
-    /// The same with its sides exchanged.
-    pub(super) const fn swapped(self) -> Self {
-        match self {
-            Self::Less => Self::Greater,
-            Self::LessOrEqual => Self::GreaterOrEqual,
-            Self::Greater => Self::Less,
-            Self::GreaterOrEqual => Self::LessOrEqual,
-            same => same,
-        }
+    /// Compares the number with a constant.
+    pub(super) fn compare(mut self, relation: Relation, constant: &Datum<'_>) -> Condition {
+        let Some(floor) = self.kind.floor(constant) else {
+            return Condition::Never;
+        };
+        self.bits.steps.push(Step::Rank(self.kind));
+        self.bits.signed = true;
+        floor.compare(self.bits, relation)
     }
 
-    /// Whether it is true of two that compare so.
-    pub(super) fn holds(self, ordering: std::cmp::Ordering) -> bool {
-        match self {
-            Self::Equal => ordering.is_eq(),
-            Self::NotEqual => ordering.is_ne(),
-            Self::Less => ordering.is_lt(),
-            Self::LessOrEqual => ordering.is_le(),
-            Self::Greater => ordering.is_gt(),
-            Self::GreaterOrEqual => ordering.is_ge(),
-        }
+    /// Compares the number with 0: whether it is equal, or is not. NaN is not.
+    pub(super) fn with_zero(mut self, is: bool) -> Condition {
+        self.bits.steps.push(Step::And(self.kind.magnitude()));
+        self.bits.signed = false;
+        let relation = if is {
+            Relation::Equal
+        } else {
+            Relation::NotEqual
+        };
+        number(self.bits, relation, 0)
     }
+}
+
+impl Floor {
+    /// Compares an integer with the constant.
+    fn compare(&self, value: Chain, relation: Relation) -> Condition {
+        let relation = match relation {
+            relation if self.is_exact => relation,
+            Relation::Less | Relation::LessOrEqual => Relation::LessOrEqual,
+            Relation::Greater | Relation::GreaterOrEqual => Relation::Greater,
+            Relation::Equal => return Condition::Never,
+            Relation::NotEqual => return Condition::any(value),
+        };
+        number(value, relation, self.number)
+    }
+}
+
+/// Compares an integer of a hit with a floating-point constant.
+pub(super) fn whole(value: Chain, relation: Relation, constant: f64) -> Condition {
+    if constant.is_nan() {
+        return Condition::Never;
+    }
+    // The conversion saturates, far beyond what integers of a hit can be.
+    let floor = Floor {
+        number: constant.floor() as i128,
+        is_exact: constant.floor() == constant,
+    };
+    floor.compare(value, relation)
 }

@@ -6,7 +6,7 @@ use usdtrec_format::schema::{Argument, ArgumentType, Length};
 use usdtrec_format::{Arch, Location, Operand};
 
 use super::ConditionError;
-use super::list::Float;
+use super::side::Float;
 use super::side::{Side, against, beyond, constant, error, number_of, string_is};
 use super::{
     Chain, ComparedString, Condition, Relation, Start, Step, all_of, always_if, any_of, number,

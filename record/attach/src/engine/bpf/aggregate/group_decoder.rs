@@ -8,11 +8,11 @@ use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 
 use super::super::plan::Group;
-use super::super::program::sample_record::RAW;
+use super::super::program::contract::RAW;
 use super::super::samples::compact::{self, Evidence};
 use super::group_map::{GroupElement, GroupMaps};
 use super::group_numbers::CountedGroup;
-use super::grouping::COMM_BYTES;
+use super::grouping::{COMM_BYTES, EventNeeds};
 use crate::aggregation::{
     AggregateKey, AggregateValue, Aggregation, Arguments, GroupedProbe, HitGroup, NoGroupName,
 };
@@ -163,5 +163,17 @@ impl<'a> EventDecoder<'a> {
         };
         self.decoder.decode(&sample, &mut self.values);
         Some(())
+    }
+}
+
+impl<'a> EventNeeds<'a> {
+    /// What these events need.
+    pub(in crate::engine::bpf) fn from_events(events: &'a [Group]) -> Self {
+        let raw = |event: &Group| event.whole_bytes().next_multiple_of(8);
+        let measured = events.iter().map(|event| event.measured.as_slice());
+        Self {
+            longest_raw: events.iter().map(raw).max(),
+            measured: measured.collect(),
+        }
     }
 }

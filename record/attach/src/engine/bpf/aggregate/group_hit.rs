@@ -3,24 +3,17 @@
 //! A key is too long for the stack of a program. It is written to a slot of a map that the program takes for so long: a program can be preempted, and
 //! the next one on this CPU takes another slot.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
-
-use usdtrec_format::control_group::{container_id, unit};
 use usdtrec_format::raw::StringField;
 use usdtrec_kernel::bpf::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
 
 use super::super::control;
 use super::super::program::builder::{Exits, Program};
-use super::super::program::sample_record::rooms;
+use super::super::program::contract::rooms;
+use super::super::program::contract::{Cookie, Target};
 use super::super::program::slots;
-use super::super::program::spec::Cookie;
-use super::super::program::spec::Target;
 use super::group_map::ELEMENT_NUMBER;
 use super::grouping::{Grouping, KEY, KeyLayout};
-use super::hit_counts::HitCounts;
-use crate::aggregation::{AggregateKey, NoGroupName};
-use crate::chosen::Hierarchy;
+use super::hit_counts::{HitCounts, HitWord};
 
 impl Target {
     /// The key in the slot at `R7`.
@@ -189,68 +182,44 @@ impl Program<'_> {
     }
 }
 
-/// The paths of the control groups that were there when they were looked for.
-#[derive(Debug, Default)]
-pub(super) struct GroupPaths {
-    known: Mutex<Known>,
-}
-
-#[derive(Debug, Default)]
-struct Known {
-    /// Paths by the kernel's ids.
-    paths: HashMap<u64, Box<str>>,
-    /// Ids that were not there when they were looked for after their hits: they do not come back.
-    removed: HashSet<u64>,
-    /// Whether the directories were read since the last reading of what was counted began.
-    is_new: bool,
-}
-
-impl GroupPaths {
-    /// Reads what is there, so that groups that are removed while hits are counted are known.
-    pub(super) fn new() -> Self {
-        let paths = Self::default();
-        paths.lock().read();
-        paths
-    }
-
-    /// Begins a reading of what was counted: the directories are read again for the first group that is not known.
-    pub(super) fn begin(&self) {
-        self.lock().is_new = false;
-    }
-
-    /// The container or unit of the group with this id.
-    pub(super) fn name(&self, id: u64, key: &AggregateKey) -> Result<String, NoGroupName> {
-        /// `kernfs_node.id` of the root.
-        const ROOT: u64 = 1;
-        if id == ROOT {
-            return Err(NoGroupName::None);
+impl Program<'_> {
+    /// Counts the hit, and ends the program.
+    pub(in crate::engine::bpf) fn aggregate(&mut self, counts: HitCounts, exits: Exits) {
+        match &self.common.grouping {
+            Some(grouping) => self.group_hit(grouping, counts, exits),
+            None => self.count_hit(counts, exits),
         }
-        let mut known = self.lock();
-        if !known.paths.contains_key(&id) && !known.is_new && !known.removed.contains(&id) {
-            known.read();
-            if !known.paths.contains_key(&id) {
-                known.removed.insert(id);
-            }
-        }
-        let path = known.paths.get(&id).ok_or(NoGroupName::Removed)?;
-        let name = match key {
-            AggregateKey::Unit => unit(path),
-            _ => container_id(path),
-        };
-        name.map(str::to_owned).ok_or(NoGroupName::None)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Counts the hit at its site, and ends the program.
+    pub(super) fn count_hit(&mut self, counts: HitCounts, exits: Exits) {
+        self.hit_word(counts, HitWord::Ungrouped, exits);
+        let asm = &mut self.asm;
+        asm.increment(Reg::R1);
+        asm.jump(exits.out);
     }
-}
 
-impl Known {
-    fn read(&mut self) {
-        let groups = Hierarchy::find().map(|hierarchy| hierarchy.groups());
-        let groups = groups.into_iter().flatten();
-        self.paths
-            .extend(groups.map(|group| (group.id, group.path.into())));
-        self.is_new = true;
+    /// `R1` = the address of a word of the site. `R7` is lost, as what calls lose.
+    pub(in crate::engine::bpf) fn hit_word(
+        &mut self,
+        counts: HitCounts,
+        word: HitWord,
+        exits: Exits,
+    ) {
+        let HitCounts {
+            first, row, rows, ..
+        } = counts;
+        self.load_index();
+        let ids = self.common.ids.cast_signed();
+        let asm = &mut self.asm;
+        asm.jump_if(If::AtLeast, Reg::R0, ids, exits.dropped);
+        asm.copy(Reg::R7, Reg::R0);
+        asm.op_value(Op::Multiply, Reg::R7, counts.id_bytes().cast_signed());
+        asm.call(Helper::CpuId);
+        asm.op_value(Op::And, Reg::R0, rows.cast_signed() - 1);
+        asm.op_value(Op::Multiply, Reg::R0, row.cast_signed());
+        asm.set_map_value(Reg::R1, Map::Control, first + 8 * word as u32);
+        asm.op(Op::Add, Reg::R1, Reg::R7);
+        asm.op(Op::Add, Reg::R1, Reg::R0);
     }
 }

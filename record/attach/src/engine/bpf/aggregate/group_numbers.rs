@@ -10,7 +10,7 @@ use usdtrec_decode::IntegerShape;
 use usdtrec_format::NumberBucket;
 use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
 
-use super::super::control::MappedWords;
+use super::super::kernel_objects::MappedWords;
 use super::number_layout::{DURATION, Measured};
 use super::number_layout::{NumberLayout, RANK_OF_ZERO, Word};
 use crate::aggregation::{BucketCount, NumberEnds, NumberTotals};

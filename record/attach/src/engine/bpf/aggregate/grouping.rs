@@ -6,7 +6,7 @@
 //! All that is not written is 0, so that equal hits have equal keys. If no key is an argument, it ends after the first word of the raw part: the rest would be 0.
 //!
 //! A program makes it in a slot, which has room for all of the raw part. There, the numbers of the hit follow it, and a word for the number of a bucket.
-//! If a key is the stack, that is found in the words after these ([`stack_layout`](super::stack_map)).
+//! If a key is the stack, that is found in the words after these ([`stack_layout`](super::stack_layout)).
 //!
 //! Before Linux 5.12 (arm64: 5.18) a program can add to a word, but neither learn what was there nor exchange it. It is not preempted there:
 //! `__uprobe_perf_func` disables preemption from Linux 5.7 to 5.19, and a program does not begin within another one. So the CPU is part of the key: no two
@@ -17,10 +17,9 @@ use usdtrec_kernel::bpf::insn::{Assembler, Helper, Op, Reg, Width};
 use usdtrec_kernel::host::cpus;
 use usdtrec_kernel::{BpfRefusal, KernelError};
 
-use super::super::plan::Group;
 use super::number_layout::Measured;
 use super::number_layout::NumberLayout;
-use super::stack_map::StackLayout;
+use super::stack_layout::StackLayout;
 use crate::aggregation::{AggregateKey, Aggregation};
 use crate::chosen;
 use crate::error::RecordError;
@@ -197,18 +196,6 @@ impl Grouping {
         if let Some(cgroup) = self.key.cgroup {
             asm.call(Helper::CgroupId);
             asm.store(Width::Double, Reg::R7, at(cgroup), Reg::R0);
-        }
-    }
-}
-
-impl<'a> EventNeeds<'a> {
-    /// What these events need.
-    pub(in crate::engine::bpf) fn from_events(events: &'a [Group]) -> Self {
-        let raw = |event: &Group| event.whole_bytes().next_multiple_of(8);
-        let measured = events.iter().map(|event| event.measured.as_slice());
-        Self {
-            longest_raw: events.iter().map(raw).max(),
-            measured: measured.collect(),
         }
     }
 }

@@ -12,13 +12,14 @@ mod grouping;
 mod hit_counts;
 mod number_hit;
 mod number_layout;
+pub(super) mod stack_layout;
 mod stack_map;
 
 pub(super) use self::grouping::EventNeeds;
 #[cfg(test)]
 pub(super) use self::grouping::KeyLayout;
 pub(super) use self::number_layout::{Measured, measured};
-pub(super) use self::stack_map::StackLayout;
+pub(super) use self::stack_layout::StackLayout;
 pub(super) use group_decoder::GroupDecoder;
 #[cfg(test)]
 pub(super) use group_map::GroupElement;

@@ -12,11 +12,11 @@ use usdtrec_kernel::signals::EndSignal;
 use usdtrec_kernel::{BpfRefusal, KernelError, KernelOperation};
 
 use super::super::nonresident::Touch;
-use super::links::{Attachment, Later, Linked};
 use super::links::{Links, PlannedLink, UnitLink};
 use super::links::{OpenSiteEvent, SiteEvent};
 use super::site_programs::{BadSite, LinkKey, Site, SitePrograms};
 use super::unit_links::UnitLinks;
+use super::unit_links::{Attachment, Later, Linked};
 use crate::engine::events::event::{has_ended, site_meaning};
 use crate::engine::options::AttachMethod;
 use crate::engine::options::AttachRequest;
@@ -299,7 +299,7 @@ impl<'a> Attacher<'a> {
         Ok(links)
     }
 
-    /// The sites with these indexes, for one link; `is_everywhere` as in [`Cookie`](super::super::program::spec::Cookie).
+    /// The sites with these indexes, for one link; `is_everywhere` as in [`Cookie`](super::super::program::contract::Cookie).
     fn uprobes(&self, sites: &[usize], is_everywhere: bool) -> io::Result<Uprobes> {
         let mut uprobes = Uprobes::default();
         for &index in sites {

@@ -13,12 +13,13 @@ use usdtrec_kernel::host::kernel_version::{is_since, tells_processes};
 
 use self::attacher::{AttachedSites, Attacher, Method};
 use self::links::Links;
-use self::links::{Attachment, Later};
 use self::site_programs::{Loading, Maps, Site, SitePrograms};
+use self::unit_links::{Attachment, Later};
 use super::super::options::AttachMethod;
 use super::super::outcome::{NotFaultedIn, SkippedMethod};
 use super::nonresident::Touch;
-use super::program::spec::{Common, RecordedProcesses};
+use super::program::contract::RecordedProcesses;
+use super::program::spec::Common;
 use crate::engine::options::AttachRequest;
 use crate::engine::options::TaskFilter;
 use crate::error::RecordError;

@@ -16,8 +16,9 @@ use usdtrec_kernel::signals::EndSignal;
 use usdtrec_kernel::{BpfRefusal, KernelError, KernelOperation};
 
 use super::super::aggregate::GroupDescriptors;
+use super::super::program::contract::{Cookie, RecordedProcesses};
 use super::super::program::generate;
-use super::super::program::spec::{Common, Cookie, RecordedProcesses, Spec};
+use super::super::program::spec::{Common, Spec};
 use super::super::spans::SpanDescriptors;
 use crate::engine::options::AttachMethod;
 use crate::engine::release::{Descriptors, Release};

@@ -17,7 +17,7 @@ use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg
 use usdtrec_kernel::bpf::sys::{self, ProgramKind};
 use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError};
 
-use super::super::objects::setup;
+use super::super::kernel_objects::setup;
 use crate::chosen::ChoiceError;
 use crate::error::RecordError;
 

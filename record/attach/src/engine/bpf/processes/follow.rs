@@ -16,8 +16,8 @@ use usdtrec_kernel::bpf::sys;
 use usdtrec_kernel::host::descendants::descendants;
 
 use super::super::control::Control;
-use super::super::objects::TracepointProgram;
-use super::super::program::spec::{FOLLOWED, RecordedProcesses};
+use super::super::kernel_objects::TracepointProgram;
+use super::super::program::contract::{FOLLOWED, RecordedProcesses};
 use super::hold::Hold;
 use crate::engine::options::TaskFilter;
 

@@ -14,8 +14,8 @@ use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg
 use usdtrec_kernel::bpf::sys::{self, NamePrefix};
 use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError};
 
-use super::super::objects::TracepointProgram;
-use super::super::objects::setup;
+use super::super::kernel_objects::TracepointProgram;
+use super::super::kernel_objects::setup;
 use crate::chosen::{GroupName, LaterName, ProcessChoice};
 use crate::error::RecordError;
 

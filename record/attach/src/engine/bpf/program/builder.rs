@@ -1,18 +1,17 @@
-//! A program that is being generated: the reservation and the end of its record.
-//!
-//! Registers: `R6` context, `R7` record, `R8` bits of the values that could not be read, `R9` an address.
+//! A program that is being generated: the reservation and the end of its record. Its registers are those of the
+//! [contract](super::contract).
 
 use usdtrec_kernel::bpf::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
 
 use super::super::aggregate::StackLayout;
 use super::super::control;
-use super::frame_pointers::FrameFunction;
-use super::sample_record::{END_SIZE, RAW, Room};
+use super::contract::Cookie;
+use super::contract::FrameFunction;
+use super::contract::Target;
+use super::contract::instruction_pointer;
+use super::contract::{END_SIZE, RAW, Room};
 use super::slots::{COOKIE, CPU, NOW, RING, STACK_END, STACK_SIZE};
-use super::spec::Cookie;
-use super::spec::Target;
 use super::spec::{Common, Spec};
-use super::values::instruction_pointer;
 
 /// Where a program goes instead of writing a record.
 #[derive(Clone, Copy)]

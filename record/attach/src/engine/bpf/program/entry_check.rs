@@ -1,8 +1,6 @@
 //! The beginning of a program: returns unless the hit is recorded.
 //!
-//! The process, the thread and the user of a hit.
-//!
-//! Where the kernel lets programs load them from the task by its type, they do: the two calls that give the ids and the user take
+//! Where the kernel lets programs load the process, the thread and the user of a hit from the task by its type, they do: the two calls that give the ids and the user take
 //! three times as long. Only the current task changes its credentials, so they stay while its program runs.
 //!
 //! The user is loaded in a function, which the verifier checks once: for a load through the address of the credentials it searches the types
@@ -12,9 +10,10 @@ use usdtrec_kernel::bpf::insn::{Helper, If, Label, Map, Op, Reg, Width};
 
 use super::super::control;
 use super::builder::Program;
-use super::sample_record::{PROCESS, THREAD, USER};
+use super::contract::{Cookie, LINKED, RecordedProcesses};
+use super::contract::{PROCESS, THREAD, USER};
 use super::slots::{COOKIE, IDS, KEY, WORD};
-use super::spec::{Cookie, CpuRange, LINKED, RecordedProcesses};
+use super::spec::CpuRange;
 use crate::chosen::ControlGroup;
 
 impl Program<'_> {

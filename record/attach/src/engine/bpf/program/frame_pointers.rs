@@ -12,6 +12,7 @@ use usdtrec_format::perf::ChainCut;
 use usdtrec_kernel::bpf::insn::{FunctionKind, Helper, If, Label, Op, Reg, Width};
 
 use super::builder::Program;
+use super::contract::{CHAIN, EndSize, FrameFunction};
 use super::slots::{STACK_END, WORD};
 use super::stack::PAGE;
 use crate::plan::ReturnAddress;
@@ -351,27 +352,4 @@ impl Program<'_> {
         self.asm.op_value(Op::ShiftLeft, to, 3);
         self.asm.op_value(Op::Add, to, CHAIN as i32);
     }
-}
-
-/// Offset of the return addresses in the end of a record.
-pub(in crate::engine::bpf) const CHAIN: usize = 16;
-
-/// What is known of the end of the record while the program is generated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::bpf) enum EndSize {
-    /// Its size is in its slot; this is the largest.
-    InSlot { largest: usize },
-    /// Its size, and whether there is no larger one.
-    Known { bytes: usize, is_largest: bool },
-}
-
-/// A function of the program that follows frame pointers, for ends of one size.
-///
-/// The verifier follows the loop frame by frame. It checks a function once, but code that is not in a function for each state of the rest of the
-/// program: up to 700,000 instructions, which take some seconds.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::engine::bpf) struct FrameFunction {
-    pub(super) arch: Arch,
-    pub(super) end: EndSize,
-    pub(super) label: Label,
 }

@@ -1,7 +1,7 @@
 //! The program of sites: bytecode, generated from the capture plans, that writes a whole `PERF_RECORD_SAMPLE` into the ring
-//! ([`sample_record`]).
+//! ([`contract`]).
 //!
-//! Where the values of a hit are written is a parameter ([`Target`](target::Target)).
+//! Where the values of a hit are written is a parameter ([`Target`](contract::Target)).
 //!
 //! Sites with different plans have a variant each: straight-line code, which the site's cookie chooses. So a file needs one program and one
 //! link, however many probes it has.
@@ -10,10 +10,10 @@
 //! is a global function, which the verifier checks once and not at each read: loading takes a tenth of the time.
 
 pub(super) mod builder;
+pub(super) mod contract;
 mod entry_check;
 pub(super) mod frame_pointers;
 pub(super) mod nonresident_memory;
-pub(super) mod sample_record;
 pub(super) mod slots;
 pub(super) mod spec;
 pub(super) mod stack;
@@ -25,8 +25,9 @@ use usdtrec_kernel::bpf::insn::{Assembler, Code, Label, Reg};
 use usdtrec_kernel::bpf::preemption;
 
 use self::builder::{Exits, Program};
-use self::sample_record::rooms;
-use self::spec::{Common, Spec, Target};
+use self::contract::Target;
+use self::contract::rooms;
+use self::spec::{Common, Spec};
 use self::stack::stack_ends;
 use super::nonresident::Functions;
 

@@ -12,8 +12,8 @@ use usdtrec_kernel::bpf::preemption;
 
 use super::super::nonresident::Touch;
 use super::builder::{Exits, Program};
+use super::contract::Target;
 use super::slots::{ABSENT, ABSENT_BYTES, NOT_MAPPED, READS, STACK_SIZE};
-use super::spec::Target;
 
 /// Maximum number of reads of a program for which memory is brought in.
 const MAX_READS: u8 = 63;

@@ -1,4 +1,15 @@
-//! Stack slots of a program: offsets from `R10`, bytes.
+//! Stack slots of a program: offsets from `R10`, bytes. The verifier allows 512 bytes. Slots are shared where their uses cannot overlap:
+//!
+//! | bytes | what is there |
+//! |---|---|
+//! | -8 to -1 | the key of a lookup, the CPU |
+//! | -24 to -9 | a temporary word, the time of the hit; the element of a new group |
+//! | -56 to -25 | the site: words of its strings, memory to bring in, cookie, reads without a mapping |
+//! | -80 to -57 | descriptors of thread-local storage; strings of filters |
+//! | -112 to -81 | ring or context, retried reads, size of the stack, end of the record |
+//! | -168 to -113 | rates of stacks; where the thread context is |
+//! | -272 to -169 | the span: key, element, level, marks |
+//! | -320 to -313 | ids in the pid namespace of the recorder |
 
 /// Key of a map lookup.
 pub(in crate::engine::bpf) const KEY: i16 = -4;

@@ -1,30 +1,13 @@
 //! What programs are generated from.
-//!
-//! Where a program writes the values of a hit.
-//!
-//! What is loaded ([`values`](super::values), [`string`](super::string)) does not depend on it. It is the raw part of a record, or of the key of
-//! a group ([`aggregate`](super::super::aggregate)). Each target is laid out as a [`RawLayout`](usdtrec_format::RawLayout), with the room for the
-//! strings after it.
-//!
-//! What a program gets with a hit: the cookie of the site (`bpf_get_attach_cookie`).
-//!
-//! | bits | |
-//! |---|---|
-//! | 0 to 29 | index of the sample id |
-//! | 30 | whether the link is one for all processes, though recorded processes have links of their own |
-//! | 32 to 47 | which of the program's variants is for the site |
-//! | 48 to 63 | `common_type` of its raw part |
 
 use usdtrec_format::{Arch, RawLayout};
-use usdtrec_kernel::bpf::features::members::PidNamespace;
-use usdtrec_kernel::bpf::features::members::{ExecutableMembers, IdMembers};
-use usdtrec_kernel::bpf::insn::Reg;
+use usdtrec_kernel::bpf::features::members::{ExecutableMembers, IdMembers, PidNamespace};
 use usdtrec_kernel::bpf::preemption::Preemption;
 
 use super::super::aggregate::{Grouping, HitCounts, Measured};
 use super::super::nonresident::Touch;
 use super::super::spans::{SpanMemory, SpanRole};
-use super::sample_record::RAW;
+use super::contract::RecordedProcesses;
 use crate::plan::ReturnAddress;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::capture::Capture;
@@ -125,80 +108,4 @@ pub(in crate::engine::bpf) struct ThreadBase {
     /// `thread.tls_array` of x86-64: the three descriptors of a 32-bit program, of which C libraries use the first
     /// (`struct desc_struct`, `arch/x86/include/asm/desc_defs.h`).
     pub(in crate::engine::bpf) descriptors: Option<u32>,
-}
-
-/// Memory that values are written to: at an offset from the address in a register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::bpf) struct Target {
-    /// The register, which calls preserve.
-    pub(in crate::engine::bpf) base: Reg,
-    /// Offset of the layout.
-    pub(in crate::engine::bpf) offset: i16,
-}
-
-impl Target {
-    /// The raw part of the record that is reserved.
-    pub(in crate::engine::bpf) const RECORD: Self = Self {
-        base: Reg::R7,
-        offset: RAW as i16,
-    };
-
-    /// Offset from the register of an offset in the layout.
-    pub(super) const fn at(self, offset: u16) -> i16 {
-        self.offset + offset.cast_signed()
-    }
-}
-
-/// The processes or threads whose hits are recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::engine::bpf) enum RecordedProcesses {
-    /// Hits of all processes.
-    #[default]
-    All,
-    /// Hits of the processes in the map.
-    Processes,
-    /// Hits of the processes in the map: of those that have links of their own, by these links; of the others, by links for all processes.
-    Apart,
-    /// Hits of the threads in the map.
-    Threads,
-}
-
-/// Value in the map for a process that has links of its own: a named one, or one that a recorded process started, from its first
-/// instruction on.
-pub(in crate::engine::bpf) const LINKED: u32 = 1;
-/// Value in the map for another process that a recorded one started. A larger value is the token of a process that is held and has got links.
-pub(in crate::engine::bpf) const FOLLOWED: u32 = 2;
-/// The smallest token.
-pub(in crate::engine::bpf) const FIRST_TOKEN: u32 = 3;
-
-/// What a program gets with a hit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::bpf) struct Cookie {
-    /// `common_type` of the raw part.
-    pub(in crate::engine::bpf) event: u16,
-    /// Which of the program's variants is for the site.
-    pub(in crate::engine::bpf) variant: u16,
-    /// Whether the link is one for all processes, though recorded processes have links of their own.
-    pub(in crate::engine::bpf) is_everywhere: bool,
-    /// Index of the sample id.
-    pub(in crate::engine::bpf) index: u32,
-}
-
-impl Cookie {
-    /// Bits of the index.
-    pub(super) const INDEX_BITS: u32 = 30;
-    /// The bit of links for all processes.
-    pub(super) const EVERYWHERE: i32 = 1 << Self::INDEX_BITS;
-    /// Where the variant begins.
-    pub(super) const VARIANT_AT: u32 = 32;
-    /// Where the event begins.
-    pub(in crate::engine::bpf) const EVENT_AT: u32 = 48;
-
-    /// As a number.
-    pub(in crate::engine::bpf) const fn word(self) -> u64 {
-        (self.event as u64) << Self::EVENT_AT
-            | (self.variant as u64) << Self::VARIANT_AT
-            | (self.is_everywhere as u64) << Self::INDEX_BITS
-            | self.index as u64 & ((1 << Self::INDEX_BITS) - 1)
-    }
 }

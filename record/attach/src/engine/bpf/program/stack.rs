@@ -12,7 +12,7 @@ use usdtrec_kernel::bpf::insn::{Helper, If, Label, Map, Op, Reg, Width};
 
 use super::super::control;
 use super::builder::Program;
-use super::frame_pointers::CHAIN;
+use super::contract::CHAIN;
 use super::slots::{RATE, RATE_KEY, RING, STACK_END, STACK_SIZE, WORD};
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, registers};
 

@@ -1,16 +1,12 @@
 //! Values of arguments.
-//!
-//! The context of a program on a uprobe: the user registers as the kernel saved them (`struct pt_regs`; on arm64 `struct
-//! user_pt_regs`, with which it begins). Registers of a 32-bit program are
-//! zero-extended.
 
-use usdtrec_format::{Arch, RawArgument, RawField, Register, Uprobes};
+use usdtrec_format::{Arch, RawArgument, RawField, Register};
 use usdtrec_kernel::bpf::insn::{Helper, If, Label, Op, Reg, Width};
 
 use super::builder::Program;
+use super::contract::{Target, instruction_pointer, register_offset};
 use super::nonresident_memory::Bytes;
 use super::slots::{DESCRIPTORS, WORD};
-use super::spec::Target;
 use crate::plan::capture::{Capture, MIN_POINTER};
 use crate::plan::read::{Address, Read, Source};
 
@@ -244,24 +240,4 @@ impl Program<'_> {
         let arch = self.spec.arch;
         register_offset(arch, register).unwrap_or_else(|| instruction_pointer(arch))
     }
-}
-
-/// Offset of the instruction pointer of a program of this architecture.
-pub(in crate::engine::bpf) fn instruction_pointer(arch: Arch) -> i16 {
-    register_offset(arch, Register::PROGRAM_COUNTER).unwrap_or(0)
-}
-
-/// Offset of the instruction pointer in the registers of any program on this machine.
-pub(in crate::engine::bpf) fn own_instruction_pointer() -> i16 {
-    Arch::host().map_or(0, instruction_pointer)
-}
-
-/// Offset of a register in the context; `None` if it is not there (`%xmm0`).
-pub(in crate::engine::bpf) fn register_offset(arch: Arch, register: Register) -> Option<i16> {
-    i16::try_from(arch.pt_regs_offset(register)?).ok()
-}
-
-/// Whether programs of an architecture run on this machine and can be traced by BPF programs.
-pub(in crate::engine::bpf) fn runs_here(arch: Arch) -> bool {
-    Arch::host().is_some_and(|host| arch.uprobes_on(host) == Uprobes::Programs)
 }

@@ -22,7 +22,7 @@ use super::super::options::EngineOptions;
 use super::aggregate::{CountedIds, HitCounts, HitWord};
 use super::control::{self, Control};
 use super::plan::{Group, Ids};
-use super::program::sample_record::{END_SIZE, RAW};
+use super::program::contract::{END_SIZE, RAW};
 use super::program::stack::EndKind;
 
 /// Offset of the time in a sample, after the record's header, the id, the address and the thread.

@@ -2,8 +2,8 @@
 
 use usdtrec_format::perf::{ChainCut, put_callchain};
 
-use super::super::program::frame_pointers::CHAIN;
-use super::super::program::sample_record::RAW;
+use super::super::program::contract::CHAIN;
+use super::super::program::contract::RAW;
 use super::super::program::stack::EndKind;
 use super::stack_size::StackUse;
 

@@ -9,7 +9,7 @@ use usdtrec_kernel::bpf::features::trials::fetches_and_exchanges;
 
 use super::super::aggregate::{Grouping, Measured};
 use super::super::plan::{Group, SitePlan};
-use super::super::program::sample_record::rooms;
+use super::super::program::contract::rooms;
 use super::entry::SpanMemory;
 use super::role::{KeyValue, MAX_MARKS, MarkField, SpanRole, SpanTask};
 use crate::aggregation::{Aggregation, Arguments};

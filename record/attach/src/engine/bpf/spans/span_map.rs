@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
 
-use super::super::control::MappedWords;
+use super::super::kernel_objects::MappedWords;
 use super::entry::SpanMemory;
 
 /// Maximum number of elements, and maximum size of the map, bytes.

@@ -6,9 +6,9 @@ use usdtrec_format::{Arch, RawArgument};
 
 use super::machine::{COMM, Hit, Ran, UID, register_value, string_len};
 use super::{Planned, Strings, Touch, byte_at, common, expected, value_of};
+use crate::engine::bpf::program::contract::register_offset;
 use crate::engine::bpf::program::generate;
 use crate::engine::bpf::program::spec::{Common, Spec};
-use crate::engine::bpf::program::values::register_offset;
 use crate::plan::condition::{Condition, Site};
 
 const ARGS: &str = "4@%edi -4@%esi 8@%rdx -8@8(%rbp) 1@%cl -2@%r9w 8@(%rbx) 4@$7 -1@$-3 8f@%xmm0";

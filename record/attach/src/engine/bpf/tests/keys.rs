@@ -20,9 +20,10 @@ use crate::engine::bpf::aggregate::{
 };
 use crate::engine::bpf::control::{self, Control};
 use crate::engine::bpf::nonresident::Touch;
+use crate::engine::bpf::program::contract::RecordedProcesses;
+use crate::engine::bpf::program::contract::rooms;
 use crate::engine::bpf::program::generate;
-use crate::engine::bpf::program::sample_record::rooms;
-use crate::engine::bpf::program::spec::{Common, RecordedProcesses, Spec};
+use crate::engine::bpf::program::spec::{Common, Spec};
 use crate::plan::call_graph::{CallGraph, CallGraphMethod};
 
 const STRINGS: Strings = Strings {

@@ -7,7 +7,7 @@ use usdtrec_format::{RawArgument, RawField};
 
 use super::machine::Hit;
 use super::{Planned, RAW, STRINGS, Strings, common, memory, value_of};
-use crate::engine::bpf::program::sample_record::rooms;
+use crate::engine::bpf::program::contract::rooms;
 use crate::plan::condition::Site;
 use crate::plan::layout::layout;
 

@@ -15,12 +15,11 @@ use usdtrec_format::{Arch, Location, Operand, RawArgument, RawField, Register, p
 
 use self::machine::{Hit, NOW, PREEMPTION, THREAD, UID, byte_at, register_value, string_len};
 use super::nonresident::{Look, Touch};
+use super::program::contract::{END_SIZE, RAW, rooms};
+use super::program::contract::{FOLLOWED, LINKED, RecordedProcesses};
+use super::program::contract::{instruction_pointer, register_offset};
 use super::program::generate;
-use super::program::sample_record::{END_SIZE, RAW, rooms};
-use super::program::spec::{
-    Common, CpuRange, FOLLOWED, LINKED, RecordedProcesses, Spec, ThreadBase,
-};
-use super::program::values::{instruction_pointer, register_offset};
+use super::program::spec::{Common, CpuRange, Spec, ThreadBase};
 use super::samples::compact::{self, Evidence, Shape, is_long};
 use crate::plan::capture::{Capture, CaptureSite};
 use crate::plan::layout::{Strings, layout};

@@ -14,7 +14,7 @@ use usdtrec_kernel::host::limits::HighPriority;
 use usdtrec_kernel::host::process::pidfd;
 
 use super::super::hold::{Call, Calls};
-use super::Budget;
+use super::table::Budget;
 use super::table::{Ended, Table, close};
 use crate::engine::bpf::attach::links::{Links, Planted, UnitLink};
 use crate::engine::bpf::control::Control;

@@ -34,8 +34,8 @@ use self::kernel::{
 use self::program::{CALL_BYTES, UNIT_SHIFT};
 use super::hold::work;
 use crate::engine::bpf::control::Control;
-use crate::engine::bpf::control::MappedWords;
-use crate::engine::bpf::objects::TracepointProgram;
+use crate::engine::bpf::kernel_objects::MappedWords;
+use crate::engine::bpf::kernel_objects::TracepointProgram;
 
 /// Size of the ring of calls, bytes: more than 1,000.
 const RING: usize = 64 << 10;
