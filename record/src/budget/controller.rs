@@ -22,32 +22,32 @@ const SETTLED: u64 = 60_000 * MS;
 
 /// A unit that is to be attached or detached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SwitchOrder {
-    pub(crate) unit: usize,
-    pub(crate) kind: SwitchKind,
+pub(super) struct SwitchOrder {
+    pub(super) unit: usize,
+    pub(super) kind: SwitchKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SwitchKind {
+pub(super) enum SwitchKind {
     Attach,
     Detach,
 }
 
 /// How a unit is recorded from a pause on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct PausePlan {
+pub(super) struct PausePlan {
     /// Part of the time in which it is attached, 0 to 1; 0 if it stays detached.
-    pub(crate) recorded: f64,
+    pub(super) recorded: f64,
     /// Hits a second of all threads while it was attached.
-    pub(crate) rate: f64,
+    pub(super) rate: f64,
     /// The thread of whose time it takes the largest share, and that share.
-    pub(crate) thread: i32,
-    pub(crate) share: f64,
+    pub(super) thread: i32,
+    pub(super) share: f64,
 }
 
 /// Decides about the units of a recording.
 #[derive(Debug)]
-pub(crate) struct Controller {
+pub(super) struct Controller {
     /// The part of a thread's time.
     budget: f64,
     units: Vec<Unit>,
@@ -139,7 +139,7 @@ struct Sums {
 
 impl Controller {
     /// All units are attached. `budget` is the part of a thread's time.
-    pub(crate) fn new(budget: f64, units: usize) -> Self {
+    pub(super) fn new(budget: f64, units: usize) -> Self {
         let unit = || Unit {
             state: State::Attached,
             loads: Loads::default(),
@@ -157,26 +157,26 @@ impl Controller {
     }
 
     /// Whether a unit is attached until further notice.
-    pub(crate) fn is_attached(&self, unit: usize) -> bool {
+    pub(super) fn is_attached(&self, unit: usize) -> bool {
         self.state(unit) == Some(State::Attached)
     }
 
     /// Takes what was counted of a unit that is attached until further notice, since the last time.
-    pub(crate) fn add(&mut self, unit: usize, counted: CountedHits<'_>) {
+    pub(super) fn add(&mut self, unit: usize, counted: CountedHits<'_>) {
         if let Some(unit) = self.units.get_mut(unit) {
             unit.loads.add(counted);
         }
     }
 
     /// A burst counts as a constant rate, until something else is measured.
-    pub(crate) fn count_bursts(&mut self) {
+    pub(super) fn count_bursts(&mut self) {
         for unit in &mut self.units {
             unit.loads.raise();
         }
     }
 
     /// Which of the attached units are to be detached, so that no thread exceeds its budget.
-    pub(crate) fn decide(&mut self, now: u64) -> Vec<SwitchOrder> {
+    pub(super) fn decide(&mut self, now: u64) -> Vec<SwitchOrder> {
         let mut orders = Vec::new();
         while let Some(unit) = self.heaviest() {
             orders.push(self.detach(unit, now));
@@ -237,13 +237,13 @@ impl Controller {
     }
 
     /// Begins to attach a unit whose pause is over.
-    pub(crate) fn begin_attaching(&mut self, unit: usize) {
+    pub(super) fn begin_attaching(&mut self, unit: usize) {
         self.set(unit, State::Attaching);
     }
 
     /// Ends the window of a unit, in which so much was counted. Returns `None` if that is little: then another window begins now, or the unit
     /// stays attached.
-    pub(crate) fn end_window(
+    pub(super) fn end_window(
         &mut self,
         number: usize,
         counted: CountedHits<'_>,
@@ -282,7 +282,7 @@ impl Controller {
 
     /// A unit is detached. `cost` is the CPU time that it took, ns; `counted` is what was counted from the begin of its last window until it was
     /// detached, by the length of the window, if there was one. Returns what is planned.
-    pub(crate) fn detached(
+    pub(super) fn detached(
         &mut self,
         number: usize,
         cost: u64,
@@ -311,7 +311,7 @@ impl Controller {
     }
 
     /// Plans the ends of all pauses: what other units leave of the budget is not what it was when they began.
-    pub(crate) fn plan_pauses(&mut self) {
+    pub(super) fn plan_pauses(&mut self) {
         let sums = self.sums();
         for number in 0..self.units.len() {
             if let Some(State::Paused { since, last, .. }) = self.state(number) {
@@ -344,13 +344,13 @@ impl Controller {
     }
 
     /// A unit could not be attached again: it is tried again after the longest pause.
-    pub(crate) fn not_attached(&mut self, unit: usize, now: u64) {
+    pub(super) fn not_attached(&mut self, unit: usize, now: u64) {
         let until = now + MAX_PERIOD;
         self.set(unit, State::Refused { until });
     }
 
     /// Time until the next pause or window is over, ns; `None` if there is none.
-    pub(crate) fn remaining(&self, now: u64) -> Option<u64> {
+    pub(super) fn remaining(&self, now: u64) -> Option<u64> {
         let ends = self.units.iter().filter_map(|unit| match unit.state {
             State::Paused { until, .. } | State::Refused { until } | State::Window { until } => {
                 Some(until.saturating_sub(now))

@@ -11,13 +11,13 @@ const FORGOTTEN: f64 = 1e-5;
 
 /// Hits of a unit in a time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CountedHits<'a> {
+pub(super) struct CountedHits<'a> {
     /// Number of hits of each thread.
     pub(crate) threads: &'a HashMap<i32, u64>,
     /// The time, ns.
-    pub(crate) ns: u64,
+    pub(super) ns: u64,
     /// What a hit takes, ns, with the hits that were lost.
-    pub(crate) hit_ns: f64,
+    pub(super) hit_ns: f64,
 }
 
 /// Shares of threads.

@@ -8,6 +8,7 @@
 //! A share is hits times what a hit takes, by the time in which they were counted. A hit that a filter in the kernel excludes makes no
 //! record, and is not counted.
 
+pub(super) mod budgeting;
 pub(super) mod controller;
 pub(super) mod loads;
 pub(super) mod stage;

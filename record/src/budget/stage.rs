@@ -51,7 +51,7 @@ struct Run {
 
 impl PauseStage {
     /// `ids` are the sample ids of each unit.
-    pub(crate) fn new(ids: &[Vec<u64>]) -> Self {
+    pub(super) fn new(ids: &[Vec<u64>]) -> Self {
         let all = || ids.iter().flatten().copied();
         let first_id = all().min().unwrap_or(0);
         let last = all().max().unwrap_or(0);
@@ -72,7 +72,7 @@ impl PauseStage {
     }
 
     /// Begins a pause of a unit: no hit at this time or later has been read.
-    pub(crate) fn begin(&mut self, unit: usize, from: u64) {
+    pub(super) fn begin(&mut self, unit: usize, from: u64) {
         if let Some(unit) = self.units.get_mut(unit) {
             unit.pauses.truncate(LAST_PAUSES - 1);
             unit.pauses.push_front(PauseTime { from, to: None });
@@ -80,7 +80,7 @@ impl PauseStage {
     }
 
     /// Ends the pause of a unit.
-    pub(crate) fn end(&mut self, unit: usize, to: u64) {
+    pub(super) fn end(&mut self, unit: usize, to: u64) {
         let unit = self.units.get_mut(unit);
         if let Some(pause) = unit.and_then(|unit| unit.pauses.front_mut()) {
             pause.to = Some(to);
@@ -88,12 +88,12 @@ impl PauseStage {
     }
 
     /// The hits of each thread in a unit since they were last taken, those in pauses, too.
-    pub(crate) fn hits(&self, unit: usize) -> Option<&HashMap<i32, u64>> {
+    pub(super) fn hits(&self, unit: usize) -> Option<&HashMap<i32, u64>> {
         self.units.get(unit).map(|unit| &unit.threads)
     }
 
     /// Takes them.
-    pub(crate) fn take_hits(&mut self, unit: usize) -> HashMap<i32, u64> {
+    pub(super) fn take_hits(&mut self, unit: usize) -> HashMap<i32, u64> {
         let unit = self.units.get_mut(unit);
         unit.map(|unit| std::mem::take(&mut unit.threads))
             .unwrap_or_default()

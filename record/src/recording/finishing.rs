@@ -15,7 +15,7 @@ use usdtrec_watch::verify::Verifier;
 
 use super::waiting::MIN_GATHER_TIME;
 use super::{Recording, losses, misses_hits, remarks};
-use crate::recording::budgeting::Budgeting;
+use crate::budget::budgeting::Budgeting;
 use crate::recording::ending::Ending;
 use crate::recording::outcome::{End, EndedProcess, Finished, Outcome, Progress};
 use crate::recording::session::Session;

@@ -10,9 +10,9 @@ use usdtrec_kernel::KernelError;
 use usdtrec_kernel::clocks::trace_clock;
 use usdtrec_watch::verify::Verifier;
 
+use crate::budget::budgeting::{Switched, thread_name};
 use crate::budget::stage::{HotThreads, PauseStage};
 use crate::recording::Recording;
-use crate::recording::budgeting::{Switched, thread_name};
 use crate::recording::outcome::{HotProbe, ThreadShare};
 use crate::recording::session::Options;
 use crate::triggers::watch::TriggerWatch;

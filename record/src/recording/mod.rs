@@ -1,6 +1,5 @@
 //! A running session: the loop that waits for records, drains the rings and writes.
 
-mod budgeting;
 pub(super) mod build_ids;
 mod draining;
 pub(super) mod ending;
@@ -43,9 +42,9 @@ use usdtrec_watch::left_breakpoints::KernelLog;
 use usdtrec_watch::process_table::RecordedProcesses;
 use usdtrec_watch::stacks::StackUnwinder;
 
+use crate::budget::budgeting::Budgeting;
 use crate::command::RunningCommand;
 use crate::output::files::Files;
-use crate::recording::budgeting::Budgeting;
 use crate::recording::following::Follower;
 use crate::recording::hot_probes::HotProbes;
 use crate::recording::losses::EventCounts;

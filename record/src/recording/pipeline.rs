@@ -18,9 +18,9 @@ use usdtrec_watch::stage::{Stage, Stages, entry};
 use usdtrec_watch::thread_contexts::ThreadContexts;
 use usdtrec_watch::verify::{ExpectedFiles, Verified, Verifier};
 
+use crate::budget::budgeting::Budgeting;
 use crate::budget::stage::HotThreads;
 use crate::output::files::Files;
-use crate::recording::budgeting::Budgeting;
 use crate::recording::session::Session;
 use crate::triggers::watch::TriggerWatch;
 

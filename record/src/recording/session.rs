@@ -89,10 +89,10 @@ impl Options {
 /// A session whose probes are attached and not yet enabled.
 #[derive(Debug)]
 pub struct Session {
-    pub(super) options: Options,
+    pub(crate) options: Options,
     /// The semaphores that the kernel counts wrong. Before `attached`: they are decremented first.
     pub(super) semaphores: Option<Semaphores>,
-    pub(super) attached: Attached,
+    pub(crate) attached: Attached,
     /// Build-ids of the files that processes map.
     pub(super) build_ids: BuildIds,
     /// Brings process records into the order of time.

@@ -15,10 +15,10 @@ use usdtrec_watch::left_breakpoints::KernelLog;
 use usdtrec_watch::shortfalls::FoundShortfall;
 use usdtrec_watch::verify::Verifier;
 
+use crate::budget::budgeting::Budgeting;
 use crate::command::Workload;
 use crate::output::files::{Destination, Files};
 use crate::recording::Recording;
-use crate::recording::budgeting::Budgeting;
 use crate::recording::metadata::{self, Synthesised};
 use crate::recording::pipeline::Pipeline;
 use crate::recording::session::Session;

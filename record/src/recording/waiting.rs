@@ -9,8 +9,8 @@ use usdtrec_kernel::KernelError;
 use usdtrec_kernel::signals::Signals;
 use usdtrec_watch::stacks::StackUnwinder;
 
+use crate::budget::budgeting::Budgeting;
 use crate::recording::Recording;
-use crate::recording::budgeting::Budgeting;
 use crate::recording::outcome::End;
 
 /// Minimum time in which records accumulate in the rings of programs after the first one.

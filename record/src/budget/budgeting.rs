@@ -15,10 +15,10 @@ use usdtrec_format::trace::{MAX_PAUSED_IDS, Pause};
 use usdtrec_kernel::KernelError;
 use usdtrec_kernel::clocks::trace_clock;
 
-use super::outcome::{BudgetEvent, PausePlanned, PausedProbes, ThreadShare};
 use crate::budget::controller::{Controller, PausePlan, SwitchKind, SwitchOrder};
 use crate::budget::loads::CountedHits;
 use crate::budget::stage::PauseStage;
+use crate::recording::outcome::{BudgetEvent, PausePlanned, PausedProbes, ThreadShare};
 use crate::recording::session::Session;
 
 /// Interval at which shares are measured, ns.
@@ -33,7 +33,7 @@ const END_LIMIT: Duration = Duration::from_secs(2);
 
 /// The state of the budget of a recording.
 #[derive(Debug)]
-pub(super) struct Budgeting {
+pub(crate) struct Budgeting {
     controller: Controller,
     units: Vec<BudgetUnit>,
     /// The unit of each probe that the recording began with.
@@ -75,11 +75,11 @@ struct BudgetUnit {
 
 /// What a look has changed.
 #[derive(Debug, Default)]
-pub(super) struct Switched {
+pub(crate) struct Switched {
     /// Events that are detached for the first time.
-    pub(super) first_paused: Vec<String>,
+    pub(crate) first_paused: Vec<String>,
     /// Sample ids of the probes whose pauses are over: no later hit of them has been read.
-    pub(super) attached: Vec<u64>,
+    pub(crate) attached: Vec<u64>,
 }
 
 /// A pause that has begun.
@@ -110,7 +110,7 @@ impl Budgeting {
     ///
     /// # Errors
     /// [`KernelError::Host`] if a thread cannot be started.
-    pub(super) fn new(session: &Session) -> Result<Option<Self>, RecordError> {
+    pub(crate) fn new(session: &Session) -> Result<Option<Self>, RecordError> {
         let failed = KernelError::host("the budget (a thread)");
         let Some(budget) = session.options.engine.budget else {
             return Ok(None);
@@ -137,35 +137,35 @@ impl Budgeting {
     }
 
     /// The probes are enabled.
-    pub(super) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.began = trace_clock::now();
         self.looked = self.began;
     }
 
     /// What counts hits, and drops those in pauses.
-    pub(super) fn stage(&self) -> PauseStage {
+    pub(crate) fn stage(&self) -> PauseStage {
         let ids: Vec<Vec<u64>> = self.units.iter().map(|unit| unit.ids.clone()).collect();
         PauseStage::new(&ids)
     }
 
     /// Becomes readable when a unit was detached or attached.
-    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.switches.woken.as_fd()
     }
 
     /// Time until a unit is to be detached or attached; `None` if none is.
-    pub(super) fn remaining(&self) -> Option<Duration> {
+    pub(crate) fn remaining(&self) -> Option<Duration> {
         let remaining = self.controller.remaining(trace_clock::now())?;
         Some(Duration::from_nanos(remaining))
     }
 
     /// What happened since the last call.
-    pub(super) fn take_events(&mut self) -> Vec<BudgetEvent> {
+    pub(crate) fn take_events(&mut self) -> Vec<BudgetEvent> {
         std::mem::take(&mut self.events)
     }
 
     /// The probes that were paused.
-    pub(super) fn paused(&self) -> Vec<PausedProbes> {
+    pub(crate) fn paused(&self) -> Vec<PausedProbes> {
         let now = self.ended.unwrap_or_else(trace_clock::now);
         let all = now.saturating_sub(self.began).max(1);
         let paused = self.units.iter().filter(|unit| unit.pauses > 0);
@@ -181,7 +181,7 @@ impl Budgeting {
     }
 
     /// Appends the records of the pauses that last, for another file.
-    pub(super) fn put_open_pauses(&self, out: &mut Vec<u8>) {
+    pub(crate) fn put_open_pauses(&self, out: &mut Vec<u8>) {
         for unit in &self.units {
             if let Some(pause) = unit.pause {
                 self.put(unit, pause, None, out);
@@ -190,13 +190,13 @@ impl Budgeting {
     }
 
     /// Waits for the thread, but not for long. Nothing is detached or attached any more.
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.ended.get_or_insert_with(trace_clock::now);
         self.switches.end();
     }
 
     /// Does what is due, after a pass over all rings. Appends records to `out`.
-    pub(super) fn look(
+    pub(crate) fn look(
         &mut self,
         stage: &mut PauseStage,
         attached: &Attached,
@@ -466,7 +466,7 @@ fn planned(unit: &BudgetUnit, plan: PausePlan) -> BudgetEvent {
 }
 
 /// The name of a thread; empty if it has ended.
-pub(super) fn thread_name(tid: i32) -> String {
+pub(crate) fn thread_name(tid: i32) -> String {
     let name = std::fs::read_to_string(format!("/proc/{tid}/comm"));
     name.unwrap_or_default().trim_end().to_owned()
 }
