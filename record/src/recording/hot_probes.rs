@@ -1,4 +1,4 @@
-//! Finds a probe that takes much of a thread's time, where there is no budget.
+//! Looks at what probes take after each pass over the rings: keeps them within the budget, or without one finds a probe that takes much of a thread's time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -175,7 +175,7 @@ impl CountedHits<'_> {
 impl Recording {
     /// Has probes detached and attached again so that no thread exceeds its budget.
     pub(super) fn look_at_budget(&mut self) -> Result<(), RecordError> {
-        let stage = self.pipeline.stage_mut::<PauseStage>();
+        let stage = self.pipeline.stages.get_mut::<PauseStage>();
         let (Some(budgeting), Some(stage)) = (&mut self.budgeting, stage) else {
             return Ok(());
         };
@@ -186,11 +186,11 @@ impl Recording {
             first_paused,
             attached,
         } = switched;
-        let verifier = self.pipeline.stage::<Verifier>();
+        let verifier = self.pipeline.stages.get::<Verifier>();
         if let Some(verifier) = verifier.filter(|_| !first_paused.is_empty()) {
             verifier.pause(Arc::from(first_paused));
         }
-        if let Some(triggers) = self.pipeline.stage_mut::<TriggerWatch>() {
+        if let Some(triggers) = self.pipeline.stages.get_mut::<TriggerWatch>() {
             triggers.end_pause(&attached);
         }
         self.files.push(&records);
@@ -200,7 +200,7 @@ impl Recording {
     /// Looks for a hot probe, unless one was found.
     pub(super) fn look_at_hot_probes(&mut self) {
         let session = &self.session;
-        if let Some(stage) = self.pipeline.stage_mut::<HotThreads>() {
+        if let Some(stage) = self.pipeline.stages.get_mut::<HotThreads>() {
             self.hot_probes
                 .look(stage, &session.attached, &session.options);
         }

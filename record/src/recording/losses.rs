@@ -2,7 +2,7 @@
 //!
 //! They come from `PERF_FORMAT_LOST`, read from every event at the end. They are exact even if the ring was full at the
 //! end, when there is no `PERF_RECORD_LOST`. Hits that the kernel counted and that are neither in the file nor lost are
-//! reported as such.
+//! reported as such. What was aggregated in the kernel is read here, too.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;

@@ -1,4 +1,4 @@
-//! A mapping, and who has it.
+//! A mapping: of which file it is, and who has it.
 
 use std::io;
 

@@ -321,7 +321,7 @@ impl Recording {
 
     /// Fires what hits of the last passes have.
     pub(super) fn fire_sighted(&mut self) {
-        let Some(watch) = self.pipeline.stage_mut::<TriggerWatch>() else {
+        let Some(watch) = self.pipeline.stages.get_mut::<TriggerWatch>() else {
             return;
         };
         let sighted = watch.take_sighted();

@@ -1,4 +1,7 @@
 //! When the rings are read next.
+//!
+//! Probes of files that appear are planted later by the time in which process records accumulate ([`ProcessPace`]). So the first records after a quiet
+//! time are read at once, and when programs begin one after the other, their records are read together.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -54,26 +57,7 @@ struct Filled {
 impl Recording {
     /// Waits until a ring has records or the next pass is due. Returns why to end, if it is time.
     pub(super) fn wait(&mut self, signals: &Signals) -> Result<Option<End>, RecordError> {
-        let timeout = if self.is_behind {
-            Duration::ZERO
-        } else {
-            let most = match self.started.elapsed() < FIRST_TIME {
-                true => FIRST_POLL_TIME,
-                false => POLL_TIME,
-            };
-            most.min(self.files.flush_time())
-        };
-        let timeout = self
-            .remaining()
-            .map_or(timeout, |remaining| remaining.min(timeout));
-        let timeout = self.next_interval.map_or(timeout, |next| {
-            timeout.min(next.saturating_duration_since(Instant::now()))
-        });
-        let timeout = [self.triggering.remaining(), self.until_switch()]
-            .into_iter()
-            .flatten()
-            .fold(timeout, Duration::min);
-        let timeout = Timespec::try_from(timeout).ok();
+        let timeout = Timespec::try_from(self.timeout()).ok();
         let attached = &self.session.attached;
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut polled = vec![readable(signals.descriptor())];
@@ -142,10 +126,33 @@ impl Recording {
         self.is_over()
     }
 
+    /// How long until the next pass, if no ring has records.
+    fn timeout(&self) -> Duration {
+        let timeout = if self.is_behind {
+            Duration::ZERO
+        } else {
+            let most = match self.started.elapsed() < FIRST_TIME {
+                true => FIRST_POLL_TIME,
+                false => POLL_TIME,
+            };
+            most.min(self.files.flush_time())
+        };
+        let timeout = self
+            .remaining()
+            .map_or(timeout, |remaining| remaining.min(timeout));
+        let timeout = self.next_interval.map_or(timeout, |next| {
+            timeout.min(next.saturating_duration_since(Instant::now()))
+        });
+        [self.triggering.remaining(), self.until_switch()]
+            .into_iter()
+            .flatten()
+            .fold(timeout, Duration::min)
+    }
+
     /// Lets records accumulate that follow the first ones closely, so that they are read in one pass: not longer than until there are process
     /// records, and not at all while probes of a file wait to be enabled.
     fn gather(&mut self, filled: Filled) -> Result<(), RecordError> {
-        let unwinds = self.pipeline.stage::<StackUnwinder>().is_some();
+        let unwinds = self.pipeline.stages.get::<StackUnwinder>().is_some();
         let is_learning = unwinds && self.files.totals().samples < LEARNING_SAMPLES;
         let mut has_process_records = filled.of_processes;
         if filled.of_programs && !has_process_records && !is_learning {

@@ -235,8 +235,9 @@ impl TriggerWatch {
             }
         }
         for span in &mut self.spans {
-            let is_same =
-                |known: &&mut SpanMatcher| known.trigger == span.trigger && known.name == span.name;
+            let is_same = |known: &&mut SpanMatcher| {
+                known.trigger == span.trigger && known.pair.name == span.pair.name
+            };
             if let Some(known) = earlier.iter_mut().find(is_same) {
                 span.continue_from(known);
             }
@@ -263,7 +264,10 @@ impl TriggerWatch {
 
     /// The spans that overlap on a thread, each with the number of ends that show it. Several triggers may be of one span.
     pub(crate) fn overlaps(&self) -> BTreeMap<&str, u64> {
-        let overlaps = self.spans.iter().map(|span| (&*span.name, span.older()));
+        let overlaps = self
+            .spans
+            .iter()
+            .map(|span| (&*span.pair.name, span.older()));
         overlaps.filter(|(_, ends)| *ends > 0).collect()
     }
 

@@ -182,7 +182,7 @@ impl RowsAcross {
     }
 
     /// Makes room if the open spans of a window are too many besides those that are open: what was open when a pause began, up to the time of the
-    /// latest hit so far, goes to a sink. If that is not enough, the older half is dropped.
+    /// latest hit so far, goes to a sink. If that is not enough, the older half is dropped when they are taken.
     pub(crate) fn make_room(
         &mut self,
         window: &WindowRows,
@@ -207,9 +207,6 @@ impl RowsAcross {
         paused.sort_unstable_by_key(PausedBegin::place);
         for begin in paused {
             self.paused.add(begin, &self.nesting, self.time, sink)?;
-        }
-        if self.open.is_full(begun) {
-            self.open.forget_older();
         }
         Ok(())
     }
