@@ -163,10 +163,7 @@ pub(crate) struct HotThreads {
 impl HotThreads {
     /// Counts from now on. One that is made does not.
     pub(crate) fn begin(&mut self) {
-        *self = Self {
-            is_counting: true,
-            ..Self::default()
-        };
+        self.is_counting = true;
     }
 
     /// The number of hits of each thread at each probe, by thread id and sample id.

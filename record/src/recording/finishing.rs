@@ -138,7 +138,8 @@ impl Recording {
         self.report_planted(true);
         let session = &self.session;
         self.follower.finish(unread, &session.shortfalls);
-        remarks::note_unselected(session);
+        let events = &session.options.following.events;
+        remarks::note_unselected(events, &session.attached, &session.shortfalls);
         note_counters(engine, &session.shortfalls);
         if let (Some(spans), Some(counts)) = (&session.options.engine.slow_spans, engine.spans) {
             let is_filtered = session.options.following.has_filter();

@@ -15,18 +15,7 @@ use usdtrec_format::trace::Loss;
 use usdtrec_kernel::KernelError;
 use usdtrec_kernel::clocks::trace_clock;
 
-use crate::recording::outcome::HitTotals;
-
-/// Hits of one probe.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProbeHits {
-    /// Event name.
-    pub event: String,
-    /// Hits that found no room in the ring, or that a filter could not evaluate.
-    pub lost: u64,
-    /// All hits.
-    pub hits: u64,
-}
+use crate::recording::outcome::{HitTotals, ProbeHits};
 
 /// The counts of all events at one moment.
 #[derive(Debug, Default)]

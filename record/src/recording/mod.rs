@@ -7,6 +7,7 @@ mod finishing;
 pub(super) mod following;
 pub(super) mod hot_probes;
 pub(super) mod late_planter;
+mod looks;
 pub(super) mod losses;
 mod mapped;
 pub(super) mod metadata;
@@ -45,6 +46,7 @@ use usdtrec_watch::stacks::StackUnwinder;
 use crate::budget::budgeting::Budgeting;
 use crate::command::RunningCommand;
 use crate::output::files::Files;
+use crate::recording::draining::ProcessPace;
 use crate::recording::following::Follower;
 use crate::recording::hot_probes::HotProbes;
 use crate::recording::losses::EventCounts;
@@ -54,7 +56,6 @@ use crate::recording::rereading::Rereading;
 use crate::recording::session::Session;
 use crate::recording::snapshot::Snapshot;
 use crate::recording::triggering::Triggering;
-use crate::recording::waiting::ProcessPace;
 use crate::recording::watched_files::FileWatch;
 
 /// Interval at which losses are counted if they are reported while recording, and the minimum ratio of the pause after a count to its

@@ -25,6 +25,7 @@ use usdtrec_watch::verify::Verifier;
 use crate::budget::budgeting::Budgeting;
 use crate::command::Workload;
 use crate::output::files::{Destination, Files};
+use crate::recording::draining::ProcessPace;
 use crate::recording::following::Follower;
 use crate::recording::hot_probes::HotProbes;
 use crate::recording::losses::EventCounts;
@@ -33,7 +34,6 @@ use crate::recording::pipeline::Pipeline;
 use crate::recording::rereading::Rereading;
 use crate::recording::session::Session;
 use crate::recording::triggering::Triggering;
-use crate::recording::waiting::ProcessPace;
 use crate::recording::watched_files::FileWatch;
 use crate::recording::{Recording, interval};
 

@@ -68,11 +68,6 @@ struct WatchedHit {
 }
 
 impl Sighted {
-    fn add(&mut self, fired: Fired) {
-        let Fired { fired, ends } = fired;
-        self.add_at(fired.time_ns, ends, || fired);
-    }
-
     /// Adds what fired at a time, which is made only if it is the first.
     fn add_at(&mut self, time: u64, ends: bool, fired: impl FnOnce() -> FiredTrigger) {
         if let Some(first) = &self.first {
@@ -360,14 +355,13 @@ impl Stage for TriggerWatch {
                 continue;
             };
             span.end_pass(&trigger.text, |fired| {
-                let ends = trigger.ends;
-                seen.add(Fired { fired, ends });
+                seen.add_at(fired.time_ns, trigger.ends, || fired);
             });
         }
         let Sighted { first, more } = std::mem::take(seen);
         sighted.more += more;
-        if let Some(first) = first {
-            sighted.add(first);
+        if let Some(Fired { fired, ends }) = first {
+            sighted.add_at(fired.time_ns, ends, || fired);
         }
         None
     }
