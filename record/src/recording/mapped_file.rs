@@ -1,11 +1,11 @@
-//! A mapping, and who has it.
+//! A mapping, who has it, and which file it is of.
 
 use std::io;
 
-use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::elf::{ElfError, ObjectFile};
 use usdtrec_buildid_cache::process::{open_formerly_mapped, open_mapped};
 use usdtrec_buildid_cache::served::Patience;
+use usdtrec_buildid_cache::{DeviceNumber, FileMapping};
 
 /// A mapping, and the process that has or had it.
 #[derive(Clone, Debug)]
@@ -28,6 +28,26 @@ impl Mapped {
                 open_formerly_mapped(&self.mapping, patience).map_err(|_| ElfError::Io(error))
             }
             outcome => outcome,
+        }
+    }
+}
+
+/// A file as mappings identify it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct MappedFileId {
+    pub(super) device: DeviceNumber,
+    pub(super) inode: u64,
+    /// Generation of the inode, whose number another file may get; 0 if it is not known.
+    pub(super) generation: u64,
+}
+
+#[cfg(test)]
+impl MappedFileId {
+    /// A file of tests.
+    pub(super) fn numbered(inode: u64) -> Self {
+        Self {
+            inode,
+            ..Self::default()
         }
     }
 }
