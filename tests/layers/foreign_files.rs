@@ -124,7 +124,7 @@ const ALLOWED: &[(&str, &str)] = &[
         "record/src/triggers/command.rs",
         "the command that the user names, in a thread of its own",
     ),
-    ("record/watch/src/cgroups/of_process.rs", "/proc"),
+    ("record/watch/src/cgroups.rs", "/proc"),
     (
         "record/watch/src/left_breakpoints/kernel_log.rs",
         "/dev/kmsg",

@@ -116,6 +116,17 @@ impl<'a> ProcessChange<'a> {
         }
     }
 
+    /// As [`parse`](Self::parse), of a record in a ring of the kernel. Another tracer's events make the kernel set the flag "has a build-id" in
+    /// records of mappings that have none.
+    #[must_use]
+    pub fn parse_in_ring(record: &RawRecord<'a>, sample_type: SampleType) -> Option<Self> {
+        let record = RawRecord {
+            misc: record.misc & !Mmap::BUILD_ID,
+            ..*record
+        };
+        Self::parse(&record, sample_type)
+    }
+
     const fn of_task(task: &Task, kind: ProcessChangeKind<'a>) -> Self {
         // A made-up record has the time of its recorder in its own field.
         let time = match task.already_ran {

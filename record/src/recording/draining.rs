@@ -4,7 +4,6 @@
 //! other tracers' events, which have no build-id: files that stock `perf record` wrote at the same time could not be read (seen on Linux 6.18,
 //! `perf_event_mmap_output`). For the same reason the recorder ignores that flag in its own records: stock perf crashes on records that have the
 //! flag and no build-id.
-
 //!
 //! Probes of files that appear are planted later by the time in which process records accumulate ([`ProcessPace`]). So the first records after a quiet
 //! time are read at once, and when programs begin one after the other, their records are read together.
@@ -13,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use usdtrec_attach::engine::{EngineOutcome, Release, StackUse};
 use usdtrec_format::perf::{
-    Lost, Mmap, MmapFile, ProcessChange, RawRecord, RecordType, Records, SampleType,
+    Lost, Mmap, MmapFile, ProcessChange, ProcessChangeKind, Records, SampleType,
 };
 use usdtrec_kernel::clocks::trace_clock;
 
@@ -80,35 +79,23 @@ impl BuildIds {
     /// Appends process records to `out`, mappings with the build-ids of their files.
     fn complete(&mut self, records: &[u8], id_type: SampleType, out: &mut Vec<u8>) {
         for record in Records::new(records) {
-            let change = ProcessChange::parse(&record, id_type);
-            if let Some(change) = change.filter(ProcessChange::executes) {
-                self.begin_program(change.pid);
-            }
             if let Some(lost) = Lost::parse(&record, id_type) {
                 self.note_lost(lost.lost);
             }
-            let whole = record.offset..record.offset + 8 + record.body.len();
-            match mapping(record, id_type) {
-                Some(mapping) => {
+            let change = ProcessChange::parse_in_ring(&record, id_type);
+            if let Some(change) = change.filter(ProcessChange::executes) {
+                self.begin_program(change.pid);
+            }
+            match change.map(|change| change.kind) {
+                Some(ProcessChangeKind::Mapped(mapping)) => {
                     let build_id = self.of_record(&mapping);
                     let file = build_id.map_or(mapping.file, MmapFile::BuildId);
                     Mmap { file, ..mapping }.encode(id_type, out);
                 }
-                None => out.extend_from_slice(&records[whole]),
+                _ => record.put(out),
             }
         }
     }
-}
-
-/// Clears the flag "this record has a build-id", which the kernel sets because of another tracer's event.
-fn mapping(record: RawRecord<'_>, id_type: SampleType) -> Option<Mmap<'_>> {
-    let record = RawRecord {
-        misc: record.misc & !Mmap::BUILD_ID,
-        ..record
-    };
-    (record.kind == RecordType::MMAP2)
-        .then(|| Mmap::parse(&record, id_type))
-        .flatten()
 }
 
 /// Interval between passes for process records while they keep coming: half of the time in which the probes of a file are to be planted.

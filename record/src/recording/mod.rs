@@ -9,7 +9,7 @@ pub(super) mod hot_probes;
 pub(super) mod late_planter;
 mod looks;
 pub(super) mod losses;
-mod mapped;
+pub(super) mod mapped_file;
 pub(super) mod metadata;
 pub(super) mod outcome;
 mod pipeline;

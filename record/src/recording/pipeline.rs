@@ -11,6 +11,7 @@ use usdtrec_attach::engine::{Attached, InexactCounts};
 use usdtrec_attach::error::RecordError;
 use usdtrec_attach::filter;
 use usdtrec_attach::filter::SiteDecoder;
+use usdtrec_attach::plan::call_graph::CallGraph;
 use usdtrec_attach::select::probe::PlannedProbe;
 use usdtrec_decode::Filter;
 use usdtrec_watch::batch::{Batch, Heads, Record};
@@ -67,7 +68,7 @@ impl Pipeline {
             keeps_capabilities: !session.options.following.is_off,
         };
         let options = &session.options;
-        let unwinds = graph.is_some_and(|graph| graph.unwinds());
+        let unwinds = graph.is_some_and(CallGraph::unwinds);
         // Another file begins with what is known if nothing can be read then.
         let is_repeated = options.following.is_off && options.switch.is_some();
         let table = ProcessTable::new(id_type, unwinds || is_repeated);

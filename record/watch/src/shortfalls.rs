@@ -9,14 +9,12 @@ use usdtrec_format::perf::{SampleId, SampleType};
 use usdtrec_format::trace::{Shortfall, ShortfallKind};
 use usdtrec_kernel::clocks::trace_clock;
 
-/// Maximum number of shortfalls of a recording. Further ones are counted with the last one of their kind.
-const MAX_SHORTFALLS: usize = 64;
+use crate::limits::{MAX_SAID, MAX_SHORTFALLS};
+
 /// The same of files that appear: any user can map files.
 const MAX_FILES: usize = 24;
 /// Maximum number of processes and events that are named in one.
 const NAMED: usize = 6;
-/// Maximum length of what is said, bytes: a file may have names of any length, and a record must hold it.
-const MAX_SAID: usize = 4096;
 
 /// The shortfalls of a recording. Clones are handles of the same.
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,7 @@
 //! Stages: what records pass between the rings and the trace file.
 //!
-//! A stage gets batches, so that its cost beyond its work is a call for each batch. The heads of the records have been read.
+//! A stage gets batches, so that its cost beyond its work is a call for each batch. The heads of the records have been read, and by the first stage,
+//! the table of processes, what process records say: an observer of processes is a stage that looks at [`Batch::changes`].
 
 use std::any::Any;
 use std::fmt::Debug;

@@ -9,7 +9,6 @@
 //! message. The sites are noted in `/run/usdtrec` before attaching, and the notes are removed when nothing has stayed.
 //! So `doctor` knows the sites of killed recorders and restores no others.
 
-mod file_site;
 mod kernel_log;
 mod notes;
 mod others;
@@ -24,7 +23,6 @@ use std::time::Duration;
 use usdtrec_format::Arch;
 use usdtrec_kernel::host::run_directory::RepairLock;
 
-pub use self::file_site::FileSite;
 pub use self::kernel_log::KernelLog;
 use self::notes::FoundNotes;
 pub use self::notes::{AddedNotes, NotedSite, SiteNotes};
@@ -33,6 +31,7 @@ pub use self::others::OtherTracers;
 pub use self::own::OwnSites;
 pub use self::own::{LeftBehind, LeftBreakpoint};
 use self::restore::restore;
+pub use self::scan::FileSite;
 
 /// Maximum time of the search.
 const MAX_SCAN_TIME: Duration = Duration::from_secs(20);

@@ -19,7 +19,7 @@ use usdtrec_format::Arch;
 use usdtrec_kernel::host::run_directory::RepairLock;
 use usdtrec_kernel::host::{capabilities, run_directory};
 
-use super::file_site::FileSite;
+use super::scan::FileSite;
 use super::scan::{FoundBreakpoint, scan};
 use crate::verify::ExpectedFiles;
 

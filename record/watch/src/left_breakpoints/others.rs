@@ -12,8 +12,8 @@ use usdtrec_buildid_cache::file_id;
 use usdtrec_buildid_cache::served::{Patience, Reader};
 use usdtrec_kernel::bpf::sys::uprobes_of_links;
 
-use super::file_site::FileSite;
 use super::notes::FoundNotes;
+use super::scan::FileSite;
 
 /// A tracer that has a breakpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]

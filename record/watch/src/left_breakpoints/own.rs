@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use usdtrec_format::Arch;
 use usdtrec_format::escape::shown;
 
-use super::file_site::FileSite;
 use super::kernel_log::KernelLog;
 use super::notes::{SiteNotes, forget_settled};
 use super::others::{BreakpointOwner, OtherTracers};
+use super::scan::FileSite;
 use crate::verify::ExpectedFiles;
 
 /// How long the kernel may take after the last descriptor was closed.

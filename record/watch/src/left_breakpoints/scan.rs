@@ -10,18 +10,26 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use usdtrec_buildid_cache::FileMapping;
+use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_buildid_cache::process::mapped_handle;
 use usdtrec_buildid_cache::served::{Contents, Memory, Patience};
 use usdtrec_format::Arch;
 use usdtrec_kernel::host::process::Page;
 use usdtrec_kernel::host::process::{Process, live_directory};
 
-use super::file_site::FileSite;
-
 /// Maximum number of breakpoints of a scan.
 const MAX_BREAKPOINTS: usize = 1 << 16;
 /// Number of entries of a pagemap that are read at once.
 const ENTRIES: usize = 8192;
+
+/// A site of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileSite {
+    /// The file.
+    pub file: FileId,
+    /// File offset.
+    pub offset: u64,
+}
 
 /// A breakpoint in the code of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,9 +9,7 @@ use usdtrec_buildid_cache::served::Contents;
 use super::clocks::{ClockReadings, Clocks};
 use super::program::Program;
 use super::view::{TmpDirs, View};
-
-/// Maximum size of a map or a jitdump that a helper reads, bytes.
-const MAX_COPIED: u64 = 256 << 20;
+use crate::limits::MAX_COPIED_MAP;
 
 /// The perf maps (`/tmp/perf-PID.map`) and jitdumps of the programs with hits in a recording that has ended.
 #[derive(Debug, Default)]
@@ -78,7 +76,7 @@ impl MakerFiles {
 
 /// An open file from its beginning: another trace of the recording may have been read with it.
 fn again(contents: &Contents) -> Option<File> {
-    let mut file = contents.local_copy(MAX_COPIED).ok()?;
+    let mut file = contents.local_copy(MAX_COPIED_MAP).ok()?;
     file.rewind().ok()?;
     Some(file)
 }

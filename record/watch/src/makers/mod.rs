@@ -37,18 +37,10 @@ use self::jit_dump::DumpMapping;
 use self::program::Program;
 use self::view::{TmpDirs, View};
 use crate::batch::Batch;
+use crate::limits::{
+    MAX_KEPT_PROGRAMS, MAX_OPEN_MAPS, MAX_PROGRAMS, MAX_SAMPLED_PIDS, MAX_VIEWS_OF_PASS,
+};
 use crate::stage::Stage;
-
-/// Maximum number of programs that run.
-const MAX_PROGRAMS: usize = 1 << 16;
-/// Maximum number of programs whose maps may be looked for when recording ends.
-const MAX_KEPT_PROGRAMS: usize = 1 << 14;
-/// Maximum number of pids with samples in a pass.
-const MAX_SAMPLED_PIDS: usize = 1 << 12;
-/// Maximum number of processes that are looked at after a pass: others are after the next samples of theirs.
-const MAX_VIEWS_OF_PASS: usize = 64;
-/// Maximum number of maps and jitdumps that are kept open. Maps of later processes are opened when recording ends.
-const MAX_OPEN_FILES: usize = 256;
 
 /// Follows processes that make code at run time.
 #[derive(Debug)]
@@ -88,7 +80,7 @@ impl CodeMakers {
             ran: Vec::new(),
             last_sampled: 0,
             tmp: TmpDirs::default(),
-            room: MAX_OPEN_FILES,
+            room: MAX_OPEN_MAPS,
         }
     }
 

@@ -10,9 +10,7 @@ use usdtrec_buildid_cache::served::{Handle, Patience, Reader};
 use usdtrec_kernel::host::process::{self, EXITING, Process, live_directory};
 
 use super::clocks::Clocks;
-
-/// Maximum number of directories that are kept open.
-const MAX_OPEN_DIRECTORIES: usize = 256;
+use crate::limits::MAX_OPEN_DIRECTORIES;
 
 /// What a process sees.
 #[derive(Clone, Debug)]

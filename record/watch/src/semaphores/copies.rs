@@ -15,10 +15,32 @@ use std::io;
 
 use usdtrec_kernel::host::identity::MapIdentity;
 
-use super::copied_semaphore::CopiedSemaphore;
 use super::file_memory::FileMemory;
-use super::start_time::start_of;
-use super::stored_increments::{Note, StoredIncrements};
+use super::stored_increments::{Note, StoredIncrements, start_of};
+
+/// A semaphore of a file that a process may map more than once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CopiedSemaphore {
+    /// Index of the file.
+    pub file: usize,
+    /// File offset of the semaphore.
+    pub offset: u64,
+    /// How often the process maps the code.
+    pub copies: usize,
+    /// Number of breakpoints for which the kernel has incremented it, in all copies.
+    pub breakpoints: u16,
+    /// Its addresses, one in each copy.
+    addresses: Vec<u64>,
+}
+
+impl CopiedSemaphore {
+    /// Adds the address in a copy.
+    pub fn add(&mut self, address: u64) {
+        if !self.addresses.contains(&address) {
+            self.addresses.push(address);
+        }
+    }
+}
 
 /// The semaphores that are incremented by hand. Dropping it decrements them.
 #[derive(Debug)]

@@ -29,7 +29,6 @@
 //! of the ELF header, gaps between sections). It is the same location for a semaphore in all recordings, because the
 //! kernel allows one semaphore per location.
 
-pub mod copied_semaphore;
 pub mod copies;
 mod counted_files;
 mod file;
@@ -39,7 +38,6 @@ mod hand_over;
 mod priority;
 mod process;
 mod same_memory;
-mod start_time;
 mod stored_increments;
 mod table;
 mod urgent;

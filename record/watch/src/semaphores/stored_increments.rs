@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use usdtrec_attach::engine::Owner;
 use usdtrec_buildid_cache::DeviceNumber;
 use usdtrec_kernel::host::identity::MapIdentity;
+use usdtrec_kernel::host::process::Process;
 use usdtrec_kernel::host::run_directory;
 
 use super::file_memory::FileMemory;
-use super::start_time::start_of;
 
 /// Ending of the names of these files.
 const ENDING: &str = ".semaphores";
@@ -307,6 +307,21 @@ fn is_raised(note: Note, repair: bool) -> io::Result<bool> {
         memory.add(note.address, -1)?;
     }
     Ok(true)
+}
+
+/// The start time of a process, clock ticks since boot.
+///
+/// # Errors
+/// `NotFound` if it has ended.
+pub(super) fn start_of(pid: u32) -> io::Result<u64> {
+    let missing = || io::Error::from(io::ErrorKind::NotFound);
+    let pid = i32::try_from(pid).map_err(|_| missing())?;
+    let process = Process::open(pid).map_err(|_| missing())?;
+    let stat = process.stat().map_err(|_| missing())?;
+    if stat.has_ended() && stat.num_threads <= 1 {
+        return Err(missing());
+    }
+    Ok(stat.start)
 }
 
 #[cfg(test)]

@@ -18,8 +18,7 @@ use super::file::CountedFile;
 use super::gap::Gaps;
 use super::process::{Context, HandedOver, Process, Raise, Value, now};
 use super::same_memory::is_shared;
-use super::start_time::start_of;
-use super::stored_increments::StoredIncrements;
+use super::stored_increments::{StoredIncrements, start_of};
 use crate::shortfalls::{FoundShortfall, Shortfalls};
 
 /// How long the end waits until the kernel has decremented what it counts.

@@ -14,12 +14,11 @@ use super::priority;
 use super::process::now;
 use super::same_memory::is_shared;
 use super::table::{Attempt, Mapped, Table};
+use crate::limits::MAX_PENDING;
 
 /// Shortest and longest interval of trying a process again: it may be stopped in its loader, or map the code alone.
 const MIN_RETRY_INTERVAL: Duration = Duration::from_micros(50);
 const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum number of processes that are tried again and again.
-const MAX_PENDING: usize = 4096;
 
 /// The state of the thread.
 #[derive(Debug)]

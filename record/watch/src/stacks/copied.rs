@@ -15,13 +15,12 @@ use usdtrec_format::Arch;
 use usdtrec_unwind::{CPYTHON_ARENA_BYTES, Code, CopiedCode, CopiedFunction, CopiedOriginal};
 
 use super::tables::RecordedMapping;
+use crate::limits::MAX_PIECES;
 
 /// Size of the memory that is searched at once, bytes: that of CPython, for 4,096 of its trampolines.
 const PIECE: u64 = CPYTHON_ARENA_BYTES as u64;
 /// How often a piece without such a function is searched.
 const TRIES: u8 = 2;
-/// Maximum number of pieces that are known; beyond it, all are searched again.
-const MAX_PIECES: usize = 1 << 12;
 
 /// Functions that recorded processes copied.
 #[derive(Debug)]

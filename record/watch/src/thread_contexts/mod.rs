@@ -17,16 +17,14 @@ use usdtrec_format::perf::{ProcessChange, ProcessChangeKind};
 
 use self::find::{Finder, VariableSearch};
 use crate::batch::Batch;
+use crate::limits::{MAX_CONTEXT_CHANGES, MAX_UNFINISHED};
 use crate::stage::Stage;
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
 const NAME: &str = "thread-contexts";
 /// How long the start waits for the processes that run.
 const START_LIMIT: Duration = Duration::from_secs(2);
-/// Maximum number of processes in which the variable is looked for again.
-const MAX_UNFINISHED: usize = 4096;
-/// Maximum number of changes of a pass, and of passes, that wait for the thread.
-const MAX_CHANGES: usize = 1 << 16;
+/// Maximum number of passes whose changes wait for the thread.
 const WAITING: usize = 4;
 /// The thread pauses as long as it worked, so that it takes half of a CPU at most, but not longer than this.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
@@ -102,7 +100,7 @@ impl Change {
 impl Stage for ThreadContexts {
     fn take<'a>(&'a mut self, batch: Batch<'a>) -> Batch<'a> {
         for change in batch.changes().iter().filter_map(Change::of_process) {
-            if self.changes.len() < MAX_CHANGES {
+            if self.changes.len() < MAX_CONTEXT_CHANGES {
                 self.changes.insert(change);
             }
         }

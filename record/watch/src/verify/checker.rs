@@ -22,10 +22,9 @@ use super::expected::{ExpectedFiles, MappedExpected};
 use super::fault_words::{FaultWords, words};
 use super::look::{FaultKey, Look, Looking, SiteFault};
 use super::trapped::TrappedProcesses;
+use crate::limits::{MAX_BASES, MAX_OPEN_PROCESSES, MAX_WATCHED};
 use crate::shortfalls::{FoundShortfall, Shortfalls};
 
-/// Maximum number of processes that are watched, and of those that ended and may still have hits in the rings.
-const MAX_PROCESSES: usize = 1 << 16;
 /// Ratio of the pause after a first or a repeated look to its duration.
 const FIRST_PAUSE: u32 = 9;
 /// The same for all other looks.
@@ -44,10 +43,6 @@ pub(super) const LAST_TIME: Duration = Duration::from_millis(100);
 const LAST_AGAIN: Duration = Duration::from_millis(5);
 /// Time within which two processes of one number are the same: records of its mappings may come in several passes.
 const REUSE: Duration = Duration::from_secs(5);
-/// Maximum number of processes whose ends are waited for.
-const MAX_OPEN: usize = 256;
-/// Maximum number of addresses of code that are known of a process. dlmopen(3) makes at most 16 copies.
-const MAX_BASES: usize = 64;
 /// Time without a change of what is due.
 const IDLE: Duration = Duration::from_secs(3600);
 
@@ -257,7 +252,7 @@ impl Checker {
                     watched.has_hit = true;
                 }
                 self.ended.remove(&pid);
-                if self.hit.len() >= MAX_PROCESSES {
+                if self.hit.len() >= MAX_WATCHED {
                     self.hit.clear();
                 }
                 self.hit.insert(pid, Instant::now());
@@ -329,11 +324,11 @@ impl Checker {
         if self.is_over {
             return None;
         }
-        if self.watched.len() >= MAX_PROCESSES && !self.watched.contains_key(&pid) {
+        if self.watched.len() >= MAX_WATCHED && !self.watched.contains_key(&pid) {
             self.unchecked += 1;
             return None;
         }
-        let has_room = self.watched.len() < MAX_OPEN;
+        let has_room = self.watched.len() < MAX_OPEN_PROCESSES;
         let watched = self.watched.entry(pid).or_insert_with(|| {
             let pid = u32::try_from(pid).ok().filter(|_| has_room);
             Watched::new(pid.map(NamedProcess::open))
@@ -372,7 +367,7 @@ impl Checker {
         if is_known {
             return;
         }
-        if self.ended.len() >= MAX_PROCESSES {
+        if self.ended.len() >= MAX_WATCHED {
             self.unchecked += 1;
         } else if let Some(earlier) = self.ended.insert(pid, watched)
             && earlier.since.elapsed() >= REUSE

@@ -3,7 +3,7 @@
 use usdtrec_format::trace::ShortfallKind;
 
 use super::expected::{ExpectedFile, ExpectedFiles};
-use crate::semaphores::copied_semaphore::CopiedSemaphore;
+use crate::semaphores::copies::CopiedSemaphore;
 use crate::semaphores::copies::Copies;
 use crate::shortfalls::{FoundShortfall, Shortfalls};
 

@@ -10,7 +10,7 @@ use usdtrec_kernel::host::process::Page;
 
 use super::expected::{ExpectedFile, ExpectedFiles, ExpectedSite, SITE_BYTES, wrapped};
 use super::process::ProcessMemory;
-use crate::semaphores::copied_semaphore::CopiedSemaphore;
+use crate::semaphores::copies::CopiedSemaphore;
 
 /// What a look into a process found.
 #[derive(Debug, Default)]

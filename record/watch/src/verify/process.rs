@@ -10,8 +10,7 @@ use usdtrec_buildid_cache::{FileMapping, MemoryMapping};
 use usdtrec_kernel::host::process::Page;
 use usdtrec_kernel::host::process::live_directory;
 
-/// Maximum length of `/proc/PID/maps`, bytes: that of half a million mappings.
-const MAX_MAPS_BYTES: u64 = 64 << 20;
+use crate::limits::MAX_MAPS_BYTES;
 
 /// The memory of a process. It stays that of the program that ran when it was opened: after an `execve(2)` nothing can be read.
 #[derive(Debug)]

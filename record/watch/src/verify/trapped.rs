@@ -8,12 +8,11 @@ use std::collections::HashSet;
 use usdtrec_format::trace::ShortfallKind;
 
 use super::expected::ExpectedFiles;
+use crate::limits::MAX_TRAPPED;
 use crate::shortfalls::{FoundShortfall, Shortfalls};
 
 /// What is found of a process that was killed by its copy of a breakpoint.
 pub const TRAPPED: &str = "killed by SIGTRAP";
-/// Maximum number of processes that are known.
-const MAX_PROCESSES: usize = 1 << 12;
 /// Number of events that are named.
 const NAMED: usize = 2;
 
@@ -38,7 +37,7 @@ impl TrappedProcesses {
         shortfalls: &Shortfalls,
     ) {
         if let Some(pid) = pid
-            && (self.0.len() >= MAX_PROCESSES || !self.0.insert(pid))
+            && (self.0.len() >= MAX_TRAPPED || !self.0.insert(pid))
         {
             return;
         }

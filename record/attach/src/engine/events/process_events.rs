@@ -9,7 +9,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use usdtrec_buildid_cache::DeviceNumber;
 use usdtrec_format::perf::{
-    Comm, EventAttr, Mmap, MmapFile, RawRecord, RecordType, Records, SampleType, Task,
+    EventAttr, MmapFile, ProcessChange, ProcessChangeKind, RawRecord, RecordType, Records,
+    SampleType,
 };
 use usdtrec_kernel::KernelError;
 use usdtrec_kernel::host::identity::MapIdentity;
@@ -125,49 +126,40 @@ impl ProcessEvents {
 }
 
 fn parse(record: &RawRecord<'_>, id_type: SampleType) -> Option<TimedEvent> {
-    let timed = |time, event| Some(TimedEvent { time, event });
+    if record.kind == RecordType::LOST {
+        let event = ProcessEvent::Lost;
+        return Some(TimedEvent { time: 0, event });
+    }
     let number = |pid: i32| u32::try_from(pid).ok().filter(|pid| *pid != 0);
-    match record.kind {
-        RecordType::FORK => {
-            let task = Task::parse_fork(record, id_type)?;
-            let (parent, child) = (number(task.parent_pid)?, number(task.pid)?);
-            let is_process = parent != child;
-            timed(task.time, ProcessEvent::Fork { parent, child }).filter(|_| is_process)
+    let change = ProcessChange::parse_in_ring(record, id_type)?;
+    let pid = number(change.pid)?;
+    let event = match change.kind {
+        ProcessChangeKind::ProcessBegan { parent_pid, .. } => ProcessEvent::Fork {
+            parent: number(parent_pid)?,
+            child: pid,
+        },
+        ProcessChangeKind::ThreadEnded { .. } if change.tid == change.pid => {
+            ProcessEvent::Exit { pid }
         }
-        RecordType::EXIT => {
-            let task = Task::parse_exit(record, id_type)?;
-            let pid = number(task.pid)?;
-            timed(task.time, ProcessEvent::Exit { pid }).filter(|_| task.tid == task.pid)
-        }
-        RecordType::COMM => {
-            let comm = Comm::parse(record, id_type).filter(|comm| comm.exec)?;
-            let pid = number(comm.pid)?;
-            timed(comm.id.time, ProcessEvent::Exec { pid })
-        }
-        RecordType::MMAP2 => {
-            // Another tracer's events make the kernel set this flag although the record has no build-id.
-            let record = RawRecord {
-                misc: record.misc & !Mmap::BUILD_ID,
-                ..*record
-            };
-            let mmap = Mmap::parse(&record, id_type)?;
+        ProcessChangeKind::Named { executes: true, .. } => ProcessEvent::Exec { pid },
+        ProcessChangeKind::Mapped(map) => {
             let MmapFile::Inode {
                 major,
                 minor,
                 inode,
                 ..
-            } = mmap.file
+            } = map.file
             else {
                 return None;
             };
             let device = DeviceNumber { major, minor };
             let file = MapIdentity { device, inode };
-            let pid = number(mmap.pid)?;
-            timed(mmap.id.time, ProcessEvent::Code { pid, file })
+            ProcessEvent::Code { pid, file }
         }
-        RecordType::LOST => timed(0, ProcessEvent::Lost),
-        _ => None,
-    }
+        _ => return None,
+    };
+    let time = change.time;
+    Some(TimedEvent { time, event })
 }
 
 /// Size of the ring of each CPU if memory allows it, bytes.

@@ -9,24 +9,26 @@
 //! for it. A process that executes another program between its hit and the reading is asked for again at its next hit, and the program of the
 //! first one is not known.
 
-mod of_process;
-
 use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
+use usdtrec_format::control_group::path_of_process;
 use usdtrec_format::perf::{ProcessChange, ProcessChangeKind, SampleId, SampleType};
 use usdtrec_format::trace::ProcessCgroup;
+use usdtrec_kernel::clocks::trace_clock::{self, nanoseconds};
+use usdtrec_kernel::host::process::{EXITING, Process, live_directory};
 
-use self::of_process::ProcessPaths;
 use crate::batch::{Batch, RecordBuffer, SampleHead};
+use crate::limits::MAX_READ_PROCESSES;
 use crate::stage::Stage;
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
 const NAME: &str = "cgroups";
-/// Maximum number of processes that wait to be read, and of those that are noted as read.
-const MAX_PROCESSES: usize = 1 << 16;
 /// How long a pass waits for the control groups of new processes: readers of a pipe need them before the hits.
 const PASS_LIMIT: Duration = Duration::from_millis(5);
 /// How much later than `/proc/PID/exe` has a new program the kernel may note its beginning, ns.
@@ -139,7 +141,7 @@ impl Cgroups {
         if pid <= 0 {
             return;
         }
-        if self.new.len() < MAX_PROCESSES {
+        if self.new.len() < MAX_READ_PROCESSES {
             // Records of several CPUs are not in the order of time.
             let first = self.new.entry(pid).or_insert(time);
             *first = (*first).min(time);
@@ -186,14 +188,14 @@ impl Cgroups {
         while let Some(answer) = reader.answer(deadline) {
             let pid = answer.hit.pid;
             let is_written = self.written.contains(&pid);
-            if answer.paths.is_none() && !is_written && self.written.len() < MAX_PROCESSES {
+            if answer.paths.is_none() && !is_written && self.written.len() < MAX_READ_PROCESSES {
                 continue;
             }
             let executed = self.executed.get(&pid);
             let is_of_later = executed.is_some_and(|time| answer.is_of_later(*time));
             let record = answer.record(!is_of_later);
             self.out.write(|bytes| record.encode(self.id_type, bytes));
-            if self.written.len() < MAX_PROCESSES {
+            if self.written.len() < MAX_READ_PROCESSES {
                 self.written.insert(pid);
             }
             if !is_of_later {
@@ -225,7 +227,7 @@ impl Stage for Cgroups {
     }
 
     fn end_pass(&mut self) -> Option<Batch<'_>> {
-        if self.asked.len() > MAX_PROCESSES {
+        if self.asked.len() > MAX_READ_PROCESSES {
             self.asked.clear();
         }
         for (pid, time) in self.new.drain() {
@@ -267,7 +269,7 @@ impl Reader {
         let read = move || {
             // It ends with the recording.
             for hit in asked {
-                let paths = of_process::read(hit.pid, hit.time);
+                let paths = read_paths(hit.pid, hit.time);
                 if answer.send(Answer { hit, paths }).is_err() {
                     return;
                 }
@@ -283,7 +285,7 @@ impl Reader {
 
     /// Asks for a process, unless very many are asked for.
     fn ask(&mut self, hit: FirstHit) {
-        if self.missing < MAX_PROCESSES && self.hits.send(hit).is_ok() {
+        if self.missing < MAX_READ_PROCESSES && self.hits.send(hit).is_ok() {
             self.missing += 1;
         }
     }
@@ -300,6 +302,46 @@ impl Reader {
     }
 }
 
+/// What was read of a process.
+#[derive(Debug)]
+struct ProcessPaths {
+    /// The path of its control group; `None` if that is not known.
+    cgroup: Option<Vec<u8>>,
+    /// The path of the program that it executed when this was read; `None` if that is not known.
+    exe: Option<Vec<u8>>,
+    /// The time after that, ns of the trace's clock.
+    read_at: u64,
+}
+
+/// Reads the paths of the process that had a hit at `hit` (ns of the trace's clock); `None` if the process has ended.
+fn read_paths(pid: i32, hit: u64) -> Option<ProcessPaths> {
+    let directory = live_directory(pid);
+    let lines = fs::read(directory.join("cgroup")).ok()?;
+    let exe = fs::read_link(directory.join("exe")).ok();
+    let read_at = trace_clock::now();
+    // Read after the lines: a process that is not ending now was not ending then.
+    let stat = Process::open(pid).and_then(|process| process.stat()).ok()?;
+    if stat.started() > boot_time(hit) {
+        // Another process has the id.
+        return None;
+    }
+    // In hierarchies of version 1 a thread that is ending is in the root.
+    let live = Process::in_directory(pid, &directory).and_then(|thread| thread.stat());
+    let is_ending = live.ok()?.flags & EXITING != 0;
+    Some(ProcessPaths {
+        cgroup: path_of_process(&lines, is_ending).map(<[u8]>::to_vec),
+        exe: exe.map(|path| path.into_os_string().into_vec()),
+        read_at,
+    })
+}
+
+/// The time since boot, ns, of a time of the trace's clock, if the host did not sleep since then; else a later time.
+fn boot_time(time: u64) -> u64 {
+    let boot = nanoseconds(clock_gettime(ClockId::Boottime));
+    let since = boot - i128::from(trace_clock::now()) + i128::from(time);
+    u64::try_from(since).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use usdtrec_format::perf::{Comm, Records};
@@ -307,7 +349,6 @@ mod tests {
     use super::*;
     use crate::batch::Heads;
     use crate::process_table::{ProcessTable, RecordedProcesses};
-    use usdtrec_kernel::clocks::trace_clock;
 
     const IDS: SampleType = SampleType(SampleType::TID.0 | SampleType::TIME.0);
 
