@@ -20,10 +20,9 @@ pub use output::watched_file::WatchedFile;
 pub use recording::Recording;
 pub use recording::ending::{Ending, Notice};
 pub use recording::following::{Completion, FollowedFiles, Following};
-pub use recording::losses::ProbeHits;
 pub use recording::outcome::{
     BudgetEvent, End, EndedProcess, Finished, HitTotals, HotProbe, Outcome, PausePlanned,
-    PausedProbes, Progress, ThreadShare, TriggerEvent,
+    PausedProbes, ProbeHits, Progress, ThreadShare, TriggerEvent,
 };
 pub use recording::session::{Options, Session};
 pub use recording::watched_files::keeper::{SPARED, SPARED_ALONE};

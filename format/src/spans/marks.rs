@@ -13,7 +13,6 @@ impl Marks {
     pub const APART: usize = 4;
 
     /// The marks of this number of arguments without known values.
-    #[must_use]
     pub fn unknown(arguments: usize) -> Self {
         Self(std::array::from_fn(|at| u64::from(at >= arguments)))
     }
@@ -30,40 +29,34 @@ impl Marks {
     }
 
     /// Whether the value of an argument is not known.
-    #[must_use]
-    pub fn is_partial(self) -> bool {
+    pub(super) fn is_partial(self) -> bool {
         self.0.contains(&0)
     }
 
     /// Whether the values that are known on both sides are the same.
-    #[must_use]
-    pub fn is_compatible(self, other: Self) -> bool {
+    pub(super) fn is_compatible(self, other: Self) -> bool {
         let both = self.0.iter().zip(other.0);
         both.into_iter()
             .all(|(&one, other)| one == other || one == 0 || other == 0)
     }
 
     /// The marks as words.
-    #[must_use]
     pub const fn words(self) -> [u64; Self::APART] {
         self.0
     }
 
     /// The marks of these words.
-    #[must_use]
     pub const fn from_words(words: [u64; Self::APART]) -> Self {
         Self(words)
     }
 
     /// Whether the value of the first argument is not known.
-    #[must_use]
     pub const fn lacks_first(self) -> bool {
         let [first, ..] = self.0;
         first == 0
     }
 
     /// One word for all of them.
-    #[must_use]
     pub const fn word(self) -> u64 {
         let [a, b, c, d] = self.0;
         a ^ b.rotate_left(17) ^ c.rotate_left(31) ^ d.rotate_left(47)
@@ -71,7 +64,6 @@ impl Marks {
 }
 
 /// The mark of a value; 0 if it is not known, or is a number and numbers need not agree.
-#[must_use]
 pub fn mark(value: &Value, numbers: bool, state: &impl BuildHasher) -> u64 {
     match value {
         Value::String(string) => state.hash_one(&*string.bytes) | 1,
@@ -83,7 +75,6 @@ pub fn mark(value: &Value, numbers: bool, state: &impl BuildHasher) -> u64 {
 
 /// The mark of a number, of which the lowest 64 bits are given.
 #[inline]
-#[must_use]
 pub fn mark_of_number(bits: u64, state: &impl BuildHasher) -> u64 {
     state.hash_one(bits) | 1
 }

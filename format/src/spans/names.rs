@@ -84,6 +84,16 @@ const LOCKING: [&str; 5] = ["acquire", "condacquire", "lock", "acquired", "locke
 /// Words of probes at which it is unlocked.
 const UNLOCKING: [&str; 4] = ["release", "unlock", "released", "unlocked"];
 
+/// Words of probes at which calls begin, which may be within each other at any depth.
+const CALLS: [&str; 3] = ["entry", "enter", "call"];
+
+/// Whether an event begins calls, by its name.
+#[must_use]
+pub fn begins_call(event: &str) -> bool {
+    let mut words = event.split(|c: char| !c.is_ascii_alphanumeric());
+    words.any(|word| CALLS.contains(&word))
+}
+
 /// A probe's name without perf's `sdt_`: `postgresql:query__start`.
 #[must_use]
 pub fn short_name(event: &str) -> &str {

@@ -20,7 +20,7 @@ use std::hash::{BuildHasher, Hash};
 use super::marks::Marks;
 
 /// Maximum number of open begins of all keys: of more, the older half is dropped, which is less likely to end.
-pub const MAX_OPEN: usize = 1 << 20;
+const MAX_OPEN: usize = 1 << 20;
 /// Maximum number of open begins of one key in programs, whose loops are unrolled.
 pub const PROGRAM_LEVELS: u32 = 16;
 /// Number of the newest begins that are compared one by one. Older ones are found by an index, if all values are known.
@@ -44,15 +44,6 @@ pub trait OpenBegin: Sized {
 
     /// Gives back memory that the next one would not use.
     fn release(&mut self) {}
-}
-
-/// A begin that an end takes although no argument must agree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NewestBegin {
-    /// Its place.
-    pub at: usize,
-    /// Whether the value of the end, which is known, is that of an older begin and of no newer one.
-    pub is_of_older: bool,
 }
 
 /// The open begins of one key.
@@ -113,31 +104,26 @@ impl<B> Default for OpenBegins<B> {
 
 impl<B: OpenBegin> OpenBegins<B> {
     /// Number of open begins.
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
     /// Whether none is open.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// All of them, the oldest first.
-    #[must_use]
     pub fn as_slice(&self) -> &[B] {
         self.begins.get(..self.len).unwrap_or_default()
     }
 
     /// The same, to change what does not order or match them.
-    #[must_use]
     pub fn as_mut_slice(&mut self) -> &mut [B] {
         self.begins.get_mut(..self.len).unwrap_or_default()
     }
 
     /// The newest one.
-    #[must_use]
     pub fn newest_mut(&mut self) -> Option<&mut B> {
         self.begins.get_mut(self.len.checked_sub(1)?)
     }
@@ -223,15 +209,16 @@ impl<B: OpenBegin> OpenBegins<B> {
         fits.next().map(|(at, _)| at)
     }
 
-    /// The newest begin that is not later than an end, which takes it where no argument must agree. The marks are those of an argument that is watched.
-    pub fn find_newest(&mut self, marks: Marks, time: u64) -> Option<NewestBegin> {
+    /// The newest begin that is not later than an end, which takes it where no argument must agree.
+    pub fn find_newest(&self, time: u64) -> Option<usize> {
         let mut begins = self.as_slice().iter();
-        let at = begins.rposition(|begin| begin.time() <= time)?;
+        begins.rposition(|begin| begin.time() <= time)
+    }
+
+    /// Whether the value of the end that takes it, which is watched and known, is that of an older begin and of no newer one.
+    pub fn is_of_older(&mut self, marks: Marks, time: u64, newest: usize) -> bool {
         let equal = self.find_equal(marks, time);
-        Some(NewestBegin {
-            at,
-            is_of_older: !marks.lacks_first() && equal.is_some_and(|equal| equal < at),
-        })
+        !marks.lacks_first() && equal.is_some_and(|equal| equal < newest)
     }
 
     /// Ends the span of a begin: those that began after it, and not after its end, are unfinished. Returns when it began, ns.
@@ -301,8 +288,7 @@ impl<K: Copy + Eq + Hash, B: OpenBegin, S: BuildHasher + Default> Default for Op
 }
 
 impl<K: Copy + Eq + Hash, B: OpenBegin, S: BuildHasher + Default> OpenByKey<K, B, S> {
-    /// At most so many, and at most [`MAX_OPEN`].
-    #[must_use]
+    /// At most so many, and at most those of a whole file.
     pub fn bounded(most: usize) -> Self {
         Self {
             open: HashMap::default(),
@@ -351,7 +337,6 @@ impl<K: Copy + Eq + Hash, B: OpenBegin, S: BuildHasher + Default> OpenByKey<K, B
     }
 
     /// Whether this number of further begins exceeds the maximum.
-    #[must_use]
     pub const fn is_full(&self, more: usize) -> bool {
         self.count + more > self.most
     }
@@ -372,7 +357,6 @@ impl<K: Copy + Eq + Hash, B: OpenBegin, S: BuildHasher + Default> OpenByKey<K, B
     }
 
     /// Number of begins that were dropped because too many were open.
-    #[must_use]
     pub const fn forgotten(&self) -> u64 {
         self.forgotten
     }

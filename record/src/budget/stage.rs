@@ -1,4 +1,5 @@
-//! Counts the hits of units by thread, and drops those that fall into pauses: of the moments in which a unit is being detached or attached.
+//! Stages that count hits by thread: those of units, where hits that fall into pauses are dropped (of the moments in which a unit is being detached or
+//! attached), and those of all probes for a time.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -162,10 +163,7 @@ pub(crate) struct HotThreads {
 impl HotThreads {
     /// Counts from now on. One that is made does not.
     pub(crate) fn begin(&mut self) {
-        *self = Self {
-            is_counting: true,
-            ..Self::default()
-        };
+        self.is_counting = true;
     }
 
     /// The number of hits of each thread at each probe, by thread id and sample id.

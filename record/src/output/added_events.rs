@@ -1,4 +1,5 @@
-//! Events that are added to a recording.
+//! Events that are added to a recording, and their names, which are unique for stock perf: `perf data convert --to-ctf` refuses two events with one name,
+//! and perf's scripts call handlers by name. Our readers take names from the definitions.
 
 use std::collections::{HashMap, HashSet};
 

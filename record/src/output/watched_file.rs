@@ -1,4 +1,7 @@
 //! A file that is written for a long time, and what others do to it meanwhile.
+//!
+//! Who opens it is watched (inotify(7)), which costs nothing at a write, and only if another process has, what was written is read again. The descriptors
+//! of this process stay open, so that events are of others.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};

@@ -1,4 +1,5 @@
-//! The writer of a trace: to a file, to a pipe, or to a window in memory.
+//! The writer of a trace: to a file, to a pipe, or to a window in memory. A pipe is written without blocking for ever, because its reader may have stopped
+//! reading ([`Outlet`]).
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

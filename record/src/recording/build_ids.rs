@@ -15,7 +15,7 @@ use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Mmap, MmapFile};
 use usdtrec_kernel::host::process::live_directory;
 
-use super::mapped::{Mapped, MappedFileId};
+use super::mapped_file::{Mapped, MappedFileId};
 use super::slow_files::{OpenedFile, SlowFile, SlowFiles};
 use super::sought_files::SoughtFiles;
 use super::unread_files::{UnreadCounts, UnreadFiles, UnreadReason};

@@ -1,8 +1,9 @@
 //! The end of a recording.
 
 use std::thread;
+use std::time::Duration;
 
-use usdtrec_attach::engine::{COUNTERS, EngineOutcome};
+use usdtrec_attach::engine::{COUNTERS, EngineOutcome, Release};
 use usdtrec_attach::error::RecordError;
 use usdtrec_buildid_cache::served::Haste;
 use usdtrec_kernel::clocks::trace_clock;
@@ -16,7 +17,9 @@ use usdtrec_watch::verify::Verifier;
 use super::waiting::MIN_GATHER_TIME;
 use super::{Recording, losses, misses_hits, remarks};
 use crate::budget::budgeting::Budgeting;
+use crate::output::sync::DiskSync;
 use crate::recording::ending::Ending;
+use crate::recording::losses::EventCounts;
 use crate::recording::outcome::{End, EndedProcess, Finished, Outcome, Progress};
 use crate::recording::session::Session;
 
@@ -29,6 +32,21 @@ fn ended(session: &Session) -> Vec<EndedProcess> {
     named.collect()
 }
 
+/// What the last pass left to be completed.
+struct LastPass {
+    /// Why the loop ended.
+    looped: Result<End, RecordError>,
+    elapsed: Duration,
+    ended: Vec<EndedProcess>,
+    engine: EngineOutcome,
+    /// Whether a file could be made of a trigger that waited.
+    made: Result<(), RecordError>,
+    counts: Result<EventCounts, RecordError>,
+    syncs: Vec<DiskSync>,
+    release: Option<Release>,
+    log: Option<KernelLog>,
+}
+
 impl Recording {
     /// Records until a signal, the end of the duration, of the command, or of all recorded processes, and completes the trace. Calls
     /// `progress` at least ten times per second.
@@ -38,7 +56,6 @@ impl Recording {
         let _haste = Haste::begin();
         let looped = self.record(signals, progress);
         let elapsed = self.started.elapsed();
-        let is_asked = matches!(looped, Ok(End::Signal));
         signals.forget();
         self.follower.end();
         self.file_watch.end();
@@ -62,14 +79,44 @@ impl Recording {
         let _ = attached.disable();
         let disabled = trace_clock::now();
         let mut release = attached.engine.release_first();
+        let engine = self.drain_last(release.as_mut(), &ended);
+        self.files.note_drained(disabled);
+        self.note_last(&engine);
+        self.triggering.settle(signals);
+        let last = self.triggering.take_last();
+        let made = last.map_or(Ok(()), |due| self.make_file(due));
+        self.triggering.settle(signals);
+        let syncs = self.triggering.finish(signals);
+        self.cpus.look_now();
+        self.note_cpus();
+        let counts = self.count();
+        self.complete(LastPass {
+            looped,
+            elapsed,
+            ended,
+            engine,
+            made,
+            counts,
+            syncs,
+            release,
+            log,
+        })
+    }
+
+    /// The last pass over all rings, when no hits come any more.
+    fn drain_last(
+        &mut self,
+        release: Option<&mut Release>,
+        ended: &[EndedProcess],
+    ) -> EngineOutcome {
         let (files, pipeline) = (&mut self.files, &mut self.pipeline);
         let session = &mut self.session;
         pipeline.begin(session, files, None);
-        let engine = session.drain_last(release.as_mut(), |records| {
+        let engine = session.drain_last(release, |records| {
             pipeline.take(files, records);
         });
-        if let Some(verifier) = pipeline.stage::<Verifier>() {
-            for EndedProcess { pid, status } in &ended {
+        if let Some(verifier) = pipeline.stages.get::<Verifier>() {
+            for EndedProcess { pid, status } in ended {
                 if let Some(status) = status {
                     verifier.note_end(*pid, *status);
                 }
@@ -81,85 +128,90 @@ impl Recording {
             }
         }
         pipeline.finish(files);
-        files.note_drained(disabled);
+        engine
+    }
+
+    /// Writes what is known at the end only.
+    fn note_last(&mut self, engine: &EngineOutcome) {
         self.follower.take(self.session.build_ids.take_new());
         let unread = self.session.build_ids.unread();
         self.report_planted(true);
-        self.follower.finish(unread, &self.session.shortfalls);
-        remarks::note_unselected(&self.session);
-        note_counters(&engine, &self.session.shortfalls);
-        if let (Some(spans), Some(counts)) = (&self.session.options.engine.slow_spans, engine.spans)
-        {
-            let is_filtered = self.session.options.following.has_filter();
-            remarks::note_short_spans(&self.session.shortfalls, spans, is_filtered, Some(counts));
+        let session = &self.session;
+        self.follower.finish(unread, &session.shortfalls);
+        let events = &session.options.following.events;
+        remarks::note_unselected(events, &session.attached, &session.shortfalls);
+        note_counters(engine, &session.shortfalls);
+        if let (Some(spans), Some(counts)) = (&session.options.engine.slow_spans, engine.spans) {
+            let is_filtered = session.options.following.has_filter();
+            remarks::note_short_spans(&session.shortfalls, spans, is_filtered, Some(counts));
         }
         self.write_shortfalls();
         self.write_strings();
         self.fire_sighted();
-        self.triggering.note_overlaps(self.pipeline.stage());
-        self.triggering.settle(signals);
-        let last = self.triggering.take_last();
-        let made = last.map_or(Ok(()), |due| self.make_file(due));
-        self.triggering.settle(signals);
-        let mut syncs = self.triggering.finish(signals);
-        self.cpus.look_now();
-        self.note_cpus();
-        let counts = self.count();
-        let Self {
-            mut session,
-            files,
-            mut pipeline,
-            counts: earlier,
-            command,
-            cpus,
-            follower,
-            mut triggering,
-            mut budgeting,
-            ..
-        } = self;
-        let written = files.totals().samples;
-        let left_out = pipeline.left_out();
-        let aggregation = session.options.engine.aggregation.as_ref();
-        let hits = counts.as_ref().ok().map(|counts| counts.hits);
-        let outcome = looped.and_then(|end| {
-            made?;
-            let counts = counts?;
+        self.triggering.note_overlaps(self.pipeline.stages.get());
+    }
+
+    /// Completes the trace.
+    fn complete(mut self, last: LastPass) -> Finished {
+        let is_asked = matches!(last.looped, Ok(End::Signal));
+        let written = self.files.totals().samples;
+        let left_out = self.pipeline.stages.left_out();
+        let hits = last.counts.as_ref().ok().map(|counts| counts.hits);
+        let own = OwnSites {
+            files: self
+                .pipeline
+                .stages
+                .get()
+                .map(Verifier::files)
+                .cloned()
+                .unwrap_or_default(),
+            pids: self.pipeline.processes(),
+            notes: self.session.notes.take(),
+            log: last.log,
+        };
+        let stacks = self.pipeline.stages.get();
+        let elsewhere = stacks.map(StackUnwinder::files_elsewhere);
+        let makers = self.pipeline.stages.take_out();
+        let mut session = self.session;
+        let mut syncs = last.syncs;
+        let outcome = last.looped.and_then(|end| {
+            last.made?;
+            let counts = last.counts?;
+            let aggregation = session.options.engine.aggregation.as_ref();
             let counted = aggregation.map(|_| {
                 let engine = &session.attached.engine;
-                losses::read_totals(engine, elapsed, counts.by_probe.clone())
+                losses::read_totals(engine, last.elapsed, counts.by_probe.clone())
             });
             let counted = counted.transpose()?;
-            let finished = files.finish(&counts.since(&earlier))?;
+            let finished = self.files.finish(&counts.since(&self.counts))?;
             let totals = finished.totals;
             syncs.extend(finished.syncs);
+            let stacks = self.pipeline.stages.get();
+            let budgeting = self.budgeting.as_mut();
             Ok(Outcome {
                 totals,
-                elapsed,
-                unaccounted: match aggregation {
+                elapsed: last.elapsed,
+                unaccounted: match counted {
                     None => (counts.hits).saturating_sub(totals.samples + counts.lost + left_out),
                     Some(_) => 0,
                 },
                 losses: counts.losing(),
                 counted,
                 silent: counts.silent,
-                engine,
-                cpus_uncounted: misses_hits(&session, &cpus),
-                changed_cpus: cpus.changed(),
-                cut_stacks: pipeline
-                    .stage()
-                    .map_or_else(Vec::new, StackUnwinder::cut_stacks),
-                followed: follower.files(),
+                engine: last.engine,
+                cpus_uncounted: misses_hits(&session, &self.cpus),
+                changed_cpus: self.cpus.changed(),
+                cut_stacks: stacks.map_or_else(Vec::new, StackUnwinder::cut_stacks),
+                followed: self.follower.files(),
                 shortfalls: session.shortfalls.all().to_vec(),
                 changes: finished.changes,
-                triggered: triggering.take_events(),
-                without_file: triggering.pace.without_file(),
+                triggered: self.triggering.take_events(),
+                without_file: self.triggering.pace.without_file(),
                 has_budget: session.options.engine.budget.is_some(),
-                paused: budgeting.as_ref().map_or_else(Vec::new, Budgeting::paused),
-                budget: budgeting
-                    .as_mut()
-                    .map_or_else(Vec::new, Budgeting::take_events),
+                paused: budgeting.as_ref().map_or_else(Vec::new, |of| of.paused()),
+                budget: budgeting.map_or_else(Vec::new, Budgeting::take_events),
                 end,
-                ended,
+                ended: last.ended,
             })
         });
         let outcome = outcome.map_err(|error| match (error, hits) {
@@ -170,33 +222,17 @@ impl Recording {
             },
             (error, _) => error,
         });
+        let release = last.release;
         let release = release.unwrap_or_else(|| session.attached.engine.release());
-        let own = OwnSites {
-            files: pipeline
-                .stage()
-                .map(Verifier::files)
-                .cloned()
-                .unwrap_or_default(),
-            pids: pipeline.processes(),
-            notes: session.notes.take(),
-            log,
-        };
         let leave_command = session.options.leave_command;
-        let ending = Ending::new(command, leave_command, release, session.attached)
-            .syncing(syncs)
-            .checking(own)
-            .asked(is_asked);
         Finished {
             outcome,
-            elsewhere: pipeline
-                .stage()
-                .map(StackUnwinder::files_elsewhere)
-                .unwrap_or_default(),
-            maker_files: pipeline
-                .take_out()
-                .map(CodeMakers::finish)
-                .unwrap_or_default(),
-            ending,
+            elsewhere: elsewhere.unwrap_or_default(),
+            maker_files: makers.map(CodeMakers::finish).unwrap_or_default(),
+            ending: Ending::new(self.command, leave_command, release, session.attached)
+                .syncing(syncs)
+                .checking(own)
+                .asked(is_asked),
         }
     }
 
@@ -219,7 +255,7 @@ impl Recording {
         let (files, pipeline) = (&mut self.files, &mut self.pipeline);
         let session = &mut self.session;
         session.drain_processes(|records| pipeline.take(files, records), None);
-        if let Some(verifier) = pipeline.stage_mut::<Verifier>() {
+        if let Some(verifier) = pipeline.stages.get_mut::<Verifier>() {
             verifier.look_last();
         }
     }

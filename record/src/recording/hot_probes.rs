@@ -1,21 +1,15 @@
 //! Finds a probe that takes much of a thread's time, where there is no budget.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use usdtrec_attach::engine::{AttachMethod, Attached, UsedEngine};
-use usdtrec_attach::error::RecordError;
 use usdtrec_attach::select::probe::PlannedProbe;
-use usdtrec_kernel::KernelError;
 use usdtrec_kernel::clocks::trace_clock;
-use usdtrec_watch::verify::Verifier;
 
-use crate::budget::budgeting::{Switched, thread_name};
-use crate::budget::stage::{HotThreads, PauseStage};
-use crate::recording::Recording;
+use crate::budget::budgeting::thread_name;
+use crate::budget::stage::HotThreads;
 use crate::recording::outcome::{HotProbe, ThreadShare};
 use crate::recording::session::Options;
-use crate::triggers::watch::TriggerWatch;
 
 const MS: u64 = 1_000_000;
 /// Hits are counted for so long, ns, and if they are many, for so long again.
@@ -169,49 +163,5 @@ impl CountedHits<'_> {
             },
             can_pause: matches!(attached.engine.used(), UsedEngine::Bpf(AttachMethod::Multi)),
         })
-    }
-}
-
-impl Recording {
-    /// Has probes detached and attached again so that no thread exceeds its budget.
-    pub(super) fn look_at_budget(&mut self) -> Result<(), RecordError> {
-        let stage = self.pipeline.stage_mut::<PauseStage>();
-        let (Some(budgeting), Some(stage)) = (&mut self.budgeting, stage) else {
-            return Ok(());
-        };
-        let mut records = Vec::new();
-        let switched = budgeting.look(stage, &self.session.attached, &mut records);
-        let switched = switched.map_err(KernelError::host("the events' counts"))?;
-        let Switched {
-            first_paused,
-            attached,
-        } = switched;
-        let verifier = self.pipeline.stage::<Verifier>();
-        if let Some(verifier) = verifier.filter(|_| !first_paused.is_empty()) {
-            verifier.pause(Arc::from(first_paused));
-        }
-        if let Some(triggers) = self.pipeline.stage_mut::<TriggerWatch>() {
-            triggers.end_pause(&attached);
-        }
-        self.files.push(&records);
-        Ok(())
-    }
-
-    /// Looks for a hot probe, unless one was found.
-    pub(super) fn look_at_hot_probes(&mut self) {
-        let session = &self.session;
-        if let Some(stage) = self.pipeline.stage_mut::<HotThreads>() {
-            self.hot_probes
-                .look(stage, &session.attached, &session.options);
-        }
-    }
-
-    /// Writes to a file that begins which pauses last.
-    pub(super) fn write_open_pauses(&mut self) {
-        let mut records = Vec::new();
-        if let Some(budgeting) = &self.budgeting {
-            budgeting.put_open_pauses(&mut records);
-        }
-        self.files.push(&records);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! They come from `PERF_FORMAT_LOST`, read from every event at the end. They are exact even if the ring was full at the
 //! end, when there is no `PERF_RECORD_LOST`. Hits that the kernel counted and that are neither in the file nor lost are
-//! reported as such.
+//! reported as such. What was aggregated in the kernel is read here, too.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
@@ -15,18 +15,7 @@ use usdtrec_format::trace::Loss;
 use usdtrec_kernel::KernelError;
 use usdtrec_kernel::clocks::trace_clock;
 
-use crate::recording::outcome::HitTotals;
-
-/// Hits of one probe.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProbeHits {
-    /// Event name.
-    pub event: String,
-    /// Hits that found no room in the ring, or that a filter could not evaluate.
-    pub lost: u64,
-    /// All hits.
-    pub hits: u64,
-}
+use crate::recording::outcome::{HitTotals, ProbeHits};
 
 /// The counts of all events at one moment.
 #[derive(Debug, Default)]

@@ -7,8 +7,9 @@ mod finishing;
 pub(super) mod following;
 pub(super) mod hot_probes;
 pub(super) mod late_planter;
+mod looks;
 pub(super) mod losses;
-mod mapped;
+pub(super) mod mapped_file;
 pub(super) mod metadata;
 pub(super) mod outcome;
 mod pipeline;
@@ -45,6 +46,7 @@ use usdtrec_watch::stacks::StackUnwinder;
 use crate::budget::budgeting::Budgeting;
 use crate::command::RunningCommand;
 use crate::output::files::Files;
+use crate::recording::draining::ProcessPace;
 use crate::recording::following::Follower;
 use crate::recording::hot_probes::HotProbes;
 use crate::recording::losses::EventCounts;
@@ -54,9 +56,7 @@ use crate::recording::rereading::Rereading;
 use crate::recording::session::Session;
 use crate::recording::snapshot::Snapshot;
 use crate::recording::triggering::Triggering;
-use crate::recording::waiting::ProcessPace;
 use crate::recording::watched_files::FileWatch;
-use crate::triggers::watch::TriggerWatch;
 
 /// Interval at which losses are counted if they are reported while recording, and the minimum ratio of the pause after a count to its
 /// duration: there may be very many events to read.
@@ -102,52 +102,6 @@ pub struct Recording {
 }
 
 impl Recording {
-    fn new(
-        mut session: Session,
-        files: Files,
-        command: Option<RunningCommand>,
-        started: Instant,
-        pipeline: Pipeline,
-        mut triggering: Triggering,
-    ) -> Result<Self, RecordError> {
-        triggering.note_idle(pipeline.stage::<TriggerWatch>());
-        let cpus = Changes::new(
-            session.cpus().to_vec(),
-            session.options.engine.cpus.is_some(),
-        );
-        let alive = session.attached.processes.hangups().map(|_| true).collect();
-        let hot_probes = HotProbes::new(&session.options);
-        let next_interval = interval(&session).map(|interval| started + interval);
-        let follower = Follower::start(&session);
-        let follower = follower.map_err(KernelError::host("new files (a thread)"))?;
-        let file_watch = FileWatch::start(&mut session);
-        let file_watch = file_watch.map_err(KernelError::host("mapped files (a thread)"))?;
-        Ok(Self {
-            session,
-            files,
-            command,
-            started,
-            counts: EventCounts::default(),
-            next_count: started,
-            next_interval,
-            alive,
-            pipeline,
-            is_behind: false,
-            snapshot: None,
-            cpus,
-            follower,
-            process_pace: ProcessPace::default(),
-            rereading: Rereading::default(),
-            guard_deaths: Vec::new(),
-            triggering,
-            log: None,
-            budgeting: None,
-            hot_probes,
-            orphans: Orphans::begin(),
-            file_watch,
-        })
-    }
-
     /// The loop. Returns why it ended.
     fn record(
         &mut self,
@@ -278,7 +232,7 @@ impl Recording {
     fn switch_if_due(&mut self, signals: &Signals) -> Result<(), RecordError> {
         if self.snapshot.is_none() && self.is_switch_due(signals) {
             let is_readable = !self.session.options.following.is_off;
-            let processes = self.pipeline.stage::<RecordedProcesses>();
+            let processes = self.pipeline.stages.get::<RecordedProcesses>();
             let known = processes.filter(|_| !is_readable);
             let known = known.map(|known| known.table().copy());
             self.snapshot = Some(Snapshot::begin(&self.session, known));
@@ -296,7 +250,7 @@ impl Recording {
         let counts = self.count()?;
         self.files.switch(&counts.since(&self.counts))?;
         self.counts = counts;
-        self.pipeline.begin_file();
+        self.pipeline.stages.begin_file();
         self.session.shortfalls.begin_file();
         self.session.attached.engine.repeat_strings();
         for records in snapshot.records() {
@@ -315,7 +269,7 @@ impl Recording {
         pipeline.begin(session, files, changes.as_mut());
         let pass_on = |records: &[u8]| {
             pipeline.take(files, records);
-            let stacks = pipeline.stage_mut::<StackUnwinder>();
+            let stacks = pipeline.stages.get_mut::<StackUnwinder>();
             stacks.map_or_else(Vec::new, |stacks| stacks.take_used().collect())
         };
         self.is_behind = session.drain(pass_on, changes.as_mut());
@@ -323,7 +277,7 @@ impl Recording {
         if let (Some(snapshot), Some(changes)) = (&mut self.snapshot, changes) {
             snapshot.add(&changes);
         }
-        if let Some(stacks) = pipeline.stage_mut::<StackUnwinder>() {
+        if let Some(stacks) = pipeline.stages.get_mut::<StackUnwinder>() {
             session.attached.engine.learn_stacks(stacks.take_used());
         }
         let new = session.build_ids.take_new();

@@ -15,7 +15,6 @@ use usdtrec_watch::stacks::{CutStacks, FileElsewhere};
 
 use crate::recording::ending::Ending;
 use crate::recording::following::FollowedFiles;
-use crate::recording::losses::ProbeHits;
 use crate::triggers::command::CommandFault;
 use crate::window::files::WrittenWindow;
 
@@ -256,4 +255,15 @@ pub struct PausedProbes {
     pub pauses: u64,
     /// Part of the recording in which they were recorded, 0 to 1.
     pub recorded: f64,
+}
+
+/// Hits of one probe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbeHits {
+    /// Event name.
+    pub event: String,
+    /// Hits that found no room in the ring, or that a filter could not evaluate.
+    pub lost: u64,
+    /// All hits.
+    pub hits: u64,
 }

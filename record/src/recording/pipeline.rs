@@ -1,4 +1,8 @@
-//! The stages that records pass between the rings and the trace file.
+//! The stages that records pass between the rings and the trace file: a list that is made once. A new stage is one entry of [`Pipeline::new`]; what has to
+//! tell it something, or asks it, finds it by its type.
+//!
+//! The stage for filters that the kernel cannot evaluate is here. Its decoder and filter are those of `script`, so that both reject the same hits. Filters
+//! on strings are refused here: perf events record no memory. The ids of the thread context are in samples of programs.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -27,7 +31,7 @@ use crate::triggers::watch::TriggerWatch;
 /// The stages of a recording.
 #[derive(Debug)]
 pub(super) struct Pipeline {
-    stages: Stages,
+    pub(super) stages: Stages,
     heads: Heads,
 }
 
@@ -100,21 +104,6 @@ impl Pipeline {
         })
     }
 
-    /// The stage of a type; `None` if the recording has none.
-    pub(super) fn stage<S: Stage>(&self) -> Option<&S> {
-        self.stages.get()
-    }
-
-    /// The same, to tell it something.
-    pub(super) fn stage_mut<S: Stage>(&mut self) -> Option<&mut S> {
-        self.stages.get_mut()
-    }
-
-    /// Takes out the stage of a type, at the end.
-    pub(super) fn take_out<S: Stage>(&mut self) -> Option<S> {
-        self.stages.take_out()
-    }
-
     /// Takes probes that were added. Increments semaphores that the kernel counts wrong in the processes.
     ///
     /// # Errors
@@ -131,16 +120,16 @@ impl Pipeline {
         } = added;
         let attached = &session.attached;
         let filters = UserFilter::for_attached(attached, probes.clone())?;
-        if let Some(known) = self.stage_mut::<UserFilter>() {
+        if let Some(known) = self.stages.get_mut::<UserFilter>() {
             known.add(filters);
         }
-        if let Some(triggers) = self.stage_mut::<TriggerWatch>() {
+        if let Some(triggers) = self.stages.get_mut::<TriggerWatch>() {
             triggers.add(attached, probes)?;
         }
-        if let Some(verifier) = self.stage_mut::<Verifier>() {
+        if let Some(verifier) = self.stages.get_mut::<Verifier>() {
             verifier.add(files, pids);
         }
-        if let Some(stacks) = self.stage_mut::<StackUnwinder>() {
+        if let Some(stacks) = self.stages.get_mut::<StackUnwinder>() {
             stacks.add(attached, probes);
         }
         if let Some(semaphores) = &session.semaphores {
@@ -154,14 +143,14 @@ impl Pipeline {
     pub(super) fn take_running(&mut self, files: &mut Files, running: &[u8]) {
         self.take(files, running);
         self.end(files);
-        if let Some(contexts) = self.stage::<ThreadContexts>() {
+        if let Some(contexts) = self.stages.get::<ThreadContexts>() {
             contexts.wait_for_running();
         }
     }
 
     /// The processes that map a file with attached probes, or may.
     pub(super) fn processes(&self) -> Vec<i32> {
-        let verifier = self.stage::<Verifier>();
+        let verifier = self.stages.get::<Verifier>();
         verifier.map(Verifier::processes).unwrap_or_default()
     }
 
@@ -172,12 +161,12 @@ impl Pipeline {
         files: &mut Files,
         changes: Option<&mut Vec<u8>>,
     ) {
-        if self.stage::<StackUnwinder>().is_none() {
+        if self.stages.get::<StackUnwinder>().is_none() {
             return;
         }
         let now = StackUnwinder::now();
         session.drain_processes(|records| self.take(files, records), changes);
-        if let Some(stacks) = self.stage_mut::<StackUnwinder>() {
+        if let Some(stacks) = self.stages.get_mut::<StackUnwinder>() {
             stacks.know(now);
         }
     }
@@ -192,28 +181,18 @@ impl Pipeline {
 
     /// Ends a pass.
     pub(super) fn end(&mut self, files: &mut Files) {
-        let new = self.stage::<Cgroups>().map(Cgroups::new_processes);
+        let new = self.stages.get::<Cgroups>().map(Cgroups::new_processes);
         let new: Vec<i32> = new.into_iter().flatten().collect();
-        if let Some(verifier) = self.stage_mut::<Verifier>() {
+        if let Some(verifier) = self.stages.get_mut::<Verifier>() {
             verifier.take_hits(new.into_iter());
         }
         self.stages.end_pass(|batch| push(files, &batch));
-    }
-
-    /// Begins another file.
-    pub(super) fn begin_file(&mut self) {
-        self.stages.begin_file();
     }
 
     /// Ends the last pass: no hits come any more.
     pub(super) fn finish(&mut self, files: &mut Files) {
         self.end(files);
         self.stages.end_recording(|batch| push(files, &batch));
-    }
-
-    /// Number of samples that stages have dropped on purpose.
-    pub(super) fn left_out(&self) -> u64 {
-        self.stages.left_out()
     }
 }
 

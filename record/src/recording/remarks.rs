@@ -4,27 +4,30 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use usdtrec_attach::engine::{SlowSpanCounts, SlowSpans};
+use usdtrec_attach::engine::{Attached, SlowSpanCounts, SlowSpans};
+use usdtrec_attach::select::EventSelector;
 use usdtrec_attach::select::probe::{PlannedProbe, RefusedProbe};
 use usdtrec_attach::select::refusal::Refusal;
 use usdtrec_format::trace::ShortfallKind;
 use usdtrec_format::{Pattern, counted, escape};
 use usdtrec_watch::shortfalls::{FoundShortfall, Shortfalls};
 
-use crate::recording::session::Session;
-
 /// Notes the patterns that selected no probe. One with a path selects some, or the recording does not begin.
-pub(super) fn note_unselected(session: &Session) {
-    let events = session.options.following.events.iter();
+pub(super) fn note_unselected(
+    events: &[EventSelector],
+    attached: &Attached,
+    shortfalls: &Shortfalls,
+) {
+    let events = events.iter();
     let patterns = events.map(|event| &event.pattern);
     let patterns = patterns.filter(|pattern| pattern.path().is_none());
-    for pattern in patterns.filter(|pattern| !has_probe(session.probes(), pattern)) {
-        let why = match was_refused(session, pattern) {
+    for pattern in patterns.filter(|pattern| !has_probe(&attached.probes, pattern)) {
+        let why = match was_refused(attached, shortfalls, pattern) {
             true => "those that match were not attached",
             false => "no file that was read has one that matches",
         };
         let text = escape::escape(pattern.text());
-        session.shortfalls.add(FoundShortfall {
+        shortfalls.add(FoundShortfall {
             kind: ShortfallKind::NoProbe,
             found: format!("'{text}' selected no probe: {why}"),
             effect: "it has no events".to_owned(),
@@ -40,11 +43,11 @@ fn has_probe(probes: &[PlannedProbe], pattern: &Pattern) -> bool {
 }
 
 /// Whether probes that match are known, and were not attached.
-fn was_refused(session: &Session, pattern: &Pattern) -> bool {
-    let refused = session.attached.refused.iter();
+fn was_refused(attached: &Attached, shortfalls: &Shortfalls, pattern: &Pattern) -> bool {
+    let refused = attached.refused.iter();
     let at_start = refused.map(RefusedProbe::refusal);
     let mut at_start = at_start.flat_map(|refusal| refusal.events);
-    let later = session.shortfalls.all();
+    let later = shortfalls.all();
     let mut later = later
         .iter()
         .filter(|found| found.kind == ShortfallKind::NotFollowed)

@@ -112,6 +112,33 @@ pub struct Session {
     pub(super) refused_files: usize,
 }
 
+/// Notes where probes are planted, for those who look after a recorder that was killed.
+fn note_sites(probes: &[PlannedProbe], say: &dyn Fn(&Caution)) -> Option<SiteNotes> {
+    let notes = SiteNotes::write(
+        &ExpectedFiles::of_probes(probes),
+        &semaphores::places(probes),
+    );
+    let not_noted = |error| {
+        // Others than root have nowhere to write them.
+        if rustix::process::geteuid().is_root() {
+            say(&Caution::NotNoted(error));
+        }
+    };
+    notes.map_err(not_noted).ok()
+}
+
+/// Why capabilities are needed as long as the recording lasts.
+fn needs_capabilities(attached: &Attached, has_semaphores: bool) -> Option<&'static str> {
+    if has_semaphores {
+        return Some("the kernel counts a semaphore wrong, which is corrected in each process");
+    }
+    if attached.engine.used() == UsedEngine::PerfTracefs {
+        return Some("events in tracefs are removed by their names at the end");
+    }
+    let is_holding = attached.engine.held().is_some();
+    is_holding.then_some("children are held until they have probes of their own")
+}
+
 impl Session {
     /// Attaches the probes. There may be none yet, if the recording adds those of files that appear.
     ///
@@ -142,18 +169,7 @@ impl Session {
             (planting.say)(&Caution::ProfilerPanic(version));
         }
         let waits = probes.is_empty();
-        let notes = SiteNotes::write(
-            &ExpectedFiles::of_probes(&probes),
-            &semaphores::places(&probes),
-        );
-        let notes = notes
-            .map_err(|error| {
-                // Others than root have nowhere to write them.
-                if rustix::process::geteuid().is_root() {
-                    (planting.say)(&Caution::NotNoted(error));
-                }
-            })
-            .ok();
+        let notes = note_sites(&probes, planting.say);
         let mut attached = Attached::open(probes, &request)?;
         attached.refused.extend(unfit);
         let mut build_ids = BuildIds::default();
@@ -182,20 +198,9 @@ impl Session {
             request.pmu,
             shortfalls.clone(),
         )?;
-        if options.following.is_off {
-            let kept = match semaphores {
-                Some(_) => {
-                    Some("the kernel counts a semaphore wrong, which is corrected in each process")
-                }
-                None if attached.engine.used() == UsedEngine::PerfTracefs => {
-                    Some("events in tracefs are removed by their names at the end")
-                }
-                None if attached.engine.held().is_some() => {
-                    Some("children are held until they have probes of their own")
-                }
-                None => None,
-            };
-            kept.map_or(Ok(()), |reason| Err(RecordError::KeepsCapabilities(reason)))?;
+        let needs = needs_capabilities(&attached, semaphores.is_some());
+        if let Some(reason) = needs.filter(|_| options.following.is_off) {
+            return Err(RecordError::KeepsCapabilities(reason));
         }
         let (semaphores_started, started_semaphores) = channel();
         Ok(Self {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use usdtrec_buildid_cache::elf::{ElfError, ObjectFile};
 use usdtrec_buildid_cache::served::Patience;
 
-use super::mapped::{Mapped, MappedFileId};
+use super::mapped_file::{Mapped, MappedFileId};
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
 const NAME: &str = "slow-files";

@@ -1,4 +1,9 @@
 //! Starts a session.
+//!
+//! A recording that follows nothing does all that needs capabilities when it begins, and drops them. What processes have mapped up to then is planted, and
+//! all processes are verified. Later the rings are drained and files are written: both need descriptors only. What is not possible any more is said:
+//! files that are mapped later are counted as not read, processes that cannot be read as not checked. The names and mappings with which a next file
+//! begins are those of the table of processes, because `/proc` does not show them.
 
 use std::sync::mpsc::TryRecvError;
 use std::thread;
@@ -9,6 +14,8 @@ use usdtrec_attach::target::Target;
 use usdtrec_buildid_cache::served;
 use usdtrec_format::trace::ShortfallKind;
 use usdtrec_kernel::host::capabilities;
+use usdtrec_kernel::host::cpus::Changes;
+use usdtrec_kernel::host::descendants::Orphans;
 use usdtrec_kernel::host::process::Process;
 use usdtrec_kernel::{KernelError, KernelOperation};
 use usdtrec_watch::left_breakpoints::KernelLog;
@@ -18,11 +25,17 @@ use usdtrec_watch::verify::Verifier;
 use crate::budget::budgeting::Budgeting;
 use crate::command::Workload;
 use crate::output::files::{Destination, Files};
-use crate::recording::Recording;
+use crate::recording::draining::ProcessPace;
+use crate::recording::following::Follower;
+use crate::recording::hot_probes::HotProbes;
+use crate::recording::losses::EventCounts;
 use crate::recording::metadata::{self, Synthesised};
 use crate::recording::pipeline::Pipeline;
+use crate::recording::rereading::Rereading;
 use crate::recording::session::Session;
 use crate::recording::triggering::Triggering;
+use crate::recording::watched_files::FileWatch;
+use crate::recording::{Recording, interval};
 
 impl Session {
     /// Writes the head of the trace and the records of running processes, enables the probes, and then releases the held command, if there
@@ -31,7 +44,7 @@ impl Session {
     /// # Errors
     /// [`RecordError::Output`], [`RecordError::Write`], [`KernelError::Host`], [`RecordError::Kernel`], [`RecordError::Capabilities`].
     pub fn start(
-        self,
+        mut self,
         mut destination: Destination,
         command: Option<Workload>,
     ) -> Result<Recording, RecordError> {
@@ -49,7 +62,8 @@ impl Session {
             pipeline.take_running(&mut files, &running.records);
         }
         files.flush()?;
-        let triggering = Triggering::new(&self.options.triggers, window)?;
+        let mut triggering = Triggering::new(&self.options.triggers, window)?;
+        triggering.note_idle(pipeline.stages.get());
         // If the command is not the target, the probes are enabled before it starts.
         self.attached
             .engine
@@ -74,8 +88,33 @@ impl Session {
             }
         });
         let command = command.transpose()?;
-        let mut recording = Recording::new(self, files, command, started, pipeline, triggering)?;
-        recording.budgeting = budgeting;
+        let follower = Follower::start(&self);
+        let file_watch = FileWatch::start(&mut self);
+        let cpus = Changes::new(self.cpus().to_vec(), self.options.engine.cpus.is_some());
+        let mut recording = Recording {
+            files,
+            command,
+            started,
+            counts: EventCounts::default(),
+            next_count: started,
+            next_interval: interval(&self).map(|interval| started + interval),
+            alive: self.attached.processes.hangups().map(|_| true).collect(),
+            pipeline,
+            is_behind: false,
+            snapshot: None,
+            cpus,
+            follower: follower.map_err(KernelError::host("new files (a thread)"))?,
+            process_pace: ProcessPace::default(),
+            rereading: Rereading::default(),
+            guard_deaths: Vec::new(),
+            triggering,
+            log: None,
+            budgeting,
+            hot_probes: HotProbes::new(&self.options),
+            orphans: Orphans::begin(),
+            file_watch: file_watch.map_err(KernelError::host("mapped files (a thread)"))?,
+            session: self,
+        };
         // A process may have mapped them since the probes were selected.
         recording
             .follower
@@ -131,7 +170,7 @@ impl Recording {
         }
         self.follower.close();
         self.plant_found()?;
-        let verifier = self.pipeline.stage::<Verifier>();
+        let verifier = self.pipeline.stages.get::<Verifier>();
         let looked = verifier.map(Verifier::look_first);
         let is_looking = || {
             (looked.as_ref()).is_some_and(|looked| looked.try_recv() == Err(TryRecvError::Empty))

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::mapped::MappedFileId;
+use super::mapped_file::MappedFileId;
 
 /// Maximum number of files that are told apart.
 const MAX_FILES: usize = 4096;

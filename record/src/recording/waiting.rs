@@ -54,26 +54,7 @@ struct Filled {
 impl Recording {
     /// Waits until a ring has records or the next pass is due. Returns why to end, if it is time.
     pub(super) fn wait(&mut self, signals: &Signals) -> Result<Option<End>, RecordError> {
-        let timeout = if self.is_behind {
-            Duration::ZERO
-        } else {
-            let most = match self.started.elapsed() < FIRST_TIME {
-                true => FIRST_POLL_TIME,
-                false => POLL_TIME,
-            };
-            most.min(self.files.flush_time())
-        };
-        let timeout = self
-            .remaining()
-            .map_or(timeout, |remaining| remaining.min(timeout));
-        let timeout = self.next_interval.map_or(timeout, |next| {
-            timeout.min(next.saturating_duration_since(Instant::now()))
-        });
-        let timeout = [self.triggering.remaining(), self.until_switch()]
-            .into_iter()
-            .flatten()
-            .fold(timeout, Duration::min);
-        let timeout = Timespec::try_from(timeout).ok();
+        let timeout = Timespec::try_from(self.timeout()).ok();
         let attached = &self.session.attached;
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut polled = vec![readable(signals.descriptor())];
@@ -142,10 +123,33 @@ impl Recording {
         self.is_over()
     }
 
+    /// How long until the next pass, if no ring has records.
+    fn timeout(&self) -> Duration {
+        let timeout = if self.is_behind {
+            Duration::ZERO
+        } else {
+            let most = match self.started.elapsed() < FIRST_TIME {
+                true => FIRST_POLL_TIME,
+                false => POLL_TIME,
+            };
+            most.min(self.files.flush_time())
+        };
+        let timeout = self
+            .remaining()
+            .map_or(timeout, |remaining| remaining.min(timeout));
+        let timeout = self.next_interval.map_or(timeout, |next| {
+            timeout.min(next.saturating_duration_since(Instant::now()))
+        });
+        [self.triggering.remaining(), self.until_switch()]
+            .into_iter()
+            .flatten()
+            .fold(timeout, Duration::min)
+    }
+
     /// Lets records accumulate that follow the first ones closely, so that they are read in one pass: not longer than until there are process
     /// records, and not at all while probes of a file wait to be enabled.
     fn gather(&mut self, filled: Filled) -> Result<(), RecordError> {
-        let unwinds = self.pipeline.stage::<StackUnwinder>().is_some();
+        let unwinds = self.pipeline.stages.get::<StackUnwinder>().is_some();
         let is_learning = unwinds && self.files.totals().samples < LEARNING_SAMPLES;
         let mut has_process_records = filled.of_processes;
         if filled.of_programs && !has_process_records && !is_learning {
@@ -229,54 +233,5 @@ impl Recording {
     fn remaining(&self) -> Option<Duration> {
         let duration = self.session.options.duration?;
         Some(duration.saturating_sub(self.started.elapsed()))
-    }
-}
-
-/// Interval between passes for process records while they keep coming: half of the time in which the probes of a file are to be planted.
-const INTERVAL: Duration = Duration::from_millis(10);
-/// Time in which records accumulate after a quiet time: most of those of a program that begins, from `fork(2)` to its libraries, follow each other
-/// within it.
-const PROMPT_TIME: Duration = Duration::from_millis(1);
-/// Number of passes that begin after [`PROMPT_TIME`] before others begin at [`INTERVAL`]. A program that begins needs two or three: the last one for
-/// its end.
-const PROMPT_PASSES: u32 = 8;
-
-/// Chooses the times.
-#[derive(Debug, Default)]
-pub(super) struct ProcessPace {
-    /// When all passes so far would be over, one in each [`INTERVAL`].
-    paid: Option<Instant>,
-}
-
-impl ProcessPace {
-    /// How long records accumulate before the next pass, which begins after that time.
-    pub(super) fn next(&mut self, now: Instant) -> Duration {
-        let paid = self.paid.map_or(now, |paid| paid.max(now));
-        self.paid = Some(paid + INTERVAL);
-        let ahead = paid.saturating_duration_since(now);
-        let excess = ahead.saturating_sub(INTERVAL * (PROMPT_PASSES - 1));
-        excess.clamp(PROMPT_TIME, INTERVAL)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_records_are_read_at_once_and_a_flood_is_read_at_intervals() {
-        let (mut pace, start) = (ProcessPace::default(), Instant::now());
-        let mut now = start;
-        let mut times = Vec::new();
-        for _ in 0..100 {
-            let time = pace.next(now);
-            now += time;
-            times.push(time);
-        }
-        let prompt = times.iter().filter(|time| **time == PROMPT_TIME).count();
-        assert!((8..=10).contains(&prompt), "{times:?}");
-        assert_eq!(times.last(), Some(&INTERVAL));
-        assert!(now - start > INTERVAL * 90);
-        assert_eq!(pace.next(now + INTERVAL * PROMPT_PASSES), PROMPT_TIME);
     }
 }

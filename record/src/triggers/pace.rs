@@ -1,4 +1,4 @@
-//! When triggers write files: how long after, and how many.
+//! What is asked of triggers, and when they write files: how long after, and how many.
 
 use std::time::Duration;
 

@@ -1,6 +1,10 @@
 //! Requests for a file: a socket for each recorder, whose owner and root may connect.
 //!
 //! The client writes a word; the recorder answers when the file is complete, with its path or with an error, and closes the connection.
+//!
+//! SIGUSR2 asks for a file, too, as with `perf record`, and stays, because a unit's `ExecReload=` or a container's runtime can send it where the folder of
+//! sockets cannot be reached or made. It cannot answer, so that a script would not know which file is complete, or that none could be written: the
+//! socket stays for that.
 
 use std::fs;
 use std::io::{self, Read, Write};

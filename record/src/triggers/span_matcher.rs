@@ -21,9 +21,7 @@ use usdtrec_format::trace::{FiredTrigger, TriggerKind};
 pub(super) struct SpanMatcher {
     /// The trigger, by its place.
     pub(super) trigger: usize,
-    /// Name of the span.
-    pub(super) name: String,
-    pair: NamedPair,
+    pub(super) pair: NamedPair,
     least: u64,
     /// Names of the events of the pair: its begins, then its ends.
     events: Vec<String>,
@@ -78,7 +76,6 @@ impl SpanMatcher {
         });
         Self {
             trigger,
-            name: pair.name.clone(),
             least,
             places: places.collect(),
             crosses,
@@ -168,13 +165,13 @@ impl SpanMatcher {
     /// Ends a pass over all rings: calls `fired` for each span that was long.
     pub(super) fn end_pass(&mut self, condition: &str, mut fired: impl FnMut(FiredTrigger)) {
         let Self {
-            name,
+            pair,
             least,
             events,
             open,
             ..
         } = self;
-        open.end_pass(|EndedSpan { end, duration }| {
+        open.end_pass(|end, duration| {
             if duration < *least {
                 return;
             }
@@ -185,7 +182,7 @@ impl SpanMatcher {
                 event: events.get(end.event).cloned().unwrap_or_default(),
                 pid: end.pid,
                 tid: end.tid,
-                span: name.clone(),
+                span: pair.name.clone(),
                 duration_ns: Some(duration),
                 ..FiredTrigger::default()
             });
@@ -212,15 +209,6 @@ struct SpanHit {
     /// The event, by its place in the list of its matcher.
     event: usize,
     begins: bool,
-}
-
-/// A span that has ended.
-#[derive(Debug)]
-struct EndedSpan {
-    /// The hit that ended it.
-    end: SpanHit,
-    /// ns.
-    duration: u64,
 }
 
 #[derive(Debug)]
@@ -256,8 +244,8 @@ struct OpenSpans {
 }
 
 impl OpenSpans {
-    /// Ends a pass: calls `ended` for each span of which the end was read.
-    fn end_pass(&mut self, mut ended: impl FnMut(EndedSpan)) {
+    /// Ends a pass: calls `ended` for each span of which the end was read, with its duration, ns.
+    fn end_pass(&mut self, mut ended: impl FnMut(&SpanHit, u64)) {
         let waited = take(&mut self.waiting).into_iter();
         let mut all: Vec<(SpanHit, bool)> = waited.map(|hit| (hit, true)).collect();
         all.extend(self.hits.drain(..).map(|hit| (hit, false)));
@@ -266,10 +254,7 @@ impl OpenSpans {
             if hit.begins {
                 self.begin(&hit);
             } else if let Some(began) = self.end(&hit) {
-                ended(EndedSpan {
-                    duration: hit.time.saturating_sub(began),
-                    end: hit,
-                });
+                ended(&hit, hit.time.saturating_sub(began));
             } else if !has_waited {
                 self.waiting.push(hit);
             }
@@ -298,9 +283,9 @@ impl OpenSpans {
                 let found = open.find(marks, time)?;
                 return open.close(found, time);
             }
-            let newest = open.find_newest(marks, time)?;
-            self.older += u64::from(newest.is_of_older);
-            open.close(newest.at, time)
+            let newest = open.find_newest(time)?;
+            self.older += u64::from(open.is_of_older(marks, time, newest));
+            open.close(newest, time)
         })
     }
 }
@@ -336,7 +321,7 @@ mod tests {
         let pass = |hits: &&[SpanHit]| {
             open.hits.extend(hits.iter().cloned());
             let mut ended = Vec::new();
-            open.end_pass(|span| ended.push(span.duration));
+            open.end_pass(|_, duration| ended.push(duration));
             ended
         };
         passes.iter().map(pass).collect()

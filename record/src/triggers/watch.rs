@@ -68,11 +68,6 @@ struct WatchedHit {
 }
 
 impl Sighted {
-    fn add(&mut self, fired: Fired) {
-        let Fired { fired, ends } = fired;
-        self.add_at(fired.time_ns, ends, || fired);
-    }
-
     /// Adds what fired at a time, which is made only if it is the first.
     fn add_at(&mut self, time: u64, ends: bool, fired: impl FnOnce() -> FiredTrigger) {
         if let Some(first) = &self.first {
@@ -235,8 +230,9 @@ impl TriggerWatch {
             }
         }
         for span in &mut self.spans {
-            let is_same =
-                |known: &&mut SpanMatcher| known.trigger == span.trigger && known.name == span.name;
+            let is_same = |known: &&mut SpanMatcher| {
+                known.trigger == span.trigger && known.pair.name == span.pair.name
+            };
             if let Some(known) = earlier.iter_mut().find(is_same) {
                 span.continue_from(known);
             }
@@ -263,7 +259,10 @@ impl TriggerWatch {
 
     /// The spans that overlap on a thread, each with the number of ends that show it. Several triggers may be of one span.
     pub(crate) fn overlaps(&self) -> BTreeMap<&str, u64> {
-        let overlaps = self.spans.iter().map(|span| (&*span.name, span.older()));
+        let overlaps = self
+            .spans
+            .iter()
+            .map(|span| (&*span.pair.name, span.older()));
         overlaps.filter(|(_, ends)| *ends > 0).collect()
     }
 
@@ -356,14 +355,13 @@ impl Stage for TriggerWatch {
                 continue;
             };
             span.end_pass(&trigger.text, |fired| {
-                let ends = trigger.ends;
-                seen.add(Fired { fired, ends });
+                seen.add_at(fired.time_ns, trigger.ends, || fired);
             });
         }
         let Sighted { first, more } = std::mem::take(seen);
         sighted.more += more;
-        if let Some(first) = first {
-            sighted.add(first);
+        if let Some(Fired { fired, ends }) = first {
+            sighted.add_at(fired.time_ns, ends, || fired);
         }
         None
     }

@@ -1,4 +1,4 @@
-//! A copy of a window, of which a file is made.
+//! A copy of a window, of which a file is made, and the losses of the window with their times.
 
 use std::collections::VecDeque;
 use std::fs::File;

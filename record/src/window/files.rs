@@ -1,4 +1,4 @@
-//! The files that are made of a window.
+//! How much a window holds, and the files that are made of it, which hold less if its records have reached its size.
 
 use std::fs::File;
 use std::path::PathBuf;

@@ -155,7 +155,7 @@ impl<'a> Batch<'a> {
     }
 
     /// The batch with what its process records say.
-    pub(crate) fn with_changes(self, changes: Vec<ProcessChange<'a>>) -> Self {
+    pub(super) fn with_changes(self, changes: Vec<ProcessChange<'a>>) -> Self {
         Self { changes, ..self }
     }
 

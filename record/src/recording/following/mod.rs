@@ -33,7 +33,7 @@ use self::queue::Queue;
 use self::reports::{PlantedFile, Reports};
 use self::search::{ENDED, RefusedFile, Search, SearchedFile};
 use crate::recording::build_ids::NewFiles;
-use crate::recording::mapped::MappedFileId;
+use crate::recording::mapped_file::MappedFileId;
 use crate::recording::session::Session;
 use crate::recording::unread_files::UnreadCounts;
 

@@ -167,7 +167,7 @@ impl Recording {
 
     /// Detaches the probes of a file that no process maps any more. Their counts stay.
     fn release(&mut self, program: &Arc<Program>) {
-        if let Some(verifier) = self.pipeline.stage::<Verifier>() {
+        if let Some(verifier) = self.pipeline.stages.get::<Verifier>() {
             verifier.detach(program.file());
         }
         let mut probes = self.session.probes().iter();

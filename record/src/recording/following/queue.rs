@@ -216,7 +216,7 @@ mod tests {
     use usdtrec_buildid_cache::elf::ObjectFile;
 
     use super::*;
-    use crate::recording::mapped::MappedFileId;
+    use crate::recording::mapped_file::MappedFileId;
 
     fn file(pid: i32) -> NewFile {
         let path = std::env::current_exe().unwrap();

@@ -30,7 +30,7 @@ use super::settings::Following;
 use super::unmapped::{Outcome, UnmappedFiles};
 use crate::recording::build_ids::NewFile;
 use crate::recording::late_planter::{LatePlanter, PlantedPart};
-use crate::recording::mapped::MappedFileId;
+use crate::recording::mapped_file::MappedFileId;
 use crate::recording::session::Session;
 
 /// Why a file is not planted that was found too late.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use usdtrec_buildid_cache::process::code_mappings;
 use usdtrec_kernel::host::identity::MapIdentity;
 
-use crate::recording::mapped::MappedFileId;
+use crate::recording::mapped_file::MappedFileId;
 
 /// Shortest time between two looks, and its ratio to what a look took.
 const PAUSE: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! A file with probes in all processes.
+//! A file with probes in all processes, and which processes map it, as `/proc/PID/maps` has it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;

@@ -253,6 +253,8 @@ impl ProcessTable {
 
     fn add_thread(&mut self, pid: i32, tid: i32, name: Arc<[u8]>) {
         let process = self.processes.entry(pid).or_default();
+        // The begin of another thread may have been lost.
+        process.ended = None;
         if self.threads < MAX_THREADS || process.threads.contains_key(&tid) {
             self.threads += usize::from(process.threads.insert(tid, name).is_none());
         } else {

@@ -18,6 +18,35 @@ pub(super) struct FaultWords {
     pub(super) remedy: &'static str,
 }
 
+impl FaultWords {
+    /// Those for a semaphore that is 0; `hidden` is the file's own one, if the code tests another.
+    fn of_semaphore(address: u64, hidden: Option<u64>, copies: usize) -> Self {
+        match (hidden, copies) {
+            (Some(hidden), _) => Self {
+                found: format!(
+                    "the semaphore that the code tests, at {address:#x}, is 0: a symbol of another file hides the file's own one at {hidden:#x}, \
+                     which the kernel raises"
+                ),
+                effect: NO_HITS,
+                remedy: "link the file so that its semaphores are not exported (-Bsymbolic, or hidden symbols)",
+            },
+            (None, 2..) => Self {
+                found: format!(
+                    "the semaphore at {address:#x} is 0: the process maps the file {copies} times (dlmopen, LD_AUDIT), and the kernel raises the \
+                     semaphore of one copy only"
+                ),
+                effect: "hits of this copy are not recorded",
+                remedy: "load the library once",
+            },
+            (None, _) => Self {
+                found: format!("the semaphore at {address:#x} is 0"),
+                effect: NO_HITS,
+                remedy: "record this process once it runs",
+            },
+        }
+    }
+}
+
 /// The words for a fault.
 pub(super) fn words(fault: &Fault) -> FaultWords {
     match fault {
@@ -81,33 +110,9 @@ pub(super) fn words(fault: &Fault) -> FaultWords {
         },
         Fault::Semaphore {
             address,
-            hidden: Some(hidden),
-            ..
-        } => FaultWords {
-            found: format!(
-                "the semaphore that the code tests, at {address:#x}, is 0: a symbol of another file hides the file's own one at {hidden:#x}, \
-                 which the kernel raises"
-            ),
-            effect: NO_HITS,
-            remedy: "link the file so that its semaphores are not exported (-Bsymbolic, or hidden symbols)",
-        },
-        Fault::Semaphore {
-            address,
-            copies: copies @ 2..,
-            ..
-        } => FaultWords {
-            found: format!(
-                "the semaphore at {address:#x} is 0: the process maps the file {copies} times (dlmopen, LD_AUDIT), and the kernel raises the \
-                 semaphore of one copy only"
-            ),
-            effect: "hits of this copy are not recorded",
-            remedy: "load the library once",
-        },
-        Fault::Semaphore { address, .. } => FaultWords {
-            found: format!("the semaphore at {address:#x} is 0"),
-            effect: NO_HITS,
-            remedy: "record this process once it runs",
-        },
+            hidden,
+            copies,
+        } => FaultWords::of_semaphore(*address, *hidden, *copies),
         Fault::OtherFile { inode, expected } => FaultWords {
             found: format!(
                 "another file than the one with the probes is mapped (inode {inode}, expected {expected}): it was replaced or copied since the \

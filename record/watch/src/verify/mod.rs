@@ -192,21 +192,16 @@ impl Verifier {
                 parent_pid: parent,
                 ran_already: false,
                 ..
-            } => {
-                if self.follows && self.mapping.contains(&parent) {
-                    self.mapping.insert(pid);
-                    self.send(Change::Forked { pid, parent });
-                }
+            } if self.follows && self.mapping.contains(&parent) => {
+                self.mapping.insert(pid);
+                self.send(Change::Forked { pid, parent });
             }
-            ProcessChangeKind::Named { executes: true, .. } => {
-                if self.mapping.remove(&pid) {
-                    self.send(Change::Executed { pid });
-                }
+            // It may map one again.
+            ProcessChangeKind::Named { executes: true, .. } if self.mapping.remove(&pid) => {
+                self.send(Change::Executed { pid });
             }
-            ProcessChangeKind::ThreadEnded { is_last: true } => {
-                if self.mapping.remove(&pid) {
-                    self.send(Change::Ended { pid });
-                }
+            ProcessChangeKind::ThreadEnded { is_last: true } if self.mapping.remove(&pid) => {
+                self.send(Change::Ended { pid });
             }
             _ => {}
         }

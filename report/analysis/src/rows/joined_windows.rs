@@ -9,9 +9,9 @@ use usdtrec_trace::session::TraceSession;
 use crate::rows::hit_row::{HitTable, OwnedHit, RowHit};
 use crate::rows::paused_begins::{PairNesting, PausedBegin, PausedBegins, Unended};
 use crate::rows::row_sink::{RowSide, RowSink, SpanClose, SpanFate, SpanRow};
-use crate::rows::row_window::overlaps;
 use crate::rows::unmatched_segments::{PauseLook, UnmatchedSegments};
 use crate::rows::window_rows::{BegunHit, RowItem, WindowRows};
+use crate::spans::counting::overlaps;
 use crate::spans::matcher::{OpenSpans, PausedFrame, PendingEnd, Segment};
 use crate::spans::nesting::{Nesting, is_of_calls};
 use crate::spans::pair::Pair;
@@ -182,7 +182,7 @@ impl RowsAcross {
     }
 
     /// Makes room if the open spans of a window are too many besides those that are open: what was open when a pause began, up to the time of the
-    /// latest hit so far, goes to a sink. If that is not enough, the older half is dropped.
+    /// latest hit so far, goes to a sink. If that is not enough, the older half is dropped when they are taken.
     pub(crate) fn make_room(
         &mut self,
         window: &WindowRows,
@@ -207,9 +207,6 @@ impl RowsAcross {
         paused.sort_unstable_by_key(PausedBegin::place);
         for begin in paused {
             self.paused.add(begin, &self.nesting, self.time, sink)?;
-        }
-        if self.open.is_full(begun) {
-            self.open.forget_older();
         }
         Ok(())
     }

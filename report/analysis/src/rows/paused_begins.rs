@@ -6,7 +6,7 @@ use usdtrec_format::trace::TimeRange;
 
 use crate::rows::hit_row::OwnedHit;
 use crate::rows::row_sink::{RowSink, SpanFate, SpanRow};
-use crate::rows::row_window::overlaps;
+use crate::spans::counting::overlaps;
 use crate::spans::nesting::Nesting;
 
 /// A span that was open when a pause of its probes began.

@@ -11,6 +11,7 @@ use usdtrec_trace::session::resolver::Resolver;
 
 use crate::rows::hit_row::{HitRow, HitTable};
 use crate::rows::window_rows::{BegunHit, RowItem, WindowRows};
+use crate::spans::counting::overlaps;
 use crate::spans::key::{HitKey, SpanKey};
 use crate::spans::matcher::{MatchKey, PendingEnd, SpanMatcher};
 use crate::spans::nesting::Nesting;
@@ -80,11 +81,6 @@ impl Totals<BegunHit> for EndedInWindow<'_> {
             own,
         }));
     }
-}
-
-/// Whether a part of a span is in a time.
-pub(crate) fn overlaps(time: TimeRange, begin: u64, end: u64) -> bool {
-    begin <= time.last && end >= time.first
 }
 
 /// A hit of the window that becomes a row when something needs it.

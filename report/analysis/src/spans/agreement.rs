@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use usdtrec_format::perf::{RecordType, Records};
 use usdtrec_format::schema::Argument;
-use usdtrec_format::spans::{SharedArgument, argument_place as place, shared_arguments};
+use usdtrec_format::spans::{SharedArgument, argument_place as place, mark, shared_arguments};
 use usdtrec_format::trace::BlockReader;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::ParsedHit;
@@ -164,7 +164,8 @@ fn read_beginning(session: &TraceSession, pairs: &[Pair], all: &mut [Candidates]
                 let begins = pair.starts.contains(&event);
                 for (&place, candidate) in places.iter().zip(candidates) {
                     let value = resolver.value(site, place, &sample);
-                    let mark = value.map_or(0, |value| agreement.mark(value, candidate.numbers));
+                    let mark =
+                        value.map_or(0, |value| mark(value, candidate.numbers, &agreement.state));
                     if mark == 0 {
                         continue;
                     }

@@ -1,15 +1,15 @@
 //! Which argument matches begins and ends that the thread does not match: they are on different threads.
 
 use foldhash::HashMap;
+use foldhash::quality::RandomState;
 use usdtrec_format::perf::{RecordType, Records};
-use usdtrec_format::spans::argument_place as place;
+use usdtrec_format::spans::{argument_place as place, mark};
 use usdtrec_format::trace::BlockReader;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::ParsedHit;
 use usdtrec_trace::session::resolver::Resolver;
 
 use crate::spans::agreement::in_common;
-use crate::spans::marks::Agreement;
 use crate::spans::pair::Pair;
 
 /// Blocks from the beginning of the trace that are looked at, at most.
@@ -44,7 +44,7 @@ fn moments(session: &TraceSession, pair: &Pair, names: &[&str]) -> Vec<Moment> {
     if names.is_empty() {
         return moments;
     }
-    let marker = Agreement::default();
+    let state = RandomState::default();
     let mut resolver = Resolver::new(session);
     let mut reader = BlockReader::new();
     for block in session.blocks().iter().take(BLOCKS) {
@@ -70,7 +70,7 @@ fn moments(session: &TraceSession, pair: &Pair, names: &[&str]) -> Vec<Moment> {
             let marks = names.iter().map(|name| {
                 let place = place(&event.arguments, name)?;
                 let value = resolver.value(site, place, &sample)?;
-                Some(marker.mark(value, true))
+                Some(mark(value, true, &state))
             });
             let marks = marks.map(Option::unwrap_or_default).collect();
             let time = sample.time;

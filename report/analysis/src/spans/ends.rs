@@ -243,11 +243,6 @@ impl SpanEnds {
         left: Vec<Segment<()>>,
         open: &mut OpenSpans<()>,
     ) -> impl Iterator<Item = ClosedSpan> {
-        let begun = left.iter().map(|segment| segment.begun.len()).sum();
-        // In a stream that never ends, so may others never do.
-        if open.is_full(begun) {
-            open.forget_older();
-        }
         left.into_iter().filter_map(move |mut segment| {
             let (span, end) = (segment.key.pair, segment.end.take());
             let mut duration = Duration::default();

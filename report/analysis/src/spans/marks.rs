@@ -2,9 +2,8 @@
 
 use foldhash::HashMap;
 use foldhash::quality::RandomState;
-use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
-use usdtrec_format::spans::{Marks, mark, mark_of_number};
+use usdtrec_format::spans::{Marks, mark};
 use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::Resolver;
 
@@ -77,7 +76,7 @@ impl Agreement {
         };
         for (at, (&place, &numbers)) in places.iter().zip(&self.numbers).enumerate() {
             let value = resolver.value(site, place, sample);
-            let mark = value.map_or(0, |value| self.mark(value, numbers));
+            let mark = value.map_or(0, |value| mark(value, numbers, &self.state));
             marks.set(at, mark);
         }
         marks
@@ -88,16 +87,5 @@ impl Agreement {
     pub(crate) fn crossing_words(&self, marks: Marks, tid: u64) -> Option<KeyWords> {
         let is_known = !self.has_id || !marks.lacks_first();
         is_known.then(|| KeyWords::new(marks.word(), tid))
-    }
-
-    /// The mark of a value; 0 if it is not known, or does not count.
-    pub(crate) fn mark(&self, value: &Value, numbers: bool) -> u64 {
-        mark(value, numbers, &self.state)
-    }
-
-    /// The mark of a number, of which the lowest 64 bits are given.
-    #[inline]
-    pub(crate) fn mark_of_number(&self, bits: u64) -> u64 {
-        mark_of_number(bits, &self.state)
     }
 }

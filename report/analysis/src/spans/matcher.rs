@@ -414,11 +414,6 @@ impl<T> OpenSpans<T> {
         paused
     }
 
-    /// Drops the older half of the open spans, which are less likely to end.
-    pub(crate) fn forget_older(&mut self) {
-        self.open.forget_older();
-    }
-
     /// Number of begins that were dropped because too many were open.
     pub(crate) const fn forgotten(&self) -> u64 {
         self.open.forgotten()

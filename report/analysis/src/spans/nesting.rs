@@ -7,13 +7,11 @@
 //! ended another began, or the probe's name says so. A statement that fails has no end: it ends where the next begins,
 //! at the latest.
 
+use usdtrec_format::spans::begins_call;
 use usdtrec_trace::session::TraceSession;
 
 use crate::spans::pair::Pair;
 use crate::spans::stack::Frame;
-
-/// Words in names of probes at the begin of calls.
-const CALLS: [&str; 3] = ["entry", "enter", "call"];
 
 /// Spans that ended, and those of them in which others began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,9 +49,6 @@ pub(crate) fn is_of_calls(pair: &Pair, session: &TraceSession) -> bool {
     let mut starts = pair.starts.iter();
     starts.any(|&start| {
         let event = session.events().events.get(start);
-        event.is_some_and(|event| {
-            let mut words = event.name.split(|c: char| !c.is_ascii_alphanumeric());
-            words.any(|word| CALLS.contains(&word))
-        })
+        event.is_some_and(|event| begins_call(&event.name))
     })
 }

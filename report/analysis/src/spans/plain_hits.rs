@@ -2,7 +2,7 @@
 //! else of it is decoded.
 
 use usdtrec_format::perf::Sample;
-use usdtrec_format::spans::Marks;
+use usdtrec_format::spans::{Marks, mark_of_number};
 use usdtrec_trace::events::site_samples::RawInteger;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::ids::SampleTarget;
@@ -123,7 +123,9 @@ impl<'k> PlainRole<'k> {
     fn marks(&self, raw: &[u8]) -> Marks {
         let mark = |argument: &RawInteger| {
             let integer = argument.read(raw);
-            integer.map_or(0, |integer| self.agreement.mark_of_number(integer.bits))
+            integer.map_or(0, |integer| {
+                mark_of_number(integer.bits, &self.agreement.state)
+            })
         };
         let mut marks = Marks::unknown(self.arguments.len()).words();
         match self.arguments.as_slice() {

@@ -5,7 +5,7 @@
 //!
 //! Comparisons with constants are compiled from the syntax tree of `expr`, for each site's operands, and programs
 //! evaluate them before they reserve space in the ring. Floats are compared as integers (`float.rs`). What a program
-//! cannot evaluate, and all filters of perf events, the recorder evaluates (`user_filter.rs`).
+//! cannot evaluate, and all filters of perf events, the recorder evaluates (`record/src/recording/pipeline.rs`).
 //!
 //! An argument list (`-e 'p:n(url=str(*arg1))'`) is compiled in the same way: each expression becomes a chain of loads,
 //! sums and casts whose result is a field of the layout. Such a layout is marked `listed`: readers take sizes and signs

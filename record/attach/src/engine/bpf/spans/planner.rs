@@ -2,7 +2,8 @@
 
 use usdtrec_format::schema::{Argument, ArgumentType};
 use usdtrec_format::spans::{
-    LiveAgreement, NamedPair, SpanNameError, SpanSides, argument_place, asked_pairs, live_agreement,
+    LiveAgreement, NamedPair, SpanNameError, SpanSides, argument_place, asked_pairs, begins_call,
+    live_agreement,
 };
 use usdtrec_format::{RawArgument, RawField};
 use usdtrec_kernel::bpf::features::trials::fetches_and_exchanges;
@@ -19,8 +20,6 @@ use crate::error::RecordError;
 use crate::error::{SpanFault, UsageError};
 use crate::plan::capture::Capture;
 
-/// Words in names of probes at the begin of calls, which may be within each other at any depth.
-const CALLS: [&str; 3] = ["entry", "enter", "call"];
 /// Size of records if no probe is known when the recording begins, bytes.
 const USUAL_RECORD: u32 = 1024;
 /// Maximum size of a record, bytes: offsets of stores have 16 bits.
@@ -182,11 +181,7 @@ impl RolePlanner<'_> {
         {
             return Err(SpanFault::Key(pair.name.clone()));
         }
-        let is_call = |at: &usize| {
-            let name = self.names.get(*at).copied().unwrap_or_default();
-            name.split(['_', ':', '-'])
-                .any(|word| CALLS.contains(&word))
-        };
+        let is_call = |at: &usize| self.names.get(*at).is_some_and(|name| begins_call(name));
         let first = pair
             .starts
             .first()

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 
-use usdtrec_format::spans::{Marks, NewestBegin, OpenBegin, OpenBegins, PROGRAM_LEVELS};
+use usdtrec_format::spans::{Marks, OpenBegin, OpenBegins, PROGRAM_LEVELS};
 use usdtrec_format::{Arch, RawArgument};
 use usdtrec_kernel::bpf::insn::Map;
 use usdtrec_kernel::bpf::preemption::Preemption;
@@ -177,16 +177,13 @@ impl Reader {
             return Ended::default();
         }
         let found = match must_agree {
-            true => self.open.find(marks, time).map(|at| NewestBegin {
-                at,
-                is_of_older: false,
-            }),
-            false => self.open.find_newest(marks, time),
+            true => self.open.find(marks, time),
+            false => self.open.find_newest(time),
         };
         match found {
-            Some(NewestBegin { at, is_of_older }) => Ended {
+            Some(at) => Ended {
+                is_of_older: !must_agree && self.open.is_of_older(marks, time, at),
                 began: self.open.close(at, time),
-                is_of_older,
                 unmatched: 0,
             },
             None => Ended {

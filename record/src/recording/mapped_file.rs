@@ -1,4 +1,4 @@
-//! A mapping, and who has it.
+//! A mapping, who has it, and which file it is of.
 
 use std::io;
 
@@ -34,7 +34,7 @@ impl Mapped {
 
 /// A file as mappings identify it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct MappedFileId {
+pub(crate) struct MappedFileId {
     pub(super) device: DeviceNumber,
     pub(super) inode: u64,
     /// Generation of the inode, whose number another file may get; 0 if it is not known.
