@@ -5,7 +5,7 @@
 //! ([`ProcessTable::at`]), and another file of the recording begins with all processes as they are ([`ProcessTable::write`]), as one of a window does
 //! with those of its begin, which are in a table of their own.
 //!
-//! Which process a record is about is said in [`ProcessChange`](usdtrec_format::perf::ProcessChange). A record that is older than its process is about
+//! Which process a record is about is said in [`ProcessChange`]. A record that is older than its process is about
 //! an earlier one of that pid, and is left out. What was replaced or has ended is known until no sample can be as old. Memory is bounded
 //! (`limits.rs`): what exceeds a limit is not known.
 
