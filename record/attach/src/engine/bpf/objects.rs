@@ -11,9 +11,8 @@ use usdtrec_kernel::host::kernel_version::tells_processes;
 use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError};
 
 use super::super::options::{AttachRequest, GapHold, TaskFilter};
-use super::aggregate::{
-    EventNeeds, GroupDescriptors, GroupMaps, Grouping, MAX_SPAN_BYTES, SharedGroups,
-};
+use super::aggregate::group_map::{GroupDescriptors, GroupMaps, MAX_SPAN_BYTES, SharedGroups};
+use super::aggregate::grouping::{EventNeeds, Grouping};
 use super::attach;
 use super::attach::site_programs::Maps;
 use super::control::Control;
@@ -24,7 +23,8 @@ use super::processes::groups::Groups;
 use super::processes::mapping_hold::MappingHold;
 use super::processes::watched_files::WatchedFiles;
 use super::samples::{Samples, stack_size as stack_rates};
-use super::spans::{MAX_BYTES, SharedSpans, SpanDescriptors, SpanMaps, memory_for};
+use super::spans::planner::memory_for;
+use super::spans::span_map::{MAX_BYTES, SharedSpans, SpanDescriptors, SpanMaps};
 use super::thread_contexts::ThreadContexts;
 use crate::callbacks::Caution;
 use crate::error::RecordError;

@@ -9,21 +9,23 @@ use usdtrec_format::perf::TracepointFormat;
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{Arch, CapturePlan, Location, Operand, RawArgument, RawLayout};
 
-use super::aggregate::{Measured, measured};
+use super::aggregate::number_layout::{Measured, measured};
 use super::program::contract::{Rooms, rooms};
 use super::program::contract::{register_offset, runs_here};
 use super::program::stack::EndKind;
 use super::samples::compact::Shape;
-use super::spans::{SpanArguments, SpanRole};
+use super::spans::arguments::SpanArguments;
+use super::spans::role::SpanRole;
 use crate::aggregation::{Aggregation, Arguments};
 use crate::engine::options::EngineOptions;
 use crate::error::RecordError;
 use crate::error::UsageError;
 use crate::filter;
-use crate::plan::ReturnAddress;
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, StackSizes};
 use crate::plan::capture::{Capture, CaptureSite};
-use crate::plan::condition::{self, Condition, ConditionError, ListedArgument};
+use crate::plan::condition::list::ListedArgument;
+use crate::plan::condition::{self, Condition, ConditionError};
+use crate::plan::frame::ReturnAddress;
 use crate::plan::layout::{Strings, layout};
 use crate::plan::symbols::NotCaptured;
 use crate::select::probe::PlannedProbe;
@@ -234,7 +236,7 @@ impl Planner<'_> {
             .iter()
             .map(|operand| place.address_of(operand))
             .collect();
-        let at_site = condition::Site {
+        let at_site = condition::site::Site {
             arch,
             event: &probe.event(),
             operands,
@@ -332,7 +334,7 @@ impl Planner<'_> {
     fn list(
         &self,
         probe: &PlannedProbe,
-        at_site: &condition::Site<'_>,
+        at_site: &condition::site::Site<'_>,
     ) -> Result<Option<Vec<ListedArgument>>, RecordError> {
         let Some(list) = probe.computed_list() else {
             let reads_strings = self.strings.limit > 0;
@@ -357,7 +359,7 @@ impl Planner<'_> {
 /// A filter, compiled for a site.
 fn condition_of(
     filter: Option<&Expr>,
-    at_site: &condition::Site<'_>,
+    at_site: &condition::site::Site<'_>,
 ) -> Result<Condition, ConditionError> {
     filter.map_or(Ok(Condition::Always), |filter| at_site.condition(filter))
 }

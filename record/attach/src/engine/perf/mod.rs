@@ -1,6 +1,6 @@
 //! The perf engine: one perf event for each site, traced thread and CPU.
 
-mod attach;
+pub(super) mod attach;
 pub(super) mod owner;
 pub(super) mod tracefs_group;
 
@@ -19,8 +19,6 @@ use crate::error::{ProgramFeature, RecordError, UsageError};
 use crate::filter;
 use crate::plan::call_graph::{CallGraph, CallGraphMethod};
 use crate::select::probe::PlannedProbe;
-
-pub(super) use self::attach::split;
 
 /// Probes that are attached with perf events. Dropping it detaches all of them.
 #[derive(Debug)]

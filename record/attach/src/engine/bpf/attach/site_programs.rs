@@ -15,11 +15,11 @@ use usdtrec_kernel::bpf::sys::{self, LoadError, ProgramKind};
 use usdtrec_kernel::signals::EndSignal;
 use usdtrec_kernel::{BpfRefusal, KernelError, KernelOperation};
 
-use super::super::aggregate::GroupDescriptors;
+use super::super::aggregate::group_map::GroupDescriptors;
 use super::super::program::contract::{Cookie, RecordedProcesses};
 use super::super::program::generate;
 use super::super::program::spec::{Common, Spec};
-use super::super::spans::SpanDescriptors;
+use super::super::spans::span_map::SpanDescriptors;
 use crate::engine::options::AttachMethod;
 use crate::engine::release::{Descriptors, Release};
 use crate::error::RecordError;

@@ -3,7 +3,7 @@
 
 use usdtrec_kernel::bpf::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
 
-use super::super::aggregate::StackLayout;
+use super::super::aggregate::stack_layout::StackLayout;
 use super::super::control;
 use super::contract::Cookie;
 use super::contract::FrameFunction;

@@ -4,14 +4,17 @@ use usdtrec_format::{Arch, RawLayout};
 use usdtrec_kernel::bpf::features::members::{ExecutableMembers, IdMembers, PidNamespace};
 use usdtrec_kernel::bpf::preemption::Preemption;
 
-use super::super::aggregate::{Grouping, HitCounts, Measured};
+use super::super::aggregate::grouping::Grouping;
+use super::super::aggregate::hit_counts::HitCounts;
+use super::super::aggregate::number_layout::Measured;
 use super::super::nonresident::Touch;
-use super::super::spans::{SpanMemory, SpanRole};
+use super::super::spans::entry::SpanMemory;
+use super::super::spans::role::SpanRole;
 use super::contract::RecordedProcesses;
-use crate::plan::ReturnAddress;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::capture::Capture;
 use crate::plan::condition::Condition;
+use crate::plan::frame::ReturnAddress;
 
 /// What the program of a site captures.
 #[derive(Clone, Debug)]

@@ -48,7 +48,8 @@ use self::follower::{Follower, LinkRequest, Woken};
 use self::table::Table;
 use super::super::attach::unit_links::Later;
 use super::super::control::{self, Control};
-use super::hold::{HeldProcesses, Hold};
+use super::hold::Hold;
+use super::hold::work::HeldProcesses;
 use crate::engine::outcome::EverywhereReason;
 use crate::engine::release::Descriptors;
 
