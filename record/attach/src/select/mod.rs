@@ -25,7 +25,7 @@ use self::candidates::{Candidate, FoundFile, FoundFiles, KnownFiles};
 use self::selector::Selector;
 use self::trace_room::refuse_without_room;
 use crate::error::RecordError;
-use crate::places::{self, Account, Places};
+use crate::places::{Account, Places};
 
 pub use self::selected::Selection;
 pub use self::selector::EventSelector;

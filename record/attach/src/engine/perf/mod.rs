@@ -197,7 +197,7 @@ impl PerfMethod {
 }
 
 /// Whether perf events can record what is asked for of a probe.
-pub(crate) fn check_probe(probe: &PlannedProbe) -> Result<(), RecordError> {
+pub(super) fn check_probe(probe: &PlannedProbe) -> Result<(), RecordError> {
     if let Some(argument) = probe.computed_argument() {
         let (event, argument) = (probe.event(), argument.to_string());
         return Err(UsageError::ComputedArgument { event, argument }.into());
@@ -243,7 +243,7 @@ fn check_callers(graph: CallGraph) -> Result<(), RecordError> {
 ///
 /// # Errors
 /// [`UsageError::LimitOfCopies`] if they are written for the arguments of a probe, so that a limit of frames is not kept.
-pub(crate) fn keeps_copies(
+pub(super) fn keeps_copies(
     probes: &[PlannedProbe],
     graph: Option<CallGraph>,
 ) -> Result<bool, UsageError> {

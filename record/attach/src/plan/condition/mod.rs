@@ -21,7 +21,7 @@ use usdtrec_format::expr::{BinaryOperator, ExprError};
 use super::read::{Chain, Start, Step};
 
 /// Maximum length of a string in a comparison, bytes.
-pub(crate) const MAX_STRING_BYTES: usize = 240;
+const MAX_STRING_BYTES: usize = 240;
 
 /// Maximum length of a thread's name, bytes (`TASK_COMM_LEN` includes the NUL).
 pub(crate) const MAX_COMM_BYTES: usize = 15;

@@ -19,7 +19,7 @@ use crate::aggregation::CountedStack;
 
 /// The map, and the stacks that were read of it.
 #[derive(Debug)]
-pub(in crate::engine::bpf) struct StackMap {
+pub(super) struct StackMap {
     descriptor: OwnedFd,
     layout: StackLayout,
     known: Mutex<HashMap<u64, Arc<CountedStack>>>,

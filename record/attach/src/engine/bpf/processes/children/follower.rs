@@ -71,7 +71,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    pub(super) fn new(
+    pub(in crate::engine::bpf) fn new(
         calls: Calls,
         control: Control,
         own: Links,
