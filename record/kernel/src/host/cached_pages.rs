@@ -111,6 +111,7 @@ impl CachedPages {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::os::unix::fs::FileExt;
 
     use usdtrec_buildid_cache::served::Contents;

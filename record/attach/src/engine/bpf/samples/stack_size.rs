@@ -181,7 +181,7 @@ const KEY: u32 = 16;
 const VALUE: u32 = 16;
 
 /// Creates the map.
-pub(in crate::engine::bpf) fn create() -> io::Result<OwnedFd> {
+pub(in crate::engine::bpf) fn create_rates() -> io::Result<OwnedFd> {
     let shape = sys::MapShape {
         key_size: KEY,
         value_size: VALUE,
