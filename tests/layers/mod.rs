@@ -96,7 +96,9 @@ fn types(name: &str) -> Vec<(TypeName, String)> {
 
 #[test]
 fn an_exported_name_stands_for_one_type_of_all_crates() {
-    let all = CRATES.iter().flat_map(|name| types(name));
+    // Below `record`, only the recorder itself sees them.
+    let seen = CRATES.iter().filter(|name| !name.starts_with("record/"));
+    let all = seen.flat_map(|name| types(name));
     let exported: Vec<_> = all.filter(|(known, _)| known.is_exported).collect();
     let count = exported.len();
     assert!(count > 100, "types are found: {count}");
