@@ -273,7 +273,7 @@ static KEPT: AtomicUsize = AtomicUsize::new(0);
 #[derive(Debug)]
 pub struct MappedPage {
     map: Mmap,
-    /// Whether it is locked, and counted in [`KEPT`].
+    /// Whether it is locked, and counted in `KEPT`.
     pub is_locked: bool,
 }
 

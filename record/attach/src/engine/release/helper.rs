@@ -1,4 +1,4 @@
-//! The helper's part of [`release`](release): descriptors are closed by processes that exit with them open.
+//! The helper's part of [`release`](super): descriptors are closed by processes that exit with them open.
 //!
 //! A SIGKILL during close(2) makes the kernel leave breakpoints in programs (see [`Keeper`]). A process that is exiting gets
 //! no signals. Therefore the last copy is never closed by close(2): a process of its own exits with each descriptor, or with a few of them,
