@@ -7,6 +7,9 @@ use std::path::Path;
 use super::tokens::tokens;
 use crate::common::test;
 
+/// Maximum number of re-exports that are followed to what they name.
+const MAX_EXPORTS: usize = 10;
+
 /// A module, or an item in one, from the crate's root.
 type Names = Vec<String>;
 
@@ -14,7 +17,7 @@ type Names = Vec<String>;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Import {
     pub(crate) from: String,
-    /// The file that defines it: what is re-exported counts as its definer's.
+    /// The file that defines it, or the one that it is named by, which re-exports it.
     pub(crate) to: String,
     pub(crate) item: String,
 }
@@ -39,6 +42,10 @@ impl Crate {
     pub(crate) fn read(src: &Path) -> Self {
         let mut modules = BTreeMap::new();
         read_folder(src, &[], &mut modules);
+        Self::new(modules)
+    }
+
+    fn new(modules: BTreeMap<Names, Vec<String>>) -> Self {
         let mut all = Self {
             modules,
             exports: BTreeMap::new(),
@@ -59,34 +66,37 @@ impl Crate {
         modules.map(|(module, source)| (file(module), source.as_slice()))
     }
 
-    /// All imports, in order.
-    pub(crate) fn imports(&self) -> Vec<Import> {
+    /// All imports, in order: of the files that define what is imported. With `by_name`, also of those that it is named by, and re-exports are imports.
+    pub(crate) fn imports(&self, by_name: bool) -> Vec<Import> {
         let mut imports = BTreeSet::new();
         for (module, source) in &self.modules {
-            for path in self.paths(module, source) {
-                let (to, item) = self.definition(&path, 0);
-                if let Some(item) = item
-                    && to != *module
-                {
-                    imports.insert(Import {
-                        from: file(module),
-                        to: file(&to),
-                        item,
-                    });
-                }
+            for path in self.paths(module, source, by_name) {
+                let named = by_name.then(|| self.definition(&path, MAX_EXPORTS));
+                let files = named.into_iter().chain([self.definition(&path, 0)]);
+                imports.extend(
+                    files
+                        .filter(|(to, _)| to != module)
+                        .filter_map(|(to, item)| {
+                            Some(Import {
+                                from: file(module),
+                                to: file(&to),
+                                item: item?,
+                            })
+                        }),
+                );
             }
         }
         imports.into_iter().collect()
     }
 
-    /// What a module names in this crate: in `use` declarations that are no re-exports, and in paths.
-    fn paths(&self, module: &Names, source: &[String]) -> Vec<Names> {
+    /// What a module names in this crate: in paths, and in `use` declarations, of which re-exports count if `has_exports`.
+    fn paths(&self, module: &Names, source: &[String], has_exports: bool) -> Vec<Names> {
         let mut names = BTreeMap::new();
         let mut paths = Vec::new();
         for used in uses(source) {
             if let Some(path) = absolute(&self.modules, module, &used.path) {
                 names.insert(used.name, path.clone());
-                paths.extend((!used.is_export).then_some(path));
+                paths.extend((has_exports || !used.is_export).then_some(path));
             }
         }
         for path in inline_paths(source) {
@@ -109,7 +119,7 @@ impl Crate {
                 continue;
             }
             let export = self.exports.get(&(module.clone(), name.clone()));
-            return match export.filter(|_| depth < 10) {
+            return match export.filter(|_| depth < MAX_EXPORTS) {
                 Some(export) => {
                     let rest = &path[at + 1..];
                     self.definition(&[export, rest].concat(), depth + 1)
@@ -251,6 +261,28 @@ fn inline_paths(source: &[String]) -> Vec<Names> {
         at += 1;
     }
     paths
+}
+
+#[test]
+fn a_file_that_reexports_a_name_is_imported_by_that_name() {
+    let module = |path: &str, source: &str| {
+        let names = path.split('/').filter(|name| !name.is_empty());
+        (names.map(str::to_owned).collect(), tokens(source))
+    };
+    let sources = [
+        module("", ""),
+        module("a", "pub use self::b::X;"),
+        module("a/b", "pub struct X; use super::c::Y;"),
+        module("a/c", "pub struct Y; use crate::a::X;"),
+    ];
+    let known = Crate::new(sources.into());
+    let pairs = |by_name| {
+        let imports = known.imports(by_name).into_iter();
+        let pairs = imports.map(|import| format!("{} {}", import.from, import.to));
+        pairs.collect::<Vec<_>>()
+    };
+    assert_eq!(pairs(false), ["a/b a/c", "a/c a/b"]);
+    assert_eq!(pairs(true), ["a a/b", "a/b a/c", "a/c a", "a/c a/b"]);
 }
 
 #[test]

@@ -31,12 +31,15 @@ const LAYERS: [&str; 4] = [
 ];
 
 /// The crates, as folders; "" is the program.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 14] = [
     "",
     "buildid-cache",
     "decode",
     "format",
     "record",
+    "record/attach",
+    "record/kernel",
+    "record/watch",
     "report",
     "report/analysis",
     "report/export",
@@ -44,6 +47,9 @@ const CRATES: [&str; 11] = [
     "report/view",
     "unwind",
 ];
+
+/// Crates in which no file reaches itself by the names that it imports either: those of files that re-export what others define.
+const WITHOUT_FACADES: [&str; 2] = ["record/attach", "record/kernel"];
 
 /// Crates that are no part of the program.
 const OTHERS: [&str; 2] = ["python", "testing"];
@@ -67,7 +73,7 @@ fn files_import_each_other_in_no_circle() {
     // `report` is one file.
     let crates = CRATES.into_iter().filter(|name| *name != "report");
     for name in crates.chain(["python"]) {
-        let imports = SOURCES[name].imports();
+        let imports = SOURCES[name].imports(WITHOUT_FACADES.contains(&name));
         assert!(
             imports.len() >= 7,
             "{name}: imports are found: {}",
@@ -90,7 +96,9 @@ fn types(name: &str) -> Vec<(TypeName, String)> {
 
 #[test]
 fn an_exported_name_stands_for_one_type_of_all_crates() {
-    let all = CRATES.iter().flat_map(|name| types(name));
+    // Below `record`, only the recorder itself sees them.
+    let seen = CRATES.iter().filter(|name| !name.starts_with("record/"));
+    let all = seen.flat_map(|name| types(name));
     let exported: Vec<_> = all.filter(|(known, _)| known.is_exported).collect();
     let count = exported.len();
     assert!(count > 100, "types are found: {count}");

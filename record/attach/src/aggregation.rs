@@ -9,7 +9,7 @@ use usdtrec_format::schema::Argument;
 use usdtrec_format::{NumberBucket, ShownArgument, Value};
 
 use crate::error::UsageError;
-use crate::plan::condition::own_argument;
+use crate::plan::condition::site::own_argument;
 use crate::select::argument_list::length_of;
 use crate::select::probe::PlannedProbe;
 

@@ -14,7 +14,7 @@ use usdtrec_kernel::{CpuListError, ErrorMeaning, KernelError, in_brackets};
 
 use crate::chosen::ChoiceError;
 use crate::file_change::FileChange;
-use crate::plan::ConditionError;
+use crate::plan::condition::ConditionError;
 use crate::select::refusal::NoProbe;
 use crate::select::refusal::{Refusal, lines};
 

@@ -5,7 +5,7 @@ use usdtrec_format::expr::{Datum, Expr};
 use usdtrec_format::perf::{Sample, SampleLayout};
 use usdtrec_format::{HexId, ThreadContext, Value};
 
-use crate::engine::ProbeAttr;
+use crate::engine::outcome::ProbeAttr;
 use crate::error::RecordError;
 use crate::error::UsageError;
 use crate::select::probe::PlannedProbe;

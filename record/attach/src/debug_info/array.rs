@@ -7,7 +7,7 @@ use usdtrec_format::{Arch, Location, Operand};
 use super::units::Die;
 use super::variables::{ValueLocation, Variable};
 use super::{DebugInfo, kind};
-use crate::plan::RegisterOffset;
+use crate::plan::frame::RegisterOffset;
 use crate::plan::held_addresses::{HeldAddress, Holder, held_address};
 
 /// Deepest nesting of arrays that is followed.

@@ -34,8 +34,8 @@ use self::files::{Files, SplitFiles, Unwind};
 use self::sections::Slice;
 use self::units::Units;
 use self::variables::{Here, ValueLocation, Variable, variables};
+use crate::plan::frame::{Frames, RegisterOffset};
 use crate::plan::symbols::Symbols;
-use crate::plan::{Frames, RegisterOffset};
 use crate::select::probe::PlannedSite;
 use crate::select::program::Program;
 

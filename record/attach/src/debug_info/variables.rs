@@ -5,7 +5,7 @@ use usdtrec_format::{Arch, Location, Operand, Register};
 
 use super::sections::{Slice, covers};
 use super::units::{Die, Entry};
-use crate::plan::RegisterOffset;
+use crate::plan::frame::RegisterOffset;
 
 /// Deepest nesting of scopes that is followed. Compilers inline a few dozen levels.
 const MAX_DEPTH: usize = 200;

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::perf::TracepointFormat;
 
+use super::bpf::bpf_engine::BpfEngine;
 use super::bpf::{
-    BpfEngine, FileLinks, HeldProcesses, NewMapping, StackUse, StringFinding, UnitSwitcher,
-    VariableLocations, WatchedFiles,
+    FileLinks, HeldProcesses, NewMapping, StackUse, StringFinding, UnitSwitcher, VariableLocations,
+    WatchedFiles,
 };
 use super::events::event::IdCount;
 use super::events::event::SpanSite;

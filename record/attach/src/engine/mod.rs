@@ -11,16 +11,16 @@
 //! Files of the bpf engine need one link per file and not one per probe, and links are removed in milliseconds. Perf
 //! events take a tenth of a second each.
 
-mod attached;
-mod bpf;
-mod dispatch;
-mod events;
-mod guard_process;
+pub(super) mod attached;
+pub(super) mod bpf;
+pub(super) mod dispatch;
+pub(super) mod events;
+pub(super) mod guard_process;
 mod open;
-mod options;
-mod outcome;
-mod perf;
-mod release;
+pub(super) mod options;
+pub(super) mod outcome;
+pub(super) mod perf;
+pub(super) mod release;
 
 pub use self::attached::{AddedProbes, Attached};
 pub use self::bpf::{
@@ -36,10 +36,9 @@ pub use self::options::{
     AttachMethod, AttachRequest, EngineChoice, EngineOptions, GapHold, NonResident, PerfTarget,
     SlowSpans, TaskFilter,
 };
-pub use self::outcome::ProbeAttr;
 pub use self::outcome::{
     COUNTERS, Counter, EngineOutcome, EverywhereReason, InKernel, InexactCounts, NotBetter,
-    NotFaultedIn, Scope, SkippedMethod, SlowSpanCounts, UsedEngine,
+    NotFaultedIn, ProbeAttr, Scope, SkippedMethod, SlowSpanCounts, UsedEngine,
 };
 pub use self::perf::owner::Owner;
 pub use self::perf::tracefs_group::{AbandonedGroup, GUARD_VERB, Tracefs, abandoned_groups, guard};

@@ -5,7 +5,7 @@ use std::io;
 use usdtrec_kernel::KernelError;
 
 use super::attached::Attached;
-use super::bpf::BpfEngine;
+use super::bpf::bpf_engine::BpfEngine;
 use super::dispatch::Engine;
 use super::events::event::refusal;
 use super::events::event::{Event, KernelAttr, Mode};
@@ -96,7 +96,7 @@ impl Attached {
         request: &AttachRequest<'_>,
     ) -> Result<Self, RecordError> {
         let method = PerfMethod::choose(request)?;
-        let probes = perf::split(probes);
+        let probes = perf::attach::split(probes);
         let keeps = perf::keeps_copies(&probes, request.options.graph)?;
         let mode = mode(request, keeps)?;
         let processes = Processes::open(mode, &request.perf_target)?;

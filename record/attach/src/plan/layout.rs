@@ -150,7 +150,7 @@ fn set_lengths(arguments: &mut [RawArgument], captures: &[Capture], known: &[Arg
 }
 
 /// `len` rounded up so that it and the 4 bytes of its size in front are a multiple of 8.
-pub(crate) const fn padded(len: u16) -> u16 {
+pub(super) const fn padded(len: u16) -> u16 {
     (len + 4).next_multiple_of(8) - 4
 }
 

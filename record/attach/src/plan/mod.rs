@@ -16,10 +16,9 @@ use usdtrec_format::{Arch, CapturePlan, IndexedAddress, Location, Operand, Regis
 
 use crate::select::probe::PlannedSite;
 
-pub use condition::ConditionError;
-pub use frame::RegisterOffset;
-pub use frame::{Frame, Frames, ReturnAddress};
-pub use layout::Strings;
+pub use self::condition::ConditionError;
+pub use self::frame::{Frame, Frames, RegisterOffset, ReturnAddress};
+pub use self::layout::Strings;
 
 /// Maximum number of stack bytes that are copied for an operand at a pointer that may point to the stack.
 const POINTER_STACK: u32 = 1024;

@@ -32,7 +32,7 @@ pub(crate) enum Source {
 
 impl Read {
     /// Whether memory is read, which may not be there.
-    pub(crate) fn may_fault(&self) -> bool {
+    pub(super) fn may_fault(&self) -> bool {
         match &self.source {
             Source::Memory(_) => true,
             Source::Computed(chain) => chain.may_fault(),
@@ -72,7 +72,7 @@ impl Chain {
     }
 
     /// Whether memory is read, which may not be there.
-    pub(crate) fn may_fault(&self) -> bool {
+    pub(super) fn may_fault(&self) -> bool {
         let of_argument = matches!(&self.start, Start::Argument(read) if read.may_fault());
         let loads = |step: &Step| matches!(step, Step::Load { .. });
         of_argument || self.steps.iter().any(loads)
@@ -119,7 +119,7 @@ pub(crate) enum FloatType {
 
 impl FloatType {
     /// The type of this many bytes: 4 or 8; other numbers are 8.
-    pub(in crate::plan) const fn from_bytes(bytes: u8) -> Self {
+    pub(super) const fn from_bytes(bytes: u8) -> Self {
         match bytes {
             4 => Self::Single,
             _ => Self::Double,
@@ -135,7 +135,7 @@ impl FloatType {
     }
 
     /// The bits without the sign.
-    pub(in crate::plan) const fn magnitude(self) -> u64 {
+    pub(super) const fn magnitude(self) -> u64 {
         u64::MAX >> (65 - 8 * self.bytes() as u32)
     }
 

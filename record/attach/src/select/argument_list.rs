@@ -7,8 +7,8 @@ use usdtrec_format::schema::{Argument, ArgumentType, Length};
 
 use crate::error::RecordError;
 use crate::error::UsageError;
-use crate::plan::ConditionError;
-use crate::plan::condition::own_argument;
+use crate::plan::condition::ConditionError;
+use crate::plan::condition::site::own_argument;
 use crate::select::probe::{PlannedProbe, RefusedProbe};
 
 /// Leaves out the probes of files that nobody named for which `check` fails. Returns those that are left out.

@@ -25,7 +25,7 @@ use self::candidates::{Candidate, FoundFile, FoundFiles, KnownFiles};
 use self::selector::Selector;
 use self::trace_room::refuse_without_room;
 use crate::error::RecordError;
-use crate::places::{self, Account, Places};
+use crate::places::{Account, Places};
 
 pub use self::selected::Selection;
 pub use self::selector::EventSelector;
@@ -83,21 +83,13 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
     let by_path = named.iter().flatten().flatten();
     let by_path = by_path.filter(|file| ids.insert(file.id()));
     let by_path: Vec<Candidate> = by_path.filter_map(Candidate::of_file).collect();
-    let ids: HashSet<FileId> = named
+    let by_name: HashSet<FileId> = named
         .iter()
         .flatten()
         .flatten()
         .map(|file| file.id())
         .collect();
-    let found = files.iter().filter_map(|candidate| {
-        let file = candidate.file.as_deref()?;
-        let pids = request
-            .found
-            .get(&file.id())
-            .filter(|_| !ids.contains(&file.id()))?;
-        let binary = &candidate.binary;
-        Some(FoundFile { file, binary, pids })
-    });
+    let found = found(&files, &request.found, &by_name);
     let patterns = request.events.iter().map(|event| &event.pattern);
     let patterns: Vec<&Pattern> = patterns.filter(|one| one.path().is_none()).collect();
     selector.found = FoundFiles::new(found, &patterns, request.places);
@@ -152,6 +144,21 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
     }
     selection.tried_nops = nop5::was_tried_and_sound();
     Ok(selection)
+}
+
+/// The files that were found in processes which nobody named, without those that are named.
+fn found<'f>(
+    files: &'f [Candidate],
+    processes: &'f HashMap<FileId, Vec<u32>>,
+    named: &HashSet<FileId>,
+) -> impl Iterator<Item = FoundFile<'f>> {
+    files.iter().filter_map(|candidate| {
+        let file = candidate.file.as_deref()?;
+        let pids = processes.get(&file.id());
+        let pids = pids.filter(|_| !named.contains(&file.id()))?;
+        let binary = &candidate.binary;
+        Some(FoundFile { file, binary, pids })
+    })
 }
 
 /// What to select in a file that appeared while recording.

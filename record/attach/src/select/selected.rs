@@ -14,7 +14,7 @@ use super::refusal::{NoProbe, Refusal, RefusalReason, Refusals};
 use crate::debug_info::{self, DebugInfo, Need};
 
 /// Adds names and types of the arguments of probes without a schema, and the lines of all sites.
-pub(crate) fn add_debug_info(probes: &mut [PlannedProbe]) {
+pub(super) fn add_debug_info(probes: &mut [PlannedProbe]) {
     let mut files: BTreeMap<FileId, Vec<&mut PlannedProbe>> = BTreeMap::new();
     for probe in probes {
         files.entry(probe.file().id()).or_default().push(probe);

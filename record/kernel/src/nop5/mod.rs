@@ -25,7 +25,7 @@ use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::{Arch, Site};
 
-pub use self::trial::TrialError;
+pub use self::verdict::TrialError;
 pub use trial::{TRIAL_VERB, trial};
 use verdict::Verdict;
 pub use verdict::{Nop5Danger, TrialFaults};

@@ -34,7 +34,7 @@ use rustix::time::{ClockId, clock_gettime};
 use usdtrec_kernel::bpf::sys;
 
 use super::super::outcome::SlowSpanCounts;
-use super::aggregate::{HitCounts, HitWord};
+use super::aggregate::hit_counts::{HitCounts, HitWord};
 use super::kernel_objects::MappedWords;
 use crate::aggregation::SpanHitCounts;
 

@@ -9,7 +9,7 @@ use usdtrec_kernel::bpf::rings::Left;
 
 use super::super::outcome::EngineOutcome;
 use super::super::release::Release;
-use super::BpfEngine;
+use super::bpf_engine::BpfEngine;
 use super::part::Parts;
 use super::samples::stack_size::StackUse;
 

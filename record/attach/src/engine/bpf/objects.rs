@@ -11,9 +11,8 @@ use usdtrec_kernel::host::kernel_version::tells_processes;
 use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError};
 
 use super::super::options::{AttachRequest, GapHold, TaskFilter};
-use super::aggregate::{
-    EventNeeds, GroupDescriptors, GroupMaps, Grouping, MAX_SPAN_BYTES, SharedGroups,
-};
+use super::aggregate::group_map::{GroupDescriptors, GroupMaps, MAX_SPAN_BYTES, SharedGroups};
+use super::aggregate::grouping::{EventNeeds, Grouping};
 use super::attach;
 use super::attach::site_programs::Maps;
 use super::control::Control;
@@ -23,8 +22,10 @@ use super::processes::follow::Tracked;
 use super::processes::groups::Groups;
 use super::processes::mapping_hold::MappingHold;
 use super::processes::watched_files::WatchedFiles;
-use super::samples::{Samples, stack_size as stack_rates};
-use super::spans::{MAX_BYTES, SharedSpans, SpanDescriptors, SpanMaps, memory_for};
+use super::samples::Samples;
+use super::samples::stack_size::create_rates;
+use super::spans::planner::memory_for;
+use super::spans::span_map::{MAX_BYTES, SharedSpans, SpanDescriptors, SpanMaps};
 use super::thread_contexts::ThreadContexts;
 use crate::callbacks::Caution;
 use crate::error::RecordError;
@@ -68,7 +69,6 @@ impl Objects {
             options,
             perf_target,
             filter,
-            say,
             ..
         } = request;
         let sizes = Sizes {
@@ -90,21 +90,9 @@ impl Objects {
         let groups = (!choice.groups.is_empty()).then(|| Groups::follow(choice, btf));
         let executables =
             (!choice.executables.is_empty()).then(|| Executables::open(&choice.executables, btf));
-        let mapping_hold = match options.no_gap {
-            None => None,
-            Some(how) => match mapping_hold(&control, &tracked, kernel)? {
-                Ok(hold) => Some(hold),
-                Err(error) if how == GapHold::Required => {
-                    return Err(setup(BpfObject::MappingHold)(error));
-                }
-                Err(error) => {
-                    say(&Caution::NotHeld(error));
-                    None
-                }
-            },
-        };
+        let mapping_hold = mapping_hold(request, &control, &tracked, kernel)?;
         let stack_rates = options.graph.and_then(|graph| graph.rate);
-        let stack_rates = stack_rates.map(|_| stack_rates::create()).transpose();
+        let stack_rates = stack_rates.map(|_| create_rates()).transpose();
         let thread_contexts = options
             .thread_context
             .then(|| ThreadContexts::new(kernel))
@@ -123,17 +111,7 @@ impl Objects {
             return Err(KernelError::NoBpf(BpfRefusal::StackKeys).into());
         }
         let spans = options.slow_spans.as_ref();
-        let spans = spans.map(|spans| {
-            let groups = &samples.groups;
-            let memory = memory_for(groups, spans.least, grouping.as_ref());
-            let bytes = match grouping {
-                Some(_) => MAX_SPAN_BYTES,
-                None => MAX_BYTES,
-            };
-            // Without a span that programs match, records of later parts have no room.
-            let may_match = groups.is_empty() || groups.iter().any(|group| group.role.is_some());
-            SpanMaps::new(memory, bytes, (!may_match).then_some(1))
-        });
+        let spans = spans.map(|spans| span_maps(samples, spans.least, grouping.as_ref()));
         let hit_groups = grouping.map(GroupMaps::new).transpose();
         Ok(Self {
             spans: spans.transpose().map_err(setup(BpfObject::Spans))?,
@@ -198,16 +176,40 @@ impl Objects {
     }
 }
 
-/// What holds processes that map files which are not known, or why the kernel cannot.
+/// What holds processes that map files which are not known; `None` if they need not be held, or the kernel cannot, which is said.
 fn mapping_hold(
+    request: &AttachRequest<'_>,
     control: &Control,
     tracked: &Tracked,
     kernel: RunningKernel<'_>,
-) -> Result<io::Result<MappingHold>, RecordError> {
+) -> Result<Option<MappingHold>, RecordError> {
+    let Some(how) = request.options.no_gap else {
+        return Ok(None);
+    };
     if kernel.namespace.is_some() {
         return Err(KernelError::NoBpf(BpfRefusal::MappingHoldNamespace).into());
     }
-    Ok(MappingHold::new(control, tracked.as_fd(), kernel))
+    match MappingHold::new(control, tracked.as_fd(), kernel) {
+        Ok(hold) => Ok(Some(hold)),
+        Err(error) if how == GapHold::Required => Err(setup(BpfObject::MappingHold)(error)),
+        Err(error) => {
+            (request.say)(&Caution::NotHeld(error));
+            Ok(None)
+        }
+    }
+}
+
+/// The maps of the spans that programs match.
+fn span_maps(samples: &Samples, least: u64, grouping: Option<&Grouping>) -> io::Result<SpanMaps> {
+    let groups = &samples.groups;
+    let memory = memory_for(groups, least, grouping);
+    let bytes = match grouping {
+        Some(_) => MAX_SPAN_BYTES,
+        None => MAX_BYTES,
+    };
+    // Without a span that programs match, records of later parts have no room.
+    let may_match = groups.is_empty() || groups.iter().any(|group| group.role.is_some());
+    SpanMaps::new(memory, bytes, (!may_match).then_some(1))
 }
 
 /// What all parts of a recording share, for a thread that attaches further ones.

@@ -22,10 +22,11 @@ use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError};
 use super::super::options::{AttachRequest, EngineOptions, NonResident};
 use super::super::outcome::NotFaultedIn;
 use super::super::outcome::{Opened, ProbeAttr};
-use super::BpfEngine;
 use super::attach::Attaching;
 use super::attach::attacher::AttachedSites;
 use super::attach::site_programs::{BadSite, Site};
+use super::attach::unit_links::Attachment;
+use super::bpf_engine::BpfEngine;
 use super::kernel_objects::setup;
 use super::nonresident::Touch;
 use super::objects::Objects;
@@ -36,7 +37,10 @@ use super::processes::executables::Executables;
 use super::processes::follow;
 use super::program::spec::{Common, CpuRange, Spec, ThreadBase};
 use super::samples::Samples;
-use super::spans::{SpanArguments, SpanMemory, plan_spans, with_own_filters};
+use super::spans::arguments::SpanArguments;
+use super::spans::entry::SpanMemory;
+use super::spans::filters::with_own_filters;
+use super::spans::plan_spans::plan_spans;
 use crate::budget::Units;
 use crate::error::{RecordError, UsageError};
 use crate::plan::call_graph::CallGraph;
@@ -53,13 +57,7 @@ impl BpfEngine {
     ) -> Result<Opened<Self>, RecordError> {
         let options = request.options;
         let btf = btf_from_sysfs();
-        let preemption = Preemption::from_btf(btf.as_ref())?;
-        let namespace = PidNamespace::own(btf.as_ref());
-        let kernel = RunningKernel {
-            btf: btf.as_ref(),
-            preemption,
-            namespace: namespace.map_err(|_| KernelError::NoBpf(BpfRefusal::PidNamespace))?,
-        };
+        let kernel = running_kernel(btf.as_ref())?;
         let thread_base = thread_base(btf.as_ref());
         let first_id = metadata.ids.iter().max().map_or(1, |id| id + 1);
         let ids = Ids::first(first_id);
@@ -77,12 +75,7 @@ impl BpfEngine {
             groups,
             refused: unfit,
         } = Fitting::plan(&request_of_plan, None)?;
-        if let Some(aggregation) = &options.aggregation {
-            let planned: Vec<_> = groups.iter().map(|group| &group.probe).collect();
-            let of_no_span = groups.iter().filter(|group| group.role.is_none());
-            let measured: Vec<_> = of_no_span.map(|group| &group.probe).collect();
-            aggregation.check(&planned, &measured)?;
-        }
+        check_aggregation(options, &groups)?;
         let samples = Samples::new(groups, ids, options);
         let cpus = request.perf_target.cpus.len();
         let has_copies = options.graph.is_some_and(CallGraph::unwinds);
@@ -93,10 +86,10 @@ impl BpfEngine {
         let common = Common {
             touch,
             thread_base,
-            preemption,
+            preemption: kernel.preemption,
             namespace: kernel.namespace,
-            id_members: id_members(kernel, preemption),
-            functions_take_memory: functions_take_memory(preemption),
+            id_members: id_members(kernel, kernel.preemption),
+            functions_take_memory: functions_take_memory(kernel.preemption),
             ..common(request, &objects)
         };
         let attaching = Attaching {
@@ -118,16 +111,7 @@ impl BpfEngine {
         if touch == Touch::Never && options.nonresident == NonResident::Auto {
             attachment.not_faulted_in = Some(NotFaultedIn::NoBtf);
         }
-        let children = match (objects.tracked.hold.take(), attachment.later.take()) {
-            (Some(hold), Some(later)) => {
-                let children = Children::follow(hold, later, &objects.control);
-                Some(children.map_err(setup(BpfObject::Children))?)
-            }
-            (hold, _) => {
-                objects.tracked.hold = hold;
-                None
-            }
-        };
+        let children = follow_children(&mut objects, &mut attachment)?;
         let (probes, attrs) = described(&samples, &metadata.attr);
         Ok(Opened {
             probes,
@@ -177,6 +161,44 @@ pub(super) fn refused(
         })
     });
     refused.chain(unfit).collect()
+}
+
+/// What programs need to know of the running kernel.
+fn running_kernel(btf: Option<&Btf>) -> Result<RunningKernel<'_>, KernelError> {
+    let namespace = PidNamespace::own(btf);
+    Ok(RunningKernel {
+        btf,
+        preemption: Preemption::from_btf(btf)?,
+        namespace: namespace.map_err(|_| KernelError::NoBpf(BpfRefusal::PidNamespace))?,
+    })
+}
+
+/// Checks that the keys and the measured arguments are arguments of planned probes.
+fn check_aggregation(options: &EngineOptions, groups: &[Group]) -> Result<(), UsageError> {
+    let Some(aggregation) = &options.aggregation else {
+        return Ok(());
+    };
+    let planned: Vec<_> = groups.iter().map(|group| &group.probe).collect();
+    let of_no_span = groups.iter().filter(|group| group.role.is_none());
+    let measured: Vec<_> = of_no_span.map(|group| &group.probe).collect();
+    aggregation.check(&planned, &measured)
+}
+
+/// Follows the children of the recorded processes, if these have links of their own.
+fn follow_children(
+    objects: &mut Objects,
+    attachment: &mut Attachment,
+) -> Result<Option<Children>, RecordError> {
+    let Some(later) = attachment.later.take() else {
+        return Ok(None);
+    };
+    match objects.tracked.hold.take() {
+        Some(hold) => {
+            let children = Children::follow(hold, later, &objects.control);
+            Ok(Some(children.map_err(setup(BpfObject::Children))?))
+        }
+        None => Ok(None),
+    }
 }
 
 /// What programs of a recording have in common, but for what the kernel's structures decide.

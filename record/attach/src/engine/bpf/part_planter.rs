@@ -21,12 +21,12 @@ use super::super::options::{
 };
 use super::super::outcome::Opened;
 use super::super::release::{Descriptors, Release};
-use super::BpfEngine;
-use super::aggregate::EventNeeds;
+use super::aggregate::grouping::EventNeeds;
 use super::attach::Attaching;
 use super::attach::attacher::AttachedSites;
 use super::attach::site_programs::Site;
 use super::attach::unit_links::UnitLinks;
+use super::bpf_engine::BpfEngine;
 use super::control::Control;
 use super::kernel_objects::setup;
 use super::objects::SharedMaps;
@@ -34,6 +34,7 @@ use super::open::{Fitting, described, refused, sites, with_ids};
 use super::part::Part;
 use super::plan::{Ids, PlanRequest};
 use super::processes::children::{Children, LinkAdder};
+
 use super::processes::watched_files::WatchedFiles;
 use super::program::contract::RecordedProcesses;
 use super::program::spec::Common;

@@ -9,21 +9,23 @@ use usdtrec_format::perf::TracepointFormat;
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{Arch, CapturePlan, Location, Operand, RawArgument, RawLayout};
 
-use super::aggregate::{Measured, measured};
+use super::aggregate::number_layout::{Measured, measured};
 use super::program::contract::{Rooms, rooms};
 use super::program::contract::{register_offset, runs_here};
 use super::program::stack::EndKind;
 use super::samples::compact::Shape;
-use super::spans::{SpanArguments, SpanRole};
+use super::spans::arguments::SpanArguments;
+use super::spans::role::SpanRole;
 use crate::aggregation::{Aggregation, Arguments};
 use crate::engine::options::EngineOptions;
 use crate::error::RecordError;
 use crate::error::UsageError;
 use crate::filter;
-use crate::plan::ReturnAddress;
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, StackSizes};
 use crate::plan::capture::{Capture, CaptureSite};
-use crate::plan::condition::{self, Condition, ConditionError, ListedArgument};
+use crate::plan::condition::list::ListedArgument;
+use crate::plan::condition::{self, Condition, ConditionError};
+use crate::plan::frame::ReturnAddress;
 use crate::plan::layout::{Strings, layout};
 use crate::plan::symbols::NotCaptured;
 use crate::select::probe::PlannedProbe;
@@ -169,6 +171,12 @@ struct Planner<'a> {
     groups: Vec<Group>,
 }
 
+/// Where a filter is evaluated.
+enum FilterAt {
+    Program(Condition),
+    Recorder,
+}
+
 /// What is captured at a site.
 struct Planned {
     plan: SitePlan,
@@ -210,6 +218,34 @@ impl Planner<'_> {
         Ok(())
     }
 
+    /// Where the filter of a probe is evaluated at a site. `is_listed`: the values are those of a list, which are not the ones that the filter compares.
+    fn filter_at(
+        &self,
+        probe: &PlannedProbe,
+        filter: Option<&Expr>,
+        at_site: &condition::site::Site<'_>,
+        is_listed: bool,
+    ) -> Result<FilterAt, RecordError> {
+        let error = match condition_of(filter, at_site) {
+            Ok(condition) => return Ok(FilterAt::Program(condition)),
+            Err(error) => error,
+        };
+        let is_of_program = is_listed || self.aggregation.is_some() || self.matches_spans;
+        if let ConditionError::Unsupported(_) | ConditionError::FloatArithmetic = error
+            && !is_of_program
+        {
+            match filter::of_samples(probe, self.has_context) {
+                Ok(_) => return Ok(FilterAt::Recorder),
+                Err(unknown @ RecordError::Usage(UsageError::FilterName { .. })) => {
+                    return Err(unknown);
+                }
+                Err(_) => {}
+            }
+        }
+        let event = probe.event();
+        Err(UsageError::Filter { event, error }.into())
+    }
+
     /// Plans a site; `None` if the filter is never true there.
     fn plan(
         &self,
@@ -234,7 +270,7 @@ impl Planner<'_> {
             .iter()
             .map(|operand| place.address_of(operand))
             .collect();
-        let at_site = condition::Site {
+        let at_site = condition::site::Site {
             arch,
             event: &probe.event(),
             operands,
@@ -244,34 +280,15 @@ impl Planner<'_> {
         };
         let listed = self.list(probe, &at_site)?;
         let is_listed = listed.is_some();
-        let mut filter_in_recorder = false;
         let filter = probe.own_filter();
-        let condition = match condition_of(filter.as_ref(), &at_site) {
-            // A begin that is excluded is the begin of its end all the same.
-            Ok(Condition::Never) if !self.matches_spans => return Ok(None),
-            Ok(Condition::Always) => None,
-            Ok(condition) => Some(condition),
-            // The values of a list are not those that the filter compares.
-            Err(error @ (ConditionError::Unsupported(_) | ConditionError::FloatArithmetic))
-                if !is_listed && self.aggregation.is_none() && !self.matches_spans =>
-            {
-                match filter::of_samples(probe, self.has_context) {
-                    Ok(_) => filter_in_recorder = true,
-                    Err(unknown @ RecordError::Usage(UsageError::FilterName { .. })) => {
-                        return Err(unknown);
-                    }
-                    Err(_) => {
-                        let event = probe.event();
-                        return Err(UsageError::Filter { event, error }.into());
-                    }
-                }
-                None
-            }
-            Err(error) => {
-                let event = probe.event();
-                return Err(UsageError::Filter { event, error }.into());
-            }
-        };
+        let (condition, filter_in_recorder) =
+            match self.filter_at(probe, filter.as_ref(), &at_site, is_listed)? {
+                // A begin that is excluded is the begin of its end all the same.
+                FilterAt::Program(Condition::Never) if !self.matches_spans => return Ok(None),
+                FilterAt::Program(Condition::Always) => (None, false),
+                FilterAt::Program(condition) => (Some(condition), false),
+                FilterAt::Recorder => (None, true),
+            };
         let (captures, arguments) = match listed {
             Some(listed) => listed
                 .into_iter()
@@ -332,7 +349,7 @@ impl Planner<'_> {
     fn list(
         &self,
         probe: &PlannedProbe,
-        at_site: &condition::Site<'_>,
+        at_site: &condition::site::Site<'_>,
     ) -> Result<Option<Vec<ListedArgument>>, RecordError> {
         let Some(list) = probe.computed_list() else {
             let reads_strings = self.strings.limit > 0;
@@ -357,7 +374,7 @@ impl Planner<'_> {
 /// A filter, compiled for a site.
 fn condition_of(
     filter: Option<&Expr>,
-    at_site: &condition::Site<'_>,
+    at_site: &condition::site::Site<'_>,
 ) -> Result<Condition, ConditionError> {
     filter.map_or(Ok(Condition::Always), |filter| at_site.condition(filter))
 }

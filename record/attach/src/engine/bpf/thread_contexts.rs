@@ -51,15 +51,15 @@ impl VariableLocation {
     /// Words of a value in the map.
     const WORDS: usize = 5;
     /// Offset of [`ModuleBlock::entry`] in a value in the map; 0 without a block.
-    pub(in crate::engine::bpf) const ENTRY: i16 = 0;
+    pub(super) const ENTRY: i16 = 0;
     /// Offset of [`Self::offset`].
-    pub(in crate::engine::bpf) const OFFSET: i16 = 8;
+    pub(super) const OFFSET: i16 = 8;
     /// Offset of [`ModuleBlock::length`].
-    pub(in crate::engine::bpf) const LENGTH: i16 = 16;
+    pub(super) const LENGTH: i16 = 16;
     /// Offset of [`ModuleBlock::module`].
-    pub(in crate::engine::bpf) const MODULE: i16 = 24;
+    pub(super) const MODULE: i16 = 24;
     /// Offset of [`ModuleBlock::vector`].
-    pub(in crate::engine::bpf) const VECTOR: i16 = 32;
+    pub(super) const VECTOR: i16 = 32;
 
     fn words(self) -> [u64; Self::WORDS] {
         let offset = self.offset.cast_unsigned();
@@ -98,13 +98,13 @@ impl VariableLocations {
 
 /// The map, and the links of the programs that keep it right.
 #[derive(Debug)]
-pub(in crate::engine::bpf) struct ThreadContexts {
-    pub(in crate::engine::bpf) locations: VariableLocations,
+pub(super) struct ThreadContexts {
+    pub(super) locations: VariableLocations,
     _links: Vec<OwnedFd>,
 }
 
 impl ThreadContexts {
-    pub(in crate::engine::bpf) fn new(kernel: RunningKernel<'_>) -> io::Result<Self> {
+    pub(super) fn new(kernel: RunningKernel<'_>) -> io::Result<Self> {
         let btf = kernel.btf.ok_or_else(missing)?;
         let members = members(btf, kernel)?;
         let shape = MapShape {

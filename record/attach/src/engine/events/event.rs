@@ -369,7 +369,7 @@ pub(crate) fn meaning(error: &io::Error) -> Option<ErrorMeaning> {
 }
 
 /// What an error of attaching to a site means that was checked to be a nop; `None` if it says so itself.
-pub(crate) fn site_meaning(error: &io::Error, site: &Site) -> Option<ErrorMeaning> {
+pub(in crate::engine) fn site_meaning(error: &io::Error, site: &Site) -> Option<ErrorMeaning> {
     let is_invalid = error.raw_os_error() == Some(libc::EINVAL);
     (is_invalid && site.semaphore != 0).then_some(ErrorMeaning::OtherSemaphore)
 }
@@ -387,7 +387,7 @@ fn missing_privilege() -> ErrorMeaning {
 
 /// Why tracefs cannot be used, if that is the kernel's lockdown (kernel_lockdown(7)): `confidentiality` disables it, but neither programs nor
 /// events of the uprobe PMU (seen on Linux 5.10 to 7.3).
-pub(crate) fn lockdown() -> Option<ErrorMeaning> {
+pub(in crate::engine) fn lockdown() -> Option<ErrorMeaning> {
     let state = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
     let is_confidential = state.contains("[confidentiality]");
     is_confidential.then_some(ErrorMeaning::Lockdown)

@@ -33,7 +33,7 @@ const ID: usize = 8;
 
 /// Rings of the same size, one for each CPU.
 #[derive(Debug)]
-pub(crate) struct Rings {
+pub(in crate::engine) struct Rings {
     rings: Vec<Ring>,
     /// Rings of CPUs that came on line later.
     later: Vec<Ring>,
@@ -46,7 +46,11 @@ pub(crate) struct Rings {
 
 impl Rings {
     /// Maps rings of `asked` bytes, or of the default size, or of what the limit on locked memory allows.
-    pub(crate) fn map(mode: Mode, cpus: &[u32], asked: Option<usize>) -> Result<Self, RecordError> {
+    pub(in crate::engine) fn map(
+        mode: Mode,
+        cpus: &[u32],
+        asked: Option<usize>,
+    ) -> Result<Self, RecordError> {
         let page = rustix::param::page_size();
         let mut bytes = asked.unwrap_or_else(|| default_size(cpus.len(), page));
         loop {
@@ -73,23 +77,23 @@ impl Rings {
     }
 
     /// Size of each ring, bytes.
-    pub(crate) fn bytes(&self) -> usize {
+    pub(in crate::engine) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// The descriptors to which events are redirected, one for each of the first CPUs, in their order.
-    pub(crate) fn owners(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    pub(in crate::engine) fn owners(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.rings.iter().map(|ring| ring.owner().as_fd())
     }
 
     /// The descriptors that become readable when a ring has many records.
-    pub(crate) fn readable(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    pub(in crate::engine) fn readable(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let later = self.later.iter().map(|ring| ring.owner().as_fd());
         self.owners().chain(later)
     }
 
     /// Maps a ring for a CPU that came on line.
-    pub(crate) fn add(&mut self, cpu: u32) -> Result<(), RecordError> {
+    pub(in crate::engine) fn add(&mut self, cpu: u32) -> Result<(), RecordError> {
         if self.later.len() >= MAX_LATER_RINGS {
             return Err(refusal(io::Error::from(io::ErrorKind::QuotaExceeded)));
         }
@@ -108,7 +112,11 @@ impl Rings {
     }
 
     /// Redirects an event on the CPU that came last to its ring. Its records get the sample id of an event on one of the first CPUs.
-    pub(crate) fn redirect_as(&mut self, event: &mut Event, known: u64) -> io::Result<()> {
+    pub(in crate::engine) fn redirect_as(
+        &mut self,
+        event: &mut Event,
+        known: u64,
+    ) -> io::Result<()> {
         let ring = self.later.last().ok_or(io::ErrorKind::NotFound)?;
         event.redirect(ring.owner().as_fd())?;
         self.known_as.insert(event.id, known);
@@ -117,12 +125,12 @@ impl Rings {
     }
 
     /// Sample ids of the owners.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = u64> {
+    pub(super) fn ids(&self) -> impl Iterator<Item = u64> {
         self.rings.iter().map(|ring| ring.owner().id)
     }
 
     /// Passes all complete records of all rings to `sink`.
-    pub(crate) fn drain(&mut self, mut sink: impl FnMut(&[u8])) {
+    pub(in crate::engine) fn drain(&mut self, mut sink: impl FnMut(&[u8])) {
         for ring in &mut self.rings {
             ring.drain(&mut sink);
         }
@@ -196,7 +204,7 @@ fn is_too_large(error: &io::Error) -> bool {
 /// Invariants: (1) `map` is one page of `perf_event_mmap_page` followed by `len` bytes of data, `len` a power of two;
 /// (2) the kernel writes no byte of `[tail, head)`, where only we move `tail`; (3) only one thread reads.
 #[derive(Debug)]
-pub(crate) struct Ring {
+pub(super) struct Ring {
     owner: Event,
     map: MmapRaw,
     page: usize,
@@ -207,7 +215,7 @@ pub(crate) struct Ring {
 
 impl Ring {
     /// Maps a ring of `len` bytes (a power of two, at least a page) for the event's CPU.
-    pub(crate) fn map(owner: Event, len: usize, page: usize) -> io::Result<Self> {
+    pub(in crate::engine) fn map(owner: Event, len: usize, page: usize) -> io::Result<Self> {
         let map = MmapOptions::new().len(page + len).map_raw(fd(&owner))?;
         Ok(Self {
             owner,
@@ -219,12 +227,12 @@ impl Ring {
     }
 
     /// The event whose ring this is.
-    pub(crate) fn owner(&self) -> &Event {
+    pub(super) fn owner(&self) -> &Event {
         &self.owner
     }
 
     /// Passes all complete records to `sink`, in order, and frees their space in the ring.
-    pub(crate) fn drain(&mut self, sink: impl FnOnce(&[u8])) {
+    pub(in crate::engine) fn drain(&mut self, sink: impl FnOnce(&[u8])) {
         let head = self
             .word(offset_of!(perf_event_mmap_page, data_head))
             .load(Ordering::Acquire);

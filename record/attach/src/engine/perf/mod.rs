@@ -1,6 +1,6 @@
 //! The perf engine: one perf event for each site, traced thread and CPU.
 
-mod attach;
+pub(super) mod attach;
 pub(super) mod owner;
 pub(super) mod tracefs_group;
 
@@ -19,8 +19,6 @@ use crate::error::{ProgramFeature, RecordError, UsageError};
 use crate::filter;
 use crate::plan::call_graph::{CallGraph, CallGraphMethod};
 use crate::select::probe::PlannedProbe;
-
-pub(super) use self::attach::split;
 
 /// Probes that are attached with perf events. Dropping it detaches all of them.
 #[derive(Debug)]
@@ -199,7 +197,7 @@ impl PerfMethod {
 }
 
 /// Whether perf events can record what is asked for of a probe.
-pub(crate) fn check_probe(probe: &PlannedProbe) -> Result<(), RecordError> {
+pub(super) fn check_probe(probe: &PlannedProbe) -> Result<(), RecordError> {
     if let Some(argument) = probe.computed_argument() {
         let (event, argument) = (probe.event(), argument.to_string());
         return Err(UsageError::ComputedArgument { event, argument }.into());
@@ -245,7 +243,7 @@ fn check_callers(graph: CallGraph) -> Result<(), RecordError> {
 ///
 /// # Errors
 /// [`UsageError::LimitOfCopies`] if they are written for the arguments of a probe, so that a limit of frames is not kept.
-pub(crate) fn keeps_copies(
+pub(super) fn keeps_copies(
     probes: &[PlannedProbe],
     graph: Option<CallGraph>,
 ) -> Result<bool, UsageError> {

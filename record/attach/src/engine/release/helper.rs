@@ -1,4 +1,4 @@
-//! The helper's part of [`release`](super::super::release): descriptors are closed by processes that exit with them open.
+//! The helper's part of [`release`](super): descriptors are closed by processes that exit with them open.
 //!
 //! A SIGKILL during close(2) makes the kernel leave breakpoints in programs (see [`Keeper`]). A process that is exiting gets
 //! no signals. Therefore the last copy is never closed by close(2): a process of its own exits with each descriptor, or with a few of them,
@@ -27,7 +27,7 @@ use crate::error::{HelperInput, RecordError, UsageError};
 pub const RELEASE_VERB: &str = "release-probes";
 
 /// Maximum number of processes that exit with descriptors open at a time.
-pub(in crate::engine) const MAX_CLOSERS: usize = 64;
+pub(super) const MAX_CLOSERS: usize = 64;
 
 /// Closes the descriptors whose numbers are read from standard input, in up to `at_once` processes at a time, and writes a byte to standard
 /// output for each closed descriptor. `keeper` is the number of the keeper's descriptor.
@@ -169,7 +169,7 @@ impl Closers {
 
 /// References to descriptors. They are dropped when this is closed in all processes, or individually.
 #[derive(Debug)]
-pub(in crate::engine) struct Keeper {
+pub(super) struct Keeper {
     ring: OwnedFd,
 }
 
@@ -179,7 +179,7 @@ impl Keeper {
     /// # Errors
     /// The errors of io_uring_setup(2) and io_uring_register(2): the kernel is older than 5.1, or io_uring is forbidden
     /// (`kernel.io_uring_disabled`, seccomp).
-    pub(in crate::engine) fn for_descriptors(descriptors: &[RawFd]) -> io::Result<Self> {
+    pub(super) fn for_descriptors(descriptors: &[RawFd]) -> io::Result<Self> {
         let keeper = Self { ring: ring()? };
         keeper.register(
             IoringRegisterOp::RegisterFiles,
@@ -190,7 +190,7 @@ impl Keeper {
     }
 
     /// Drops the references at these indexes of the list that it was created from.
-    pub(in crate::engine) fn let_go(&self, places: Range<usize>) -> io::Result<()> {
+    pub(super) fn let_go(&self, places: Range<usize>) -> io::Result<()> {
         const NO_FILE: RawFd = -1;
         let files = vec![NO_FILE; places.len()];
         let mut update = io_uring_files_update::default();

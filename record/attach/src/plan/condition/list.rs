@@ -12,7 +12,8 @@ use super::super::capture::Capture;
 use super::super::read::{Read, Source};
 use super::super::symbols::NotCaptured;
 use super::side::{constant, error, number_of};
-use super::{Chain, ConditionError, Site, Step};
+use super::site::Site;
+use super::{Chain, ConditionError, Step};
 
 /// Size and sign of a value, and its type, if known.
 struct Shape {

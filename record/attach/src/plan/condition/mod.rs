@@ -12,19 +12,16 @@
 //! from its fields, and names and types from the definitions, not from the note. A fault at any step sets the field's
 //! fault bit.
 
-mod list;
+pub(crate) mod list;
 mod side;
-mod site;
+pub(crate) mod site;
 
 use usdtrec_format::expr::{BinaryOperator, ExprError};
 
 use super::read::{Chain, Start, Step};
 
-pub(crate) use self::list::ListedArgument;
-pub(crate) use self::site::{Site, own_argument};
-
 /// Maximum length of a string in a comparison, bytes.
-pub(crate) const MAX_STRING_BYTES: usize = 240;
+const MAX_STRING_BYTES: usize = 240;
 
 /// Maximum length of a thread's name, bytes (`TASK_COMM_LEN` includes the NUL).
 pub(crate) const MAX_COMM_BYTES: usize = 15;

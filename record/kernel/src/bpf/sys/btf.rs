@@ -9,7 +9,7 @@ use rustix::fs::fstatfs;
 use usdtrec_format::Btf;
 
 use super::super::insn::{Function, FunctionKind};
-use super::super::sys;
+
 use super::call::open;
 use super::info::{Listed, by_id, next_id, read_info};
 
@@ -205,7 +205,7 @@ fn mapped() -> Option<&'static [u8]> {
 
 /// The same where sysfs does not show it; needs `CAP_SYS_ADMIN`.
 pub fn btf_from_kernel() -> Option<Btf> {
-    Btf::parse(sys::kernel_btf().ok()?)
+    Btf::parse(kernel_btf().ok()?)
 }
 
 /// Maximum number of BTF objects that are looked at: the kernel's is the first of a host.

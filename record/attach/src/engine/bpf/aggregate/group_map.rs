@@ -51,15 +51,15 @@ pub(in crate::engine::bpf) struct GroupMaps {
     pub(super) paths: Option<GroupPaths>,
     shape: MapShape,
     /// How hits are grouped.
-    pub(in crate::engine::bpf) grouping: Grouping,
+    pub grouping: Grouping,
 }
 
 /// A group, as it is in the map.
 pub(in crate::engine::bpf) struct GroupElement<'a> {
-    pub(in crate::engine::bpf) key: &'a [u8],
-    pub(in crate::engine::bpf) count: u64,
+    pub key: &'a [u8],
+    pub count: u64,
     /// Its place among the numbers; `None` if no argument is measured.
-    pub(in crate::engine::bpf) number: Option<u64>,
+    pub number: Option<u64>,
 }
 
 impl GroupMaps {
@@ -176,11 +176,11 @@ fn measured_groups(grouping: &Grouping) -> u32 {
 /// The maps, for programs.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine::bpf) struct GroupDescriptors<'a> {
-    pub(in crate::engine::bpf) groups: BorrowedFd<'a>,
-    pub(in crate::engine::bpf) slots: BorrowedFd<'a>,
-    pub(in crate::engine::bpf) numbers: Option<BorrowedFd<'a>>,
-    pub(in crate::engine::bpf) stacks: Option<BorrowedFd<'a>>,
-    pub(in crate::engine::bpf) durations: Option<BorrowedFd<'a>>,
+    pub groups: BorrowedFd<'a>,
+    pub slots: BorrowedFd<'a>,
+    pub numbers: Option<BorrowedFd<'a>>,
+    pub stacks: Option<BorrowedFd<'a>>,
+    pub durations: Option<BorrowedFd<'a>>,
 }
 
 impl GroupDescriptors<'_> {
@@ -241,7 +241,7 @@ struct Known {
 
 impl GroupPaths {
     /// Reads what is there, so that groups that are removed while hits are counted are known.
-    pub(super) fn new() -> Self {
+    pub(in crate::engine::bpf) fn new() -> Self {
         let paths = Self::default();
         paths.lock().read();
         paths

@@ -17,7 +17,7 @@ use crate::aggregation::{BucketCount, NumberEnds, NumberTotals};
 
 /// The numbers of groups.
 #[derive(Debug)]
-pub(in crate::engine::bpf) struct GroupNumbers {
+pub(super) struct GroupNumbers {
     descriptor: OwnedFd,
     words: MappedWords,
     layout: NumberLayout,

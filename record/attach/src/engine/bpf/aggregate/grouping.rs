@@ -45,19 +45,19 @@ const MAX_SLOT_BYTES: u32 = 4 << 20;
 /// How programs group hits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::engine::bpf) struct Grouping {
-    pub(in crate::engine::bpf) aggregation: Aggregation,
+    pub aggregation: Aggregation,
     /// Where a key has what is known of the thread, and the raw part.
-    pub(in crate::engine::bpf) key: KeyLayout,
+    pub key: KeyLayout,
     /// How stacks are found; `None` if they are no key.
-    pub(in crate::engine::bpf) stacks: Option<StackLayout>,
+    pub stacks: Option<StackLayout>,
     /// Size of a key, bytes, a multiple of 8.
-    pub(in crate::engine::bpf) bytes: u32,
+    pub bytes: u32,
     /// Room for a key in a slot, with all of the raw part, bytes, a multiple of 8.
-    pub(in crate::engine::bpf) room: u32,
+    pub room: u32,
     /// Number of rows of slots, a power of two: CPUs use different ones.
-    pub(in crate::engine::bpf) rows: u32,
+    pub rows: u32,
     /// Where a group has its numbers.
-    pub(in crate::engine::bpf) numbers: NumberLayout,
+    pub numbers: NumberLayout,
 }
 
 impl Grouping {
@@ -137,7 +137,7 @@ impl Grouping {
     }
 
     /// Number of slots of a row.
-    pub(in crate::engine::bpf) const fn slots_of_row(&self) -> u32 {
+    pub(super) const fn slots_of_row(&self) -> u32 {
         if self.is_of_cpu() { 1 } else { SLOTS }
     }
 

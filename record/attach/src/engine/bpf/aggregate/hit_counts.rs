@@ -55,9 +55,9 @@ pub(in crate::engine::bpf) struct HitCounts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::bpf) struct CountedIds {
     /// Number of sample ids.
-    pub(in crate::engine::bpf) ids: u32,
+    pub ids: u32,
     /// Number of words of each.
-    pub(in crate::engine::bpf) each: u32,
+    pub each: u32,
 }
 
 /// Size of a cache line, bytes.

@@ -203,7 +203,7 @@ const USUALLY_FILLED: usize = 64;
 
 /// The buckets of an argument in all events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::engine::bpf) struct Buckets {
+pub(super) struct Buckets {
     /// Number of buckets from 0 on.
     pub(super) upper: u32,
     /// Number of buckets of negative numbers.

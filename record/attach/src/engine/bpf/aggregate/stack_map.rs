@@ -14,13 +14,12 @@ use super::super::program::contract::instruction_pointer;
 use super::super::program::slots;
 use super::super::samples::with_stack::chain;
 use super::grouping::{Grouping, KEY};
-use super::stack_layout::{CALLERS, END, FIXED_WORDS, ID, IP, MAX_BYTES, PID, StackLayout, TIME};
+use super::stack_layout::{CALLERS, END, FIXED_WORDS, ID, IP, PID, StackLayout, TIME};
 use crate::aggregation::CountedStack;
-use crate::plan::call_graph::CallGraph;
 
 /// The map, and the stacks that were read of it.
 #[derive(Debug)]
-pub(in crate::engine::bpf) struct StackMap {
+pub(super) struct StackMap {
     descriptor: OwnedFd,
     layout: StackLayout,
     known: Mutex<HashMap<u64, Arc<CountedStack>>>,
@@ -271,7 +270,9 @@ impl StackNumber<'_> {
 mod tests {
     use usdtrec_format::perf::{ChainCut, Sample};
 
+    use super::super::stack_layout::MAX_BYTES;
     use super::*;
+    use crate::plan::call_graph::CallGraph;
 
     #[test]
     fn elements_are_stacks() {

@@ -26,20 +26,20 @@ use crate::select::probe::SiteOffsets;
 
 /// Sites that are attached to, and those that the kernel refused.
 pub(in crate::engine::bpf) struct AttachedSites {
-    pub(in crate::engine::bpf) attachment: Attachment,
-    pub(in crate::engine::bpf) bad: Vec<BadSite>,
+    pub attachment: Attachment,
+    pub bad: Vec<BadSite>,
 }
 
 /// How sites are attached to.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine::bpf) struct Method {
-    pub(in crate::engine::bpf) attach_method: AttachMethod,
+pub(super) struct Method {
+    pub attach_method: AttachMethod,
     /// How the programs bring memory in that is not resident.
-    pub(in crate::engine::bpf) touch: Touch,
+    pub touch: Touch,
 }
 
 /// Sites that are being attached to.
-pub(in crate::engine::bpf) struct Attacher<'a> {
+pub(super) struct Attacher<'a> {
     sites: &'a [Site<'a>],
     end_signal: &'a EndSignal,
     programs: SitePrograms,
@@ -68,7 +68,7 @@ impl<'a> Attacher<'a> {
     }
 
     /// Attaches to all sites. With `is_apart`, attaches to the named processes only, and prepares the links of others.
-    pub(in crate::engine::bpf) fn plant(
+    pub(super) fn plant(
         mut self,
         request: &AttachRequest<'_>,
         is_apart: bool,
@@ -115,7 +115,7 @@ impl<'a> Attacher<'a> {
     }
 
     /// Attaches to nothing, and prepares the links.
-    pub(in crate::engine::bpf) fn plan(mut self) -> Result<AttachedSites, RecordError> {
+    pub(super) fn plan(mut self) -> Result<AttachedSites, RecordError> {
         let bad = std::mem::take(&mut self.programs.bad);
         self.prepare(&bad)?;
         Ok(AttachedSites {

@@ -35,27 +35,27 @@ struct Link {
 
 /// A link of a program and the sites of one file.
 pub(in crate::engine::bpf) struct PlannedLink<'a> {
-    pub(in crate::engine::bpf) programs: &'a Arc<Vec<OwnedFd>>,
+    pub programs: &'a Arc<Vec<OwnedFd>>,
     /// Index of its program.
-    pub(in crate::engine::bpf) program: usize,
-    pub(in crate::engine::bpf) file: &'a Arc<Program>,
-    pub(in crate::engine::bpf) uprobes: Uprobes,
+    pub program: usize,
+    pub file: &'a Arc<Program>,
+    pub uprobes: Uprobes,
     /// The unit with which its sites are detached for a time.
-    pub(in crate::engine::bpf) unit: Option<usize>,
+    pub unit: Option<usize>,
 }
 
 /// A link that was created.
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct UnitLink {
-    pub(in crate::engine::bpf) unit: Option<usize>,
+    pub unit: Option<usize>,
     /// `None` for one that is only closed.
-    pub(in crate::engine::bpf) file: Option<Arc<ObjectFile>>,
-    pub(in crate::engine::bpf) link: OwnedFd,
+    pub file: Option<Arc<ObjectFile>>,
+    pub link: OwnedFd,
 }
 
 impl UnitLink {
     /// Whether it is of a file.
-    pub(in crate::engine::bpf) fn is_of(&self, file: &Arc<ObjectFile>) -> bool {
+    pub(super) fn is_of(&self, file: &Arc<ObjectFile>) -> bool {
         let own = self.file.as_ref();
         own.is_some_and(|own| Arc::ptr_eq(own, file))
     }
@@ -64,9 +64,9 @@ impl UnitLink {
 /// The links that were created.
 #[derive(Debug, Default)]
 pub(in crate::engine::bpf) struct Planted {
-    pub(in crate::engine::bpf) links: Vec<UnitLink>,
+    pub links: Vec<UnitLink>,
     /// The last refusal.
-    pub(in crate::engine::bpf) error: Option<io::Error>,
+    pub error: Option<io::Error>,
 }
 
 impl Links {
@@ -124,7 +124,7 @@ impl Links {
     }
 
     /// Attaches the links of chosen units and files to a process, or, with 0, to all. The choice allocates nothing.
-    pub(in crate::engine::bpf) fn plant_some_in(
+    pub(super) fn plant_some_in(
         &self,
         pid: u32,
         is_chosen: impl Fn(Option<usize>, &Arc<ObjectFile>) -> bool,
@@ -192,22 +192,22 @@ impl Link {
 /// How the event of a site is opened: made beforehand, because the call must not allocate ([`planting`](usdtrec_kernel::separate_process::planting)).
 pub(in crate::engine::bpf) struct SiteEvent<'a> {
     /// Number of the uprobe PMU.
-    pub(in crate::engine::bpf) pmu: u32,
-    pub(in crate::engine::bpf) path: CString,
+    pub pmu: u32,
+    pub path: CString,
     /// File offset of the site.
-    pub(in crate::engine::bpf) offset: u64,
+    pub offset: u64,
     /// Its semaphore ([`SiteOffsets::pmu_config`](crate::select::probe::SiteOffsets::pmu_config)).
-    pub(in crate::engine::bpf) config: u64,
-    pub(in crate::engine::bpf) program: BorrowedFd<'a>,
+    pub config: u64,
+    pub program: BorrowedFd<'a>,
     /// `None` where the kernel has none (before Linux 5.15).
-    pub(in crate::engine::bpf) cookie: Option<u64>,
+    pub cookie: Option<u64>,
 }
 
 /// An open event.
 pub(in crate::engine::bpf) struct OpenSiteEvent {
-    pub(in crate::engine::bpf) event: File,
+    pub event: File,
     /// The link that attaches the program; `None` without cookies, where the event itself has the program.
-    pub(in crate::engine::bpf) link: Option<OwnedFd>,
+    pub link: Option<OwnedFd>,
 }
 
 impl SiteEvent<'_> {

@@ -7,21 +7,18 @@ pub(super) mod unit_links;
 
 use std::io;
 
-use usdtrec_kernel::BpfRefusal;
-use usdtrec_kernel::KernelError;
 use usdtrec_kernel::host::kernel_version::{is_since, tells_processes};
+use usdtrec_kernel::{BpfRefusal, KernelError};
 
 use self::attacher::{AttachedSites, Attacher, Method};
 use self::links::Links;
 use self::site_programs::{Loading, Maps, Site, SitePrograms};
 use self::unit_links::{Attachment, Later};
-use super::super::options::AttachMethod;
+use super::super::options::{AttachMethod, AttachRequest, TaskFilter};
 use super::super::outcome::{NotFaultedIn, SkippedMethod};
 use super::nonresident::Touch;
 use super::program::contract::RecordedProcesses;
 use super::program::spec::Common;
-use crate::engine::options::AttachRequest;
-use crate::engine::options::TaskFilter;
 use crate::error::RecordError;
 
 /// The sites, and how to attach to them.

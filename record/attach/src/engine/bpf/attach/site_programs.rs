@@ -15,11 +15,11 @@ use usdtrec_kernel::bpf::sys::{self, LoadError, ProgramKind};
 use usdtrec_kernel::signals::EndSignal;
 use usdtrec_kernel::{BpfRefusal, KernelError, KernelOperation};
 
-use super::super::aggregate::GroupDescriptors;
+use super::super::aggregate::group_map::GroupDescriptors;
 use super::super::program::contract::{Cookie, RecordedProcesses};
 use super::super::program::generate;
 use super::super::program::spec::{Common, Spec};
-use super::super::spans::SpanDescriptors;
+use super::super::spans::span_map::SpanDescriptors;
 use crate::engine::options::AttachMethod;
 use crate::engine::release::{Descriptors, Release};
 use crate::error::RecordError;
@@ -28,29 +28,29 @@ use crate::select::probe::PlannedProbe;
 /// A site to attach to.
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct Site<'a> {
-    pub(in crate::engine::bpf) probe: &'a PlannedProbe,
-    pub(in crate::engine::bpf) site: &'a usdtrec_format::Site,
+    pub probe: &'a PlannedProbe,
+    pub site: &'a usdtrec_format::Site,
     /// What its program captures, without a cookie.
-    pub(in crate::engine::bpf) spec: Spec<'a>,
+    pub spec: Spec<'a>,
     /// The unit with which it is detached for a time; `None` if it stays attached.
-    pub(in crate::engine::bpf) unit: Option<usize>,
+    pub unit: Option<usize>,
 }
 
 /// The maps that programs use.
 pub(in crate::engine::bpf) struct Maps<'a> {
-    pub(in crate::engine::bpf) rings: BorrowedFd<'a>,
+    pub rings: BorrowedFd<'a>,
     /// That of the part.
-    pub(in crate::engine::bpf) control: BorrowedFd<'a>,
-    pub(in crate::engine::bpf) first_control: BorrowedFd<'a>,
-    pub(in crate::engine::bpf) tracked: BorrowedFd<'a>,
-    pub(in crate::engine::bpf) groups: Option<BorrowedFd<'a>>,
-    pub(in crate::engine::bpf) executables: Option<BorrowedFd<'a>>,
+    pub control: BorrowedFd<'a>,
+    pub first_control: BorrowedFd<'a>,
+    pub tracked: BorrowedFd<'a>,
+    pub groups: Option<BorrowedFd<'a>>,
+    pub executables: Option<BorrowedFd<'a>>,
     /// Whether processes that recorded ones start can be held until probes are attached to them.
-    pub(in crate::engine::bpf) can_hold: bool,
-    pub(in crate::engine::bpf) stack_rates: Option<BorrowedFd<'a>>,
-    pub(in crate::engine::bpf) thread_contexts: Option<BorrowedFd<'a>>,
-    pub(in crate::engine::bpf) hit_groups: Option<GroupDescriptors<'a>>,
-    pub(in crate::engine::bpf) spans: Option<SpanDescriptors<'a>>,
+    pub can_hold: bool,
+    pub stack_rates: Option<BorrowedFd<'a>>,
+    pub thread_contexts: Option<BorrowedFd<'a>>,
+    pub hit_groups: Option<GroupDescriptors<'a>>,
+    pub spans: Option<SpanDescriptors<'a>>,
 }
 
 /// Maximum number of instructions of a program of several variants: jumps reach three times as far, and the verifier follows a million. What the
@@ -62,30 +62,30 @@ const MAX_ALONE: usize = 8;
 
 /// The loaded programs of sites.
 #[derive(Debug)]
-pub(in crate::engine::bpf) struct SitePrograms {
+pub(super) struct SitePrograms {
     /// The variant of each site; `None` if there is no program for it.
     variants: Vec<Option<Variant>>,
     /// The programs.
-    pub(in crate::engine::bpf) programs: Arc<Vec<OwnedFd>>,
+    pub programs: Arc<Vec<OwnedFd>>,
     /// The sites of files that nobody named for which there is no program.
-    pub(in crate::engine::bpf) bad: Vec<BadSite>,
+    pub bad: Vec<BadSite>,
 }
 
 /// A site that was not attached to.
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct BadSite {
     /// Index of the site.
-    pub(in crate::engine::bpf) site: usize,
-    pub(in crate::engine::bpf) error: RecordError,
+    pub site: usize,
+    pub error: RecordError,
 }
 
 /// What the sites of a link have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::engine::bpf) struct LinkKey {
+pub(super) struct LinkKey {
     /// Index of the program.
-    pub(in crate::engine::bpf) program: usize,
+    pub program: usize,
     file: FileId,
-    pub(in crate::engine::bpf) unit: Option<usize>,
+    pub unit: Option<usize>,
 }
 
 /// A variant of a program.
@@ -99,11 +99,11 @@ struct Variant {
 
 /// What is loaded, and how.
 #[derive(Clone, Copy)]
-pub(in crate::engine::bpf) struct Loading<'a> {
-    pub(in crate::engine::bpf) sites: &'a [Site<'a>],
-    pub(in crate::engine::bpf) common: &'a Common,
-    pub(in crate::engine::bpf) maps: &'a Maps<'a>,
-    pub(in crate::engine::bpf) attach_method: AttachMethod,
+pub(super) struct Loading<'a> {
+    pub sites: &'a [Site<'a>],
+    pub common: &'a Common,
+    pub maps: &'a Maps<'a>,
+    pub attach_method: AttachMethod,
 }
 
 /// The codes of sites.
@@ -137,10 +137,7 @@ struct Loaded {
 
 impl SitePrograms {
     /// Generates and loads the programs.
-    pub(in crate::engine::bpf) fn load(
-        loading: &Loading<'_>,
-        end_signal: &EndSignal,
-    ) -> Result<Self, RecordError> {
+    pub(super) fn load(loading: &Loading<'_>, end_signal: &EndSignal) -> Result<Self, RecordError> {
         let codes = loading.codes()?;
         let LoadedAll { loaded, refused } = loading.load_all(&codes, end_signal)?;
         let mut of_code: HashMap<usize, Variant> = HashMap::new();
@@ -197,7 +194,7 @@ impl SitePrograms {
     }
 
     /// A program, by its index.
-    pub(in crate::engine::bpf) fn get(&self, index: usize) -> io::Result<BorrowedFd<'_>> {
+    pub(super) fn get(&self, index: usize) -> io::Result<BorrowedFd<'_>> {
         let program = self.programs.get(index);
         program
             .map(AsFd::as_fd)
@@ -205,7 +202,7 @@ impl SitePrograms {
     }
 
     /// The program of a site, by the site's index.
-    pub(in crate::engine::bpf) fn of_site(&self, site: usize) -> io::Result<BorrowedFd<'_>> {
+    pub(super) fn of_site(&self, site: usize) -> io::Result<BorrowedFd<'_>> {
         let variant = self.variant(site).ok_or(io::ErrorKind::NotFound)?;
         self.get(variant.program)
     }
@@ -215,10 +212,7 @@ impl SitePrograms {
     }
 
     /// The sites of each link, by their indexes.
-    pub(in crate::engine::bpf) fn together(
-        &self,
-        sites: &[Site<'_>],
-    ) -> HashMap<LinkKey, Vec<usize>> {
+    pub(super) fn together(&self, sites: &[Site<'_>]) -> HashMap<LinkKey, Vec<usize>> {
         let mut together: HashMap<_, Vec<usize>> = HashMap::new();
         for (index, (site, variant)) in sites.iter().zip(&self.variants).enumerate() {
             let Some(variant) = variant else {

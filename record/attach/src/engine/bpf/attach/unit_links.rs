@@ -196,55 +196,55 @@ impl OpenLinks {
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct NotAttached {
     /// Links that were created, to be closed.
-    pub(in crate::engine::bpf) created: Vec<OwnedFd>,
-    pub(in crate::engine::bpf) error: io::Error,
+    pub created: Vec<OwnedFd>,
+    pub error: io::Error,
 }
 
 /// The descriptors that keep the probes attached.
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct Attachment {
-    pub(in crate::engine::bpf) attach_method: AttachMethod,
+    pub attach_method: AttachMethod,
     /// Whether memory that is not resident is brought in.
-    pub(in crate::engine::bpf) touch: Touch,
+    pub touch: Touch,
     /// Why it is not brought in although this was requested.
-    pub(in crate::engine::bpf) not_faulted_in: Option<NotFaultedIn>,
+    pub not_faulted_in: Option<NotFaultedIn>,
     /// The attach methods that were tried before this one, and why they do not work.
-    pub(in crate::engine::bpf) skipped: Vec<SkippedMethod>,
+    pub skipped: Vec<SkippedMethod>,
     /// The processes that the sites are attached to; `None` for all processes of the files.
-    pub(in crate::engine::bpf) processes: Option<Vec<u32>>,
+    pub processes: Option<Vec<u32>>,
     /// What is attached to the processes that these start.
-    pub(in crate::engine::bpf) later: Option<Later>,
-    pub(in crate::engine::bpf) links: Vec<OwnedFd>,
+    pub later: Option<Later>,
+    pub links: Vec<OwnedFd>,
     /// The links, if those of units or of files are detached for a time.
-    pub(in crate::engine::bpf) units: Option<Arc<UnitLinks>>,
-    pub(in crate::engine::bpf) events: Vec<File>,
-    pub(in crate::engine::bpf) programs: Arc<Vec<OwnedFd>>,
+    pub units: Option<Arc<UnitLinks>>,
+    pub events: Vec<File>,
+    pub programs: Arc<Vec<OwnedFd>>,
 }
 
 /// What is attached to processes that recorded ones start.
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct Later {
     /// The named processes.
-    pub(in crate::engine::bpf) processes: Vec<u32>,
+    pub processes: Vec<u32>,
     /// Their links.
-    pub(in crate::engine::bpf) named: Vec<Linked>,
+    pub named: Vec<Linked>,
     /// For processes that get links of their own.
-    pub(in crate::engine::bpf) own: Links,
+    pub own: Links,
     /// For the others, in all processes of the files.
-    pub(in crate::engine::bpf) everywhere: Links,
+    pub everywhere: Links,
 }
 
 /// A link for one process, or for all.
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct Linked {
     /// Process id; 0 for all.
-    pub(in crate::engine::bpf) pid: u32,
-    pub(in crate::engine::bpf) link: UnitLink,
+    pub pid: u32,
+    pub link: UnitLink,
 }
 
 impl Attachment {
     /// Without links.
-    pub(in crate::engine::bpf) fn empty(attach_method: AttachMethod, touch: Touch) -> Self {
+    pub(super) fn empty(attach_method: AttachMethod, touch: Touch) -> Self {
         Self {
             attach_method,
             touch,

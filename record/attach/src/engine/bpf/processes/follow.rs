@@ -33,9 +33,9 @@ const IDS: i16 = -16;
 pub(in crate::engine::bpf) struct Tracked {
     map: OwnedFd,
     /// What can hold new processes, if probes may be attached to the named ones only.
-    pub(in crate::engine::bpf) hold: Option<Hold>,
+    pub hold: Option<Hold>,
     /// Why processes cannot be held although this was requested.
-    pub(in crate::engine::bpf) not_held: Option<io::Error>,
+    pub not_held: Option<io::Error>,
     /// The program on [`Tracepoint::NewTask`].
     new_task: Option<OwnedFd>,
     _links: Vec<OwnedFd>,

@@ -15,7 +15,7 @@
 //!
 //! 1. Where probes can be attached to the recorded processes alone ([`hold`] says where), another process has no breakpoint and no raised
 //!    semaphore, until a limit of [`children`] is exceeded or a recorded process is special
-//!    ([`EverywhereReason`](children::EverywhereReason)). Then the probes are attached to all processes of the files: once, with the reason
+//!    ([`EverywhereReason`](crate::engine::outcome::EverywhereReason)). Then the probes are attached to all processes of the files: once, with the reason
 //!    reported, and until the end.
 //! 2. A hit of a recorded process is recorded once. The value of a process in the map says whether it has links of its own. If so, the
 //!    program of links with a pid records its hits, else the program of links for all processes does.

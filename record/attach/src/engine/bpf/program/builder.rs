@@ -3,7 +3,7 @@
 
 use usdtrec_kernel::bpf::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
 
-use super::super::aggregate::StackLayout;
+use super::super::aggregate::stack_layout::StackLayout;
 use super::super::control;
 use super::contract::Cookie;
 use super::contract::FrameFunction;
@@ -17,45 +17,45 @@ use super::spec::{Common, Spec};
 #[derive(Clone, Copy)]
 pub(in crate::engine::bpf) struct Exits {
     /// Its end.
-    pub(in crate::engine::bpf) out: Label,
+    pub out: Label,
     /// Where a hit is counted for which there is no room.
-    pub(in crate::engine::bpf) dropped: Label,
+    pub dropped: Label,
 }
 
 /// A program that is being generated.
 pub(in crate::engine::bpf) struct Program<'a> {
-    pub(in crate::engine::bpf) asm: Assembler,
+    pub asm: Assembler,
     /// What the variant that is generated next captures.
-    pub(in crate::engine::bpf) spec: &'a Spec<'a>,
-    pub(in crate::engine::bpf) common: &'a Common,
+    pub spec: &'a Spec<'a>,
+    pub common: &'a Common,
     /// Of each read so far for which memory is brought in, where that is done.
-    pub(in crate::engine::bpf) absent: Vec<Label>,
+    pub absent: Vec<Label>,
     /// The function that brings memory in.
-    pub(in crate::engine::bpf) bring_in: Label,
+    pub bring_in: Label,
     /// Whether that function is called.
-    pub(in crate::engine::bpf) brings_in: bool,
+    pub(super) brings_in: bool,
     /// Number of such reads so far, since the first value.
-    pub(in crate::engine::bpf) reads: u8,
+    pub reads: u8,
     /// Room for the strings of the record that is reserved next.
-    pub(in crate::engine::bpf) room: Room,
+    pub room: Room,
     /// Sizes of the end of the record among which is chosen, bytes; empty if the callers are not recorded.
-    pub(in crate::engine::bpf) ends: Vec<usize>,
+    pub ends: Vec<usize>,
     /// Where to go if a string needs more; `None` if that is all that there is.
-    pub(in crate::engine::bpf) longer: Option<Label>,
+    pub longer: Option<Label>,
     /// Where values are written.
-    pub(in crate::engine::bpf) target: Target,
+    pub target: Target,
     /// Whether the code that is generated next writes values, which start again after a read that failed, or belongs to the filter.
-    pub(in crate::engine::bpf) writes_values: bool,
+    pub writes_values: bool,
     /// Whether the record is in the map of open spans, and not reserved in the ring.
-    pub(in crate::engine::bpf) in_span: bool,
+    pub in_span: bool,
     /// Whether the cookie is in its slot.
-    pub(in crate::engine::bpf) keeps_cookie: bool,
+    pub(super) keeps_cookie: bool,
     /// The functions that follow frame pointers and are called.
-    pub(in crate::engine::bpf) frame_functions: Vec<FrameFunction>,
+    pub(super) frame_functions: Vec<FrameFunction>,
     /// The function that finds numbers of stacks, if it is called.
-    pub(in crate::engine::bpf) stack_number: Option<(StackLayout, Label)>,
+    pub stack_number: Option<(StackLayout, Label)>,
     /// The function that gives the user, if it is called.
-    pub(in crate::engine::bpf) user_function: Option<Label>,
+    pub(super) user_function: Option<Label>,
 }
 
 impl Program<'_> {
@@ -70,7 +70,7 @@ impl Program<'_> {
     }
 
     /// Reserves a record in the ring of the CPU: `R7`.
-    pub(in crate::engine::bpf) fn reserve(&mut self, dropped: Label) {
+    pub(super) fn reserve(&mut self, dropped: Label) {
         self.asm.load(Width::Double, Reg::R1, Reg::R10, RING);
         self.reserve_size();
         let asm = &mut self.asm;
@@ -156,7 +156,7 @@ impl Program<'_> {
     }
 
     /// Submits the record. The kernel wakes the reader if it has read all earlier records.
-    pub(in crate::engine::bpf) fn submit(&mut self) {
+    pub(super) fn submit(&mut self) {
         let asm = &mut self.asm;
         asm.copy(Reg::R1, Reg::R7);
         asm.set(Reg::R2, 0);
@@ -188,7 +188,7 @@ impl Program<'_> {
     }
 
     /// Goes to the code of the variant that the cookie names.
-    pub(in crate::engine::bpf) fn choose_variant(&mut self, variants: &[Label]) {
+    pub(super) fn choose_variant(&mut self, variants: &[Label]) {
         self.keep_cookie();
         let asm = &mut self.asm;
         asm.load(Width::Double, Reg::R1, Reg::R10, COOKIE);
@@ -198,7 +198,7 @@ impl Program<'_> {
     }
 
     /// Keeps the cookie in its slot.
-    pub(in crate::engine::bpf) fn keep_cookie(&mut self) {
+    pub(super) fn keep_cookie(&mut self) {
         if self.spec.cookie.is_none() && !self.keeps_cookie {
             self.cookie();
             self.asm.store(Width::Double, Reg::R10, COOKIE, Reg::R0);
@@ -208,7 +208,7 @@ impl Program<'_> {
 
     /// `R1` = the place of the site's word in the list of 64-bit words, one for each sample id, that begins at offset `first` of the
     /// control map; jumps to `out` if the site has none.
-    pub(in crate::engine::bpf) fn word_of_id(&mut self, first: u32, out: Label) {
+    pub(super) fn word_of_id(&mut self, first: u32, out: Label) {
         self.load_index();
         let asm = &mut self.asm;
         asm.jump_if(If::AtLeast, Reg::R0, self.common.ids.cast_signed(), out);
@@ -218,7 +218,7 @@ impl Program<'_> {
     }
 
     /// Jumps to `whole` if most strings of the site were long.
-    pub(in crate::engine::bpf) fn skip_short(&mut self, whole: Label) {
+    pub(super) fn skip_short(&mut self, whole: Label) {
         let short = self.asm.label();
         let first = control::long_strings_at(self.common.ids, self.common.strings);
         self.word_of_id(first, short);
@@ -229,7 +229,7 @@ impl Program<'_> {
     }
 
     /// Discards the record.
-    pub(in crate::engine::bpf) fn discard(&mut self) {
+    pub(super) fn discard(&mut self) {
         let asm = &mut self.asm;
         asm.copy(Reg::R1, Reg::R7);
         // Wakes a reader that waits for this record: the kernel would not wake it for a later one.
@@ -238,7 +238,7 @@ impl Program<'_> {
     }
 
     /// Counts a hit for which the ring had no room.
-    pub(in crate::engine::bpf) fn count_loss(&mut self, out: Label) {
+    pub(super) fn count_loss(&mut self, out: Label) {
         self.count_at_site(out);
         self.asm.jump(out);
     }

@@ -49,9 +49,9 @@ use usdtrec_kernel::bpf::insn::{Label, Reg};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::bpf) struct Target {
     /// The register, which calls preserve.
-    pub(in crate::engine::bpf) base: Reg,
+    pub base: Reg,
     /// Offset of the layout.
-    pub(in crate::engine::bpf) offset: i16,
+    pub offset: i16,
 }
 
 impl Target {
@@ -93,13 +93,13 @@ pub(in crate::engine::bpf) const FIRST_TOKEN: u32 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::bpf) struct Cookie {
     /// `common_type` of the raw part.
-    pub(in crate::engine::bpf) event: u16,
+    pub event: u16,
     /// Which of the program's variants is for the site.
-    pub(in crate::engine::bpf) variant: u16,
+    pub variant: u16,
     /// Whether the link is one for all processes, though recorded processes have links of their own.
-    pub(in crate::engine::bpf) is_everywhere: bool,
+    pub is_everywhere: bool,
     /// Index of the sample id.
-    pub(in crate::engine::bpf) index: u32,
+    pub index: u32,
 }
 
 impl Cookie {
@@ -146,7 +146,7 @@ pub(in crate::engine::bpf) const CHAIN: usize = 16;
 
 /// What is known of the end of the record while the program is generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::bpf) enum EndSize {
+pub(super) enum EndSize {
     /// Its size is in its slot; this is the largest.
     InSlot { largest: usize },
     /// Its size, and whether there is no larger one.
@@ -158,7 +158,7 @@ pub(in crate::engine::bpf) enum EndSize {
 /// The verifier follows the loop frame by frame. It checks a function once, but code that is not in a function for each state of the rest of the
 /// program: up to 700,000 instructions, which take some seconds.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine::bpf) struct FrameFunction {
+pub(super) struct FrameFunction {
     pub(super) arch: Arch,
     pub(super) end: EndSize,
     pub(super) label: Label,
@@ -174,10 +174,10 @@ pub(super) const PROCESS: usize = 24;
 /// Offset of the thread.
 pub(in crate::engine::bpf) const THREAD: usize = 28;
 /// Offset of the user plus 1.
-pub(in crate::engine::bpf) const USER: usize = 44;
+pub(super) const USER: usize = 44;
 
 /// Room for a string in a short record, bytes, with the NUL.
-pub(in crate::engine::bpf) const SHORT: usize = 64;
+pub(super) const SHORT: usize = 64;
 /// Maximum number of strings in a short record: a program with short records is twice as long.
 const MAX_SHORT_STRINGS: usize = 4;
 
@@ -185,18 +185,18 @@ const MAX_SHORT_STRINGS: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::bpf) struct Room {
     /// For each string, bytes.
-    pub(in crate::engine::bpf) each: usize,
+    pub each: usize,
     /// Size of the record without what the callers are found from, bytes.
-    pub(in crate::engine::bpf) record: usize,
+    pub record: usize,
 }
 
 /// The rooms that the records of a layout can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::bpf) struct Rooms {
     /// In a record that is tried first; `None` if that would save little.
-    pub(in crate::engine::bpf) short: Option<Room>,
+    pub short: Option<Room>,
     /// The limit, one byte more, by which a longer string is recognized, and the NUL.
-    pub(in crate::engine::bpf) whole: Room,
+    pub whole: Room,
 }
 
 /// Room for each string of a layout. The size of a reservation is a constant, so a program first reserves room for short strings, and

@@ -15,7 +15,7 @@ use super::builder::Program;
 use super::contract::{CHAIN, EndSize, FrameFunction};
 use super::slots::{STACK_END, WORD};
 use super::stack::PAGE;
-use crate::plan::ReturnAddress;
+use crate::plan::frame::ReturnAddress;
 
 /// Bytes of stack that are read at once, at most: several frames of usual size.
 const PIECE: i32 = 512;

@@ -16,7 +16,7 @@ pub(in crate::engine::bpf) const KEY: i16 = -4;
 /// The CPU, which is the same throughout: a thread does not migrate inside a program.
 pub(in crate::engine::bpf) const CPU: i16 = -8;
 /// A temporary word.
-pub(in crate::engine::bpf) const WORD: i16 = -16;
+pub(super) const WORD: i16 = -16;
 /// Time of the hit, ns.
 pub(in crate::engine::bpf) const NOW: i16 = -24;
 /// The element of a new group of hits, two words, then the address of the element in the map. They are free when the values have been read.

@@ -4,82 +4,85 @@ use usdtrec_format::{Arch, RawLayout};
 use usdtrec_kernel::bpf::features::members::{ExecutableMembers, IdMembers, PidNamespace};
 use usdtrec_kernel::bpf::preemption::Preemption;
 
-use super::super::aggregate::{Grouping, HitCounts, Measured};
+use super::super::aggregate::grouping::Grouping;
+use super::super::aggregate::hit_counts::HitCounts;
+use super::super::aggregate::number_layout::Measured;
 use super::super::nonresident::Touch;
-use super::super::spans::{SpanMemory, SpanRole};
+use super::super::spans::entry::SpanMemory;
+use super::super::spans::role::SpanRole;
 use super::contract::RecordedProcesses;
-use crate::plan::ReturnAddress;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::capture::Capture;
 use crate::plan::condition::Condition;
+use crate::plan::frame::ReturnAddress;
 
 /// What the program of a site captures.
 #[derive(Clone, Debug)]
 pub(in crate::engine::bpf) struct Spec<'a> {
     /// Architecture of the traced program.
-    pub(in crate::engine::bpf) arch: Arch,
+    pub arch: Arch,
     /// What the program captures for each operand.
-    pub(in crate::engine::bpf) captures: &'a [Capture],
+    pub captures: &'a [Capture],
     /// Layout of the raw part.
-    pub(in crate::engine::bpf) layout: &'a RawLayout,
+    pub layout: &'a RawLayout,
     /// Arguments whose numbers are aggregated.
-    pub(in crate::engine::bpf) measured: &'a [Measured],
+    pub measured: &'a [Measured],
     /// How the callers are found; `None` if they are not.
-    pub(in crate::engine::bpf) graph: Option<CallGraph>,
+    pub graph: Option<CallGraph>,
     /// Where the return address is, if the callers are found by frame pointers and the function has no frame.
-    pub(in crate::engine::bpf) return_address: Option<ReturnAddress>,
+    pub return_address: Option<ReturnAddress>,
     /// Filter; `None` for all hits.
-    pub(in crate::engine::bpf) condition: Option<&'a Condition>,
+    pub condition: Option<&'a Condition>,
     /// What the hits are to spans that programs match; `None` if they are recorded.
-    pub(in crate::engine::bpf) role: Option<&'a SpanRole>,
+    pub role: Option<&'a SpanRole>,
     /// Where the kernel has no cookies (before Linux 5.15): that of the only site that the program is for.
-    pub(in crate::engine::bpf) cookie: Option<u64>,
+    pub cookie: Option<u64>,
 }
 
 /// Settings of all programs of a session.
 #[derive(Clone, Debug, Default)]
 pub(in crate::engine::bpf) struct Common {
     /// How memory that is not resident is brought in.
-    pub(in crate::engine::bpf) touch: Touch,
+    pub touch: Touch,
     /// CPUs recorded; `None` for all.
-    pub(in crate::engine::bpf) cpus: Option<Vec<CpuRange>>,
+    pub cpus: Option<Vec<CpuRange>>,
     /// Whose hits are recorded.
-    pub(in crate::engine::bpf) recorded: RecordedProcesses,
+    pub recorded: RecordedProcesses,
     /// The pid namespace of the recorder, outside of which nothing is recorded; `None` if it is the first one.
-    pub(in crate::engine::bpf) namespace: Option<PidNamespace>,
+    pub namespace: Option<PidNamespace>,
     /// Whether only hits in the control groups in the map are recorded.
-    pub(in crate::engine::bpf) in_groups: bool,
+    pub in_groups: bool,
     /// Where the executable of a process is found, if only those in the map are recorded.
-    pub(in crate::engine::bpf) executables: Option<ExecutableMembers>,
+    pub executables: Option<ExecutableMembers>,
     /// Where the ids and the user of a task are; `None` if helpers give them.
-    pub(in crate::engine::bpf) id_members: Option<IdMembers>,
+    pub id_members: Option<IdMembers>,
     /// Smallest sample id. Its losses are the first word of the losses.
-    pub(in crate::engine::bpf) first_id: u64,
+    pub first_id: u64,
     /// Number of sample ids.
-    pub(in crate::engine::bpf) ids: u32,
+    pub ids: u32,
     /// Where hits are counted instead of recorded; `None` if they are recorded.
-    pub(in crate::engine::bpf) hit_counts: Option<HitCounts>,
+    pub hit_counts: Option<HitCounts>,
     /// How hits are grouped where they are counted; `None` if only those of each site are counted.
-    pub(in crate::engine::bpf) grouping: Option<Grouping>,
+    pub grouping: Option<Grouping>,
     /// How open spans are kept, where programs match them; `None` if they do not.
-    pub(in crate::engine::bpf) spans: Option<SpanMemory>,
+    pub spans: Option<SpanMemory>,
     /// Maximum number of strings of a site.
-    pub(in crate::engine::bpf) strings: u32,
+    pub strings: u32,
     /// Size of each ring, bytes.
-    pub(in crate::engine::bpf) ring_bytes: u32,
+    pub ring_bytes: u32,
     /// Location of the base of thread-local storage in `task_struct`; `None` if unknown.
-    pub(in crate::engine::bpf) thread_base: Option<ThreadBase>,
+    pub thread_base: Option<ThreadBase>,
     /// How preemption is disabled, if it must be.
-    pub(in crate::engine::bpf) preemption: Option<Preemption>,
+    pub preemption: Option<Preemption>,
     /// Whether global functions may have an address as an argument (Linux 5.12).
-    pub(in crate::engine::bpf) functions_take_memory: bool,
+    pub functions_take_memory: bool,
 }
 
 /// CPUs with numbers that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::bpf) struct CpuRange {
-    pub(in crate::engine::bpf) first: u32,
-    pub(in crate::engine::bpf) last: u32,
+    pub first: u32,
+    pub last: u32,
 }
 
 impl CpuRange {
@@ -104,8 +107,8 @@ impl CpuRange {
 pub(in crate::engine::bpf) struct ThreadBase {
     /// The thread pointer of a 64-bit program: `thread.fsbase` of x86-64, `thread.uw.tp_value` of arm64. The latter is 0 until a thread that has not
     /// got its pointer from clone(2) was switched from for the first time.
-    pub(in crate::engine::bpf) pointer: u32,
+    pub pointer: u32,
     /// `thread.tls_array` of x86-64: the three descriptors of a 32-bit program, of which C libraries use the first
     /// (`struct desc_struct`, `arch/x86/include/asm/desc_defs.h`).
-    pub(in crate::engine::bpf) descriptors: Option<u32>,
+    pub descriptors: Option<u32>,
 }

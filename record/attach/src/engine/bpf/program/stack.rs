@@ -1,6 +1,6 @@
 //! What the callers of a hit are found from, at the end of a record. Nothing of it faults: a stack page that is not resident ends the copy.
 //!
-//! By frame pointers ([`CallGraphMethod::FramePointers`]): a word with the reason of a cut ([`ChainCut::marks`], 0 for none), the number of
+//! By frame pointers ([`CallGraphMethod::FramePointers`]): a word with the reason of a cut ([`ChainCut::marks`](usdtrec_format::perf::ChainCut::marks), 0 for none), the number of
 //! callers, and room for the return addresses. From a copy: perf's `REGS_USER`, the number of bytes that were copied, and room for them.
 //!
 //! The room has one of several sizes. A word of the site says which one, which while the ring is crowded, and from which fill level on it is ([`control`]).

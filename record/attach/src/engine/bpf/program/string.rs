@@ -14,7 +14,7 @@ const UNREADABLE: i32 = 32;
 const PAUSE_NS: i32 = 50_000_000;
 impl Program<'_> {
     /// Stores the address of the words of the site's strings. `R0` is the index of the sample id.
-    pub(in crate::engine::bpf) fn habits(&mut self) {
+    pub(super) fn habits(&mut self) {
         let asm = &mut self.asm;
         let known = asm.label();
         asm.jump_if(If::Below, Reg::R0, self.common.ids.cast_signed(), known);
@@ -38,7 +38,7 @@ impl Program<'_> {
     }
 
     /// Reads the string at `R9`.
-    pub(in crate::engine::bpf) fn string(&mut self, field: RawField) {
+    pub(super) fn string(&mut self, field: RawField) {
         let Some(string) = field.string else { return };
         let index = self.index(string);
         let status = string.status;
@@ -110,12 +110,12 @@ impl Program<'_> {
     }
 
     /// Stores why a string was not read.
-    pub(in crate::engine::bpf) fn status(&mut self, status: u16, error: i32) {
+    pub(super) fn status(&mut self, status: u16, error: i32) {
         self.put_value(Width::Half, status, -error);
     }
 
     /// Stores why a string was not read: `R1` is 1 if nothing is mapped there, 0 if it is not resident.
-    pub(in crate::engine::bpf) fn gone(&mut self, status: u16) {
+    pub(super) fn gone(&mut self, status: u16) {
         const NOT_RESIDENT: i64 = StringStatus::NotResident.word(0, 0) as i64;
         const FAULT: i64 = StringStatus::Fault.word(0, 0) as i64;
         let asm = &mut self.asm;
@@ -128,7 +128,7 @@ impl Program<'_> {
 
 impl Program<'_> {
     /// Reads all of them. To be called after all fields are written, because lengths are among them.
-    pub(in crate::engine::bpf) fn sized(&mut self) {
+    pub(super) fn sized(&mut self) {
         for argument in &self.spec.layout.arguments {
             if let RawArgument::Field(field) = argument
                 && let Some(string) = field.string

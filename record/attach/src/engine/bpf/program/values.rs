@@ -99,7 +99,7 @@ impl Program<'_> {
     }
 
     /// Reads `size` bytes at `R9` to an offset of the layout, or of the strings after it.
-    pub(in crate::engine::bpf) fn read_user(&mut self, helper: Helper, size: i32, to: i32) {
+    pub(super) fn read_user(&mut self, helper: Helper, size: i32, to: i32) {
         self.remove_tag();
         self.address_in_target(Reg::R1, to);
         let asm = &mut self.asm;
@@ -128,7 +128,7 @@ impl Program<'_> {
     }
 
     /// `to` = the address of an offset of the layout, or of the strings after it.
-    pub(in crate::engine::bpf) fn address_in_target(&mut self, to: Reg, offset: i32) {
+    pub(super) fn address_in_target(&mut self, to: Reg, offset: i32) {
         let Target {
             base,
             offset: start,
@@ -144,7 +144,7 @@ impl Program<'_> {
 
 impl Program<'_> {
     /// `R9` = the address.
-    pub(in crate::engine::bpf) fn address(&mut self, address: &Address, unreadable: Label) {
+    pub(super) fn address(&mut self, address: &Address, unreadable: Label) {
         if address.thread {
             self.thread_base(unreadable);
         } else {
@@ -169,7 +169,7 @@ impl Program<'_> {
     }
 
     /// Jumps if no string can be at `R9`, of which the tag is removed: it is not the address of a mapping of user space.
-    pub(in crate::engine::bpf) fn check_address(&mut self, nowhere: Label) {
+    pub(super) fn check_address(&mut self, nowhere: Label) {
         self.remove_tag();
         let asm = &mut self.asm;
         asm.jump_if(If::Below, Reg::R9, MIN_POINTER as i32, nowhere);
@@ -186,7 +186,7 @@ impl Program<'_> {
     }
 
     /// The same, in code for any program of an architecture.
-    pub(in crate::engine::bpf) fn remove_tag_of(&mut self, arch: Arch) {
+    pub(super) fn remove_tag_of(&mut self, arch: Arch) {
         if arch.ignores_top_byte() {
             self.asm.extend(Reg::R9, 8, false);
         }
@@ -236,7 +236,7 @@ impl Program<'_> {
     }
 
     /// Offset of a register in the context. The plan has checked that the register is there.
-    pub(in crate::engine::bpf) fn register(&self, register: Register) -> i16 {
+    pub(super) fn register(&self, register: Register) -> i16 {
         let arch = self.spec.arch;
         register_offset(arch, register).unwrap_or_else(|| instruction_pointer(arch))
     }

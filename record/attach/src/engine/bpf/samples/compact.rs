@@ -19,19 +19,19 @@ const MAX_CHAIN_BYTES: usize = 8 * (CallGraph::MAX_FRAMES as usize + 32);
 /// The evidence of the strings of a site, and what readers have to be told of it, with the index of the string.
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct Evidence<'a> {
-    pub(in crate::engine::bpf) histories: &'a mut [StringHistory],
-    pub(in crate::engine::bpf) news: &'a mut Vec<(usize, bool)>,
+    pub histories: &'a mut [StringHistory],
+    pub news: &'a mut Vec<(usize, bool)>,
     /// Whether memory at an address could not be read, so that a reader may find a string there.
-    pub(in crate::engine::bpf) lacks_strings: &'a mut bool,
+    pub lacks_strings: &'a mut bool,
 }
 
 /// What a record of the ring consists of.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine::bpf) struct Shape<'a> {
-    pub(in crate::engine::bpf) layout: &'a RawLayout,
-    pub(in crate::engine::bpf) rooms: Rooms,
+    pub layout: &'a RawLayout,
+    pub rooms: Rooms,
     /// Size of what the callers are found from, after the record, bytes.
-    pub(in crate::engine::bpf) end: usize,
+    pub end: usize,
 }
 
 /// Appends a record of the ring, which does not contain its end. Returns `false`, and appends nothing, if the record is not as long as its layout requires.
@@ -101,7 +101,7 @@ pub(in crate::engine::bpf) fn is_long(
 }
 
 /// Pads the record that begins at `start` and is at least [`RAW`] bytes long, and writes its sizes.
-pub(in crate::engine::bpf) fn finish(start: usize, out: &mut Vec<u8>) {
+pub(super) fn finish(start: usize, out: &mut Vec<u8>) {
     let raw = (out.len() - start - RAW + 4).next_multiple_of(8) - 4;
     out.resize(start + RAW + raw, 0);
     let size = ((RAW + raw) as u16).to_ne_bytes();
@@ -168,7 +168,7 @@ fn append(
 
 /// The limits of strings.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine::bpf) struct StringLimits {
+struct StringLimits {
     /// Bytes of each string.
     string: u16,
     /// Of the record with all of its strings, bytes.
@@ -177,21 +177,21 @@ pub(in crate::engine::bpf) struct StringLimits {
 
 /// A string as a record stores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::bpf) struct StoredString<'a> {
-    pub(in crate::engine::bpf) status: StringStatus,
+struct StoredString<'a> {
+    pub status: StringStatus,
     /// Without a NUL; empty unless the status is [`StringStatus::Whole`] or [`StringStatus::Cut`].
-    pub(in crate::engine::bpf) bytes: &'a [u8],
+    pub bytes: &'a [u8],
 }
 
 impl StoredString<'_> {
     /// No string, with the reason.
-    pub(in crate::engine::bpf) const fn without(status: StringStatus) -> Self {
+    pub(super) const fn without(status: StringStatus) -> Self {
         Self { status, bytes: &[] }
     }
 }
 
 /// Appends a string to the record that begins at `start` and has all its fields, and writes its location and status.
-pub(in crate::engine::bpf) fn put_string(
+fn put_string(
     string: RawString,
     stored: StoredString<'_>,
     limits: StringLimits,

@@ -14,12 +14,10 @@ use usdtrec_kernel::host::cpus;
 
 use self::compact::Evidence;
 use self::stack_size::{StackSize, StackUse};
-use self::string_history::StringHistory;
-use self::string_history::StringLengths;
-use super::super::events::event::SpanSite;
-use super::super::events::event::{Count, IdCount};
+use self::string_history::{StringHistory, StringLengths};
+use super::super::events::event::{Count, IdCount, SpanSite};
 use super::super::options::EngineOptions;
-use super::aggregate::{CountedIds, HitCounts, HitWord};
+use super::aggregate::hit_counts::{CountedIds, HitCounts, HitWord};
 use super::control::{self, Control};
 use super::plan::{Group, Ids};
 use super::program::contract::{END_SIZE, RAW};

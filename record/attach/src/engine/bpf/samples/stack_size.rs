@@ -80,7 +80,7 @@ impl StackUse {
 
 /// The size of the stacks of a sample id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::bpf) struct StackSize {
+pub(super) struct StackSize {
     /// Index of the size.
     index: usize,
     /// Index of the size while the ring of the CPU is crowded.
@@ -121,7 +121,7 @@ impl StackSize {
 
     /// Takes what stacks have needed, the number of hits that were lost so far, and whether the rings are crowded. A site that lost hits has
     /// no more than the usual size in a crowded ring: a cut stack is better than none.
-    pub(in crate::engine::bpf) fn learn(
+    pub(super) fn learn(
         &mut self,
         used: StackUse,
         lost: u64,
@@ -181,7 +181,7 @@ const KEY: u32 = 16;
 const VALUE: u32 = 16;
 
 /// Creates the map.
-pub(in crate::engine::bpf) fn create() -> io::Result<OwnedFd> {
+pub(in crate::engine::bpf) fn create_rates() -> io::Result<OwnedFd> {
     let shape = sys::MapShape {
         key_size: KEY,
         value_size: VALUE,

@@ -26,19 +26,19 @@ pub(in crate::engine::bpf) struct StringHistory {
 
 impl StringHistory {
     /// Notes that there is something else than a string. Returns what readers have to be told, if that has changed.
-    pub(in crate::engine::bpf) fn note_other(&mut self) -> Option<bool> {
+    pub(super) fn note_other(&mut self) -> Option<bool> {
         self.others = self.others.saturating_add(1);
         self.news()
     }
 
     /// Notes bytes that look like a string. An empty one says nothing.
-    pub(in crate::engine::bpf) fn note_string(&mut self, bytes: &[u8]) -> Option<bool> {
+    pub(super) fn note_string(&mut self, bytes: &[u8]) -> Option<bool> {
         self.strings = self.strings.saturating_add(u32::from(!bytes.is_empty()));
         self.news()
     }
 
     /// Takes over that another site of the probe has strings there, if this one has shown nothing else.
-    pub(in crate::engine::bpf) fn adopt(&mut self) -> Option<bool> {
+    pub(super) fn adopt(&mut self) -> Option<bool> {
         (self.others == 0 && !self.is_told).then(|| {
             self.is_told = true;
             true
@@ -46,7 +46,7 @@ impl StringHistory {
     }
 
     /// Whether readers were told that empty ones are strings.
-    pub(in crate::engine::bpf) const fn is_told(&self) -> bool {
+    pub(super) const fn is_told(&self) -> bool {
         self.is_told
     }
 
@@ -70,7 +70,7 @@ const SHORT: u32 = 16;
 
 /// Lengths of the strings of a sample id.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::engine::bpf) struct StringLengths {
+pub(super) struct StringLengths {
     hits: u32,
     /// Number of records with a string that is too long for a short record.
     long: u32,
@@ -79,7 +79,7 @@ pub(in crate::engine::bpf) struct StringLengths {
 
 impl StringLengths {
     /// Counts a hit. Returns whether strings are mostly long, if that has changed.
-    pub(in crate::engine::bpf) fn count(&mut self, is_long: bool) -> Option<bool> {
+    pub(super) fn count(&mut self, is_long: bool) -> Option<bool> {
         self.hits += 1;
         self.long += u32::from(is_long);
         if self.hits < WINDOW {

@@ -96,7 +96,7 @@ pub(in crate::engine::bpf) fn chain(end: &[u8]) -> Option<(Option<ChainCut>, &[u
 }
 
 /// Counts the frames of the end of a record by frame pointers.
-pub(in crate::engine::bpf) fn count_frames(end: &[u8], used: &mut StackUse) {
+pub(super) fn count_frames(end: &[u8], used: &mut StackUse) {
     let Some((cut, callers)) = chain(end) else {
         return;
     };

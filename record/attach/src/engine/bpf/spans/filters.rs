@@ -7,7 +7,7 @@ use usdtrec_format::expr::{BinaryOperator, Expr, ExprError, Name};
 
 use super::planner::all_pairs;
 use crate::engine::options::SlowSpans;
-use crate::plan::condition::own_argument;
+use crate::plan::condition::site::own_argument;
 use crate::select::argument_list::names;
 use crate::select::probe::PlannedProbe;
 

@@ -17,25 +17,15 @@
 //! A begin's record comes to the ring with its end, later than others of its time. Readers of files order by time; readers of streams
 //! see a begin with an earlier time than what was there before.
 
-mod arguments;
+pub(super) mod arguments;
 mod ended_threads;
-mod entry;
-mod filters;
+pub(super) mod entry;
+pub(super) mod filters;
 mod key;
 mod marks;
-mod plan_spans;
-mod planner;
+pub(super) mod plan_spans;
+pub(super) mod planner;
 mod program;
-mod role;
-mod span_map;
+pub(super) mod role;
+pub(super) mod span_map;
 mod total;
-
-pub(super) use arguments::SpanArguments;
-pub(super) use entry::SpanMemory;
-pub(super) use filters::with_own_filters;
-pub(super) use plan_spans::plan_spans;
-pub(super) use planner::memory_for;
-pub(super) use role::SpanRole;
-#[cfg(test)]
-pub(super) use role::{MarkField, SpanTask};
-pub(super) use span_map::{MAX_BYTES, SharedSpans, SpanDescriptors, SpanMaps};

@@ -8,7 +8,8 @@ use usdtrec_format::spans::{
 use usdtrec_format::{RawArgument, RawField};
 use usdtrec_kernel::bpf::features::trials::fetches_and_exchanges;
 
-use super::super::aggregate::{Grouping, Measured};
+use super::super::aggregate::grouping::Grouping;
+use super::super::aggregate::number_layout::Measured;
 use super::super::plan::{Group, SitePlan};
 use super::super::program::contract::rooms;
 use super::entry::SpanMemory;

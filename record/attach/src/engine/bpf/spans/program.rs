@@ -5,7 +5,7 @@
 
 use usdtrec_kernel::bpf::insn::{Helper, If, Label, Map, Op, Reg, Width};
 
-use super::super::aggregate::HitWord;
+use super::super::aggregate::hit_counts::HitWord;
 use super::super::control;
 use super::super::program::builder::{Exits, Program};
 use super::super::program::contract::Target;

@@ -9,25 +9,25 @@ pub(super) const MAX_MARKS: u32 = 4;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::engine::bpf) struct SpanRole {
     /// Name of the span.
-    pub(in crate::engine::bpf) name: String,
+    pub name: String,
     /// Number of the span: the first event that begins it.
-    pub(in crate::engine::bpf) number: u32,
+    pub number: u32,
     /// Whether they begin it; else they end it.
-    pub(in crate::engine::bpf) begins: bool,
+    pub begins: bool,
     /// Which task is part of the key.
-    pub(in crate::engine::bpf) task: SpanTask,
+    pub task: SpanTask,
     /// The argument whose value is part of the key.
-    pub(in crate::engine::bpf) value: Option<KeyValue>,
+    pub value: Option<KeyValue>,
     /// The arguments that begin and end have in common and that are compared.
-    pub(in crate::engine::bpf) agreed: Vec<MarkField>,
+    pub agreed: Vec<MarkField>,
     /// Whether they must agree; else it is counted how many ends are equal to an older begin than the newest, which they take.
-    pub(in crate::engine::bpf) must_agree: bool,
+    pub must_agree: bool,
     /// Whether begins that have no end when too many of their key are open are given up, as those of statements that fail; else later ones are not kept.
-    pub(in crate::engine::bpf) gives_up: bool,
+    pub gives_up: bool,
     /// The places of the arguments by which they are matched.
-    pub(in crate::engine::bpf) places: Vec<usize>,
+    pub places: Vec<usize>,
     /// Where spans are aggregated: the fields that are no keys of groups.
-    pub(in crate::engine::bpf) others: Vec<RawField>,
+    pub others: Vec<RawField>,
 }
 
 /// Which task is part of a key.

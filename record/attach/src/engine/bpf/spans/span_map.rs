@@ -31,7 +31,7 @@ pub(in crate::engine::bpf) struct SpanMaps {
     /// When threads that have ended are looked for again.
     pub(super) next_search: Instant,
     /// How large elements are.
-    pub(in crate::engine::bpf) memory: SpanMemory,
+    pub memory: SpanMemory,
 }
 
 impl SpanMaps {
@@ -94,8 +94,8 @@ impl SpanMaps {
 /// The maps, for programs.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine::bpf) struct SpanDescriptors<'a> {
-    pub(in crate::engine::bpf) spans: BorrowedFd<'a>,
-    pub(in crate::engine::bpf) zeros: BorrowedFd<'a>,
+    pub spans: BorrowedFd<'a>,
+    pub zeros: BorrowedFd<'a>,
 }
 
 impl SpanDescriptors<'_> {

@@ -4,7 +4,8 @@
 
 use usdtrec_kernel::bpf::insn::{Helper, If, Label, Op, Reg, Width};
 
-use super::super::aggregate::{Grouping, HitCounts, HitWord};
+use super::super::aggregate::grouping::Grouping;
+use super::super::aggregate::hit_counts::{HitCounts, HitWord};
 use super::super::program::builder::{Exits, Program};
 use super::super::program::slots;
 use super::entry::{DEPTH, LEVELS, SpanMemory};

@@ -9,7 +9,8 @@ use super::{Planned, Strings, Touch, byte_at, common, expected, value_of};
 use crate::engine::bpf::program::contract::register_offset;
 use crate::engine::bpf::program::generate;
 use crate::engine::bpf::program::spec::{Common, Spec};
-use crate::plan::condition::{Condition, Site};
+use crate::plan::condition::Condition;
+use crate::plan::condition::site::Site;
 
 const ARGS: &str = "4@%edi -4@%esi 8@%rdx -8@8(%rbp) 1@%cl -2@%r9w 8@(%rbx) 4@$7 -1@$-3 8f@%xmm0";
 

@@ -15,9 +15,11 @@ use self::probe::OwnSite;
 use super::machine::Hit;
 use super::{Planned, Strings, common, memory, value_of};
 use crate::aggregation::{AggregateKey, Aggregation};
-use crate::engine::bpf::aggregate::{
-    CountedIds, GroupElement, GroupMaps, Grouping, HitCounts, KeyLayout, NumberLayout, StackLayout,
-};
+use crate::engine::bpf::aggregate::group_map::{GroupElement, GroupMaps};
+use crate::engine::bpf::aggregate::grouping::{Grouping, KeyLayout};
+use crate::engine::bpf::aggregate::hit_counts::{CountedIds, HitCounts};
+use crate::engine::bpf::aggregate::number_layout::NumberLayout;
+use crate::engine::bpf::aggregate::stack_layout::StackLayout;
 use crate::engine::bpf::control::{self, Control};
 use crate::engine::bpf::nonresident::Touch;
 use crate::engine::bpf::program::contract::RecordedProcesses;

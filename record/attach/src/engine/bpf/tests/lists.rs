@@ -8,7 +8,7 @@ use usdtrec_format::{RawArgument, RawField};
 use super::machine::Hit;
 use super::{Planned, RAW, STRINGS, Strings, common, memory, value_of};
 use crate::engine::bpf::program::contract::rooms;
-use crate::plan::condition::Site;
+use crate::plan::condition::site::Site;
 use crate::plan::layout::layout;
 
 const ARGS: &str = "8@%rdi -4@%esi 8@%rbx 4@$7";

@@ -18,7 +18,9 @@ use crate::engine::bpf::control::{self, Control};
 use crate::engine::bpf::nonresident::Touch;
 use crate::engine::bpf::program::generate;
 use crate::engine::bpf::program::spec::{Common, Spec};
-use crate::engine::bpf::spans::{MAX_BYTES, MarkField, SpanMaps, SpanRole, SpanTask, memory_for};
+use crate::engine::bpf::spans::planner::memory_for;
+use crate::engine::bpf::spans::role::{MarkField, SpanRole, SpanTask};
+use crate::engine::bpf::spans::span_map::{MAX_BYTES, SpanMaps};
 use crate::engine::outcome::SlowSpanCounts;
 
 const STRINGS: Strings = Strings {

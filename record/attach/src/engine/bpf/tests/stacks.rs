@@ -13,8 +13,8 @@ use super::super::samples::with_stack;
 use super::machine::{Hit, NOW, PREEMPTION, Ran, byte_at};
 use super::{Planned, STRINGS, compact, register_offset};
 use crate::engine::bpf::samples::compact::Shape;
-use crate::plan::ReturnAddress;
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, registers};
+use crate::plan::frame::ReturnAddress;
 
 const ARCH: Arch = Arch::X86_64;
 /// Size of the ring.

@@ -18,7 +18,7 @@ use super::table::Budget;
 use super::table::{Ended, Table, close};
 use crate::engine::bpf::attach::links::{Links, Planted, UnitLink};
 use crate::engine::bpf::control::Control;
-use crate::engine::events::event as refusal;
+use crate::engine::events::event;
 use crate::engine::outcome::EverywhereReason;
 
 /// Maximum number of running processes with links of their own, besides the named ones.
@@ -71,7 +71,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    pub(super) fn new(
+    pub(in crate::engine::bpf) fn new(
         calls: Calls,
         control: Control,
         own: Links,
@@ -241,7 +241,7 @@ impl Follower {
             let Planted { links, error } = own(pid);
             created.links.push((pid, links));
             // One that has ended hits no more.
-            created.refusal = error.filter(|error| !refusal::has_ended(error));
+            created.refusal = error.filter(|error| !event::has_ended(error));
             if created.refusal.is_some() {
                 return created;
             }

@@ -16,14 +16,14 @@
 //!   most 8 living children get links of their own.
 //! * Creating a link visits all processes that map the file and, unless one has just passed, waits for an RCU grace
 //!   period (about 10 ms). So children are held for half a second altogether, and for a twentieth of the time after
-//!   that ([`Budget`](budget::Budget)).
+//!   that ([`Budget`](table::Budget)).
 //! * At most 64 processes have ended whose links are not closed yet. A pidfd reports the end of a process. Its links
-//!   are closed in batches by the helpers that close links at the end ([`Ended`](ended::Ended)).
+//!   are closed in batches by the helpers that close links at the end ([`Ended`](table::Ended)).
 //! * Beyond a limit the probes are attached to all processes of the files, and `-v` reports the reason.
 //!
 //! # Added probes
 //!
-//! Links of probes that are added while recording are created by the same thread ([`addition`]), so that a child gets either all links or
+//! Links of probes that are added while recording are created by the same thread ([`follower`]), so that a child gets either all links or
 //! is held until it has them.
 //!
 //! # Special processes
@@ -48,7 +48,8 @@ use self::follower::{Follower, LinkRequest, Woken};
 use self::table::Table;
 use super::super::attach::unit_links::Later;
 use super::super::control::{self, Control};
-use super::hold::{HeldProcesses, Hold};
+use super::hold::Hold;
+use super::hold::work::HeldProcesses;
 use crate::engine::outcome::EverywhereReason;
 use crate::engine::release::Descriptors;
 

@@ -93,12 +93,12 @@ impl Hold {
     }
 
     /// Takes the program on new tasks.
-    pub(in crate::engine::bpf) const fn take_new_task(&mut self) -> Option<OwnedFd> {
+    pub(super) const fn take_new_task(&mut self) -> Option<OwnedFd> {
         self.new_task.take()
     }
 
     /// Takes the calls.
-    pub(in crate::engine::bpf) const fn take_calls(&mut self) -> Option<Calls> {
+    pub(super) const fn take_calls(&mut self) -> Option<Calls> {
         self.calls.take()
     }
 }
@@ -111,20 +111,20 @@ const MAX_CHECKED_PROCESSES: usize = 1 << 16;
 
 /// The ring of calls, and who is held.
 #[derive(Debug)]
-pub(in crate::engine::bpf) struct Calls {
+pub(super) struct Calls {
     ring: Ring,
     held: Arc<HeldProcesses>,
 }
 
 /// A process that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::bpf) struct Call {
+pub(super) struct Call {
     /// Process id.
-    pub(in crate::engine::bpf) pid: u32,
+    pub pid: u32,
     /// A token that distinguishes it from others with the same id. `None`: probes must be attached to all processes of the files.
-    pub(in crate::engine::bpf) token: Option<u32>,
+    pub token: Option<u32>,
     /// Since when it is held, time of `CLOCK_MONOTONIC`.
-    pub(in crate::engine::bpf) since: Duration,
+    pub since: Duration,
 }
 
 impl Calls {
@@ -158,17 +158,17 @@ impl Calls {
     }
 
     /// Whether a process that called is held, and still has its id.
-    pub(in crate::engine::bpf) fn is_held(&self, pid: u32, token: u32) -> bool {
+    pub(super) fn is_held(&self, pid: u32, token: u32) -> bool {
         self.held.token(pid) == Some(token.into())
     }
 
     /// Releases a process that has links of its own now. Returns `false` if it has ended.
-    pub(in crate::engine::bpf) fn let_go(&self, pid: u32, token: u32) -> bool {
+    pub(super) fn let_go(&self, pid: u32, token: u32) -> bool {
         sys::change(self.tracked(), pid, token).is_ok()
     }
 
     /// Whether all recorded processes have links of their own or are held.
-    pub(in crate::engine::bpf) fn knows_all(&self) -> bool {
+    pub(super) fn knows_all(&self) -> bool {
         // Key 0 is no process: the key after a missing one is the first. Others are added and removed meanwhile.
         let mut last = 0;
         for _ in 0..MAX_CHECKED_PROCESSES {

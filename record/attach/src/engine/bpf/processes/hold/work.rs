@@ -17,11 +17,11 @@ use crate::engine::bpf::program::contract::LINKED;
 
 /// Stack slots: the 8-byte keys of two pieces of work, and an empty piece of work.
 pub(in crate::engine::bpf::processes) const WORK: i16 = -16;
-pub(in crate::engine::bpf::processes) const RUNNING: i16 = -24;
+pub(super) const RUNNING: i16 = -24;
 const EMPTY: i16 = -64;
 
 /// Offsets in the map's values: since when the process is held; a number of the program; the token of the hold.
-pub(in crate::engine::bpf::processes) const SINCE: i16 = 8;
+pub(super) const SINCE: i16 = 8;
 pub(in crate::engine::bpf::processes) const NUMBER: i16 = 16;
 pub(in crate::engine::bpf::processes) const HELD_TOKEN: i16 = 24;
 /// Size of a value, words.
@@ -100,7 +100,7 @@ fn trial(function: u32) -> Option<Code> {
 
 /// The beginning of a piece of work, whose key is in `R2` and whose value is in `R3`: `R7` = the value; the keys of both pieces are in their
 /// slots.
-pub(in crate::engine::bpf::processes) fn begin(asm: &mut Assembler) {
+pub(super) fn begin(asm: &mut Assembler) {
     asm.copy(Reg::R7, Reg::R3);
     asm.load(Width::Double, Reg::R1, Reg::R2, 0);
     asm.store(Width::Double, Reg::R10, RUNNING, Reg::R1);
@@ -108,7 +108,7 @@ pub(in crate::engine::bpf::processes) fn begin(asm: &mut Assembler) {
 }
 
 /// Copies 8-byte stack slots to offsets of the value in `R8`.
-pub(in crate::engine::bpf::processes) fn set(asm: &mut Assembler, slots: &[(i16, i16)]) {
+pub(in crate::engine::bpf) fn set(asm: &mut Assembler, slots: &[(i16, i16)]) {
     for (slot, at) in slots {
         asm.load(Width::Double, Reg::R1, Reg::R10, *slot);
         asm.store(Width::Double, Reg::R8, *at, Reg::R1);
@@ -116,14 +116,14 @@ pub(in crate::engine::bpf::processes) fn set(asm: &mut Assembler, slots: &[(i16,
 }
 
 /// Stores the key of the other piece of work of the process in its slot; `R1` has the key of the one in `RUNNING`.
-pub(in crate::engine::bpf::processes) fn other(asm: &mut Assembler) {
+pub(super) fn other(asm: &mut Assembler) {
     asm.set(Reg::R2, i64::from(OTHER) << 32);
     asm.op(Op::Xor, Reg::R1, Reg::R2);
     asm.store(Width::Double, Reg::R10, WORK, Reg::R1);
 }
 
 /// Removes both pieces of work of a process from the map.
-pub(in crate::engine::bpf::processes) fn forget(asm: &mut Assembler) {
+pub(super) fn forget(asm: &mut Assembler) {
     for key in [RUNNING, WORK] {
         asm.call_map(Helper::MapDelete, Map::Held, key);
     }
@@ -173,22 +173,22 @@ pub(in crate::engine::bpf::processes) fn schedule(
 /// the work.
 #[derive(Clone, Copy)]
 pub(in crate::engine::bpf::processes) struct HeldThread {
-    pub(in crate::engine::bpf::processes) now: i16,
-    pub(in crate::engine::bpf::processes) started: i16,
-    pub(in crate::engine::bpf::processes) token: i16,
-    pub(in crate::engine::bpf::processes) schedule: u32,
-    pub(in crate::engine::bpf::processes) work: Label,
+    pub now: i16,
+    pub started: i16,
+    pub token: i16,
+    pub schedule: u32,
+    pub work: Label,
 }
 
 impl HeldThread {
     /// Stores what the value in `R8` has of the thread.
-    pub(in crate::engine::bpf::processes) fn set(self, asm: &mut Assembler) {
+    pub(in crate::engine::bpf) fn set(self, asm: &mut Assembler) {
         set(asm, &self.slots());
     }
 
     /// Writes the work: `R2` is its key, `R3` its value. It queues itself until `go_on` jumps to its label, no thread is held any more, or the thread has
     /// been held for too long, which is counted.
-    pub(in crate::engine::bpf::processes) fn wait(
+    pub(in crate::engine::bpf) fn wait(
         self,
         asm: &mut Assembler,
         go_on: impl FnOnce(&mut Assembler, Label),
@@ -236,7 +236,7 @@ pub struct HeldProcesses {
 }
 
 impl HeldProcesses {
-    pub(super) const fn new(works: OwnedFd, tracked: OwnedFd) -> Self {
+    pub(in crate::engine::bpf) const fn new(works: OwnedFd, tracked: OwnedFd) -> Self {
         Self { works, tracked }
     }
 

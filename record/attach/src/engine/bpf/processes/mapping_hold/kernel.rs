@@ -16,20 +16,20 @@ use crate::engine::bpf::control::Control;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine::bpf::processes) struct Kernel {
     /// `sched_process_exec(task, old_pid, binprm)`.
-    pub(in crate::engine::bpf::processes) executed: u32,
-    pub(in crate::engine::bpf::processes) preemption: Option<Preemption>,
+    pub executed: u32,
+    pub preemption: Option<Preemption>,
     /// `task_struct.files`, `files_struct.fdt`, `fdtable.fd`.
-    pub(in crate::engine::bpf::processes) descriptors: [u32; 3],
+    pub descriptors: [u32; 3],
     /// `linux_binprm.file`.
-    pub(in crate::engine::bpf::processes) executable: u32,
+    pub executable: u32,
     /// `file.f_inode`.
-    pub(in crate::engine::bpf::processes) inode: u32,
+    pub inode: u32,
     /// `inode.i_ino`, `inode.i_generation`, `inode.i_sb`.
-    pub(in crate::engine::bpf::processes) number: u32,
-    pub(in crate::engine::bpf::processes) generation: u32,
-    pub(in crate::engine::bpf::processes) file_system: u32,
+    pub number: u32,
+    pub(super) generation: u32,
+    pub(super) file_system: u32,
     /// `super_block.s_dev`.
-    pub(in crate::engine::bpf::processes) device: u32,
+    pub device: u32,
 }
 
 /// What holding a thread by work needs.
@@ -47,29 +47,29 @@ pub(super) struct WorkKernel {
 /// `mmap_lock_released(mm, write)`, with which `mmap` ends.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine::bpf::processes) struct Unlocked {
-    pub(in crate::engine::bpf::processes) tracepoint: u32,
+    pub tracepoint: u32,
     /// How system calls pass their arguments, for the architectures of this machine.
-    pub(in crate::engine::bpf::processes) calls: [MmapCall; 2],
+    pub calls: [MmapCall; 2],
 }
 
 /// `mmap` or `mmap2`: its number, and offsets in `struct pt_regs` of the number of a system call and of its arguments.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine::bpf::processes) struct MmapCall {
-    pub(in crate::engine::bpf::processes) number: i32,
-    pub(in crate::engine::bpf::processes) number_at: i16,
-    pub(in crate::engine::bpf::processes) length_at: i16,
-    pub(in crate::engine::bpf::processes) protection_at: i16,
-    pub(in crate::engine::bpf::processes) flags_at: i16,
-    pub(in crate::engine::bpf::processes) descriptor_at: i16,
-    pub(in crate::engine::bpf::processes) offset_at: i16,
+    pub number: i32,
+    pub number_at: i16,
+    pub length_at: i16,
+    pub protection_at: i16,
+    pub flags_at: i16,
+    pub descriptor_at: i16,
+    pub offset_at: i16,
     /// Whether the offset in the file is in units of 4096 bytes.
-    pub(in crate::engine::bpf::processes) is_in_pages: bool,
+    pub is_in_pages: bool,
 }
 
 impl Kernel {
     /// # Errors
     /// The kernel does not describe its structures, or not as expected.
-    pub(in crate::engine::bpf::processes) fn find(
+    pub(in crate::engine::bpf) fn find(
         btf: &Btf,
         preemption: Option<Preemption>,
     ) -> io::Result<Self> {
@@ -95,7 +95,7 @@ impl Kernel {
 impl WorkKernel {
     /// # Errors
     /// The kernel has no such work.
-    pub(super) fn find(btf: &Btf, common: Kernel) -> io::Result<Self> {
+    pub(in crate::engine::bpf) fn find(btf: &Btf, common: Kernel) -> io::Result<Self> {
         let find = || {
             Some(Self {
                 common,
@@ -110,7 +110,7 @@ impl WorkKernel {
 }
 
 impl Unlocked {
-    pub(in crate::engine::bpf::processes) fn find(btf: &Btf) -> Option<Self> {
+    pub(in crate::engine::bpf) fn find(btf: &Btf) -> Option<Self> {
         Some(Self {
             tracepoint: Tracepoint::MmapLockReleased.id(btf)?,
             calls: mmap_calls()?,

@@ -214,7 +214,7 @@ pub(super) fn end(asm: &mut Assembler, kernel: Kernel, labels: Labels) {
     asm.exit_with(0);
 }
 
-/// Stack slots besides those of [`work`] and [`program`]: the token, and the start time of the thread.
+/// Stack slots besides those of [`work`](crate::engine::bpf::processes::hold::work) and those above: the token, and the start time of the thread.
 const TOKEN: i16 = -32;
 const STARTED: i16 = -80;
 

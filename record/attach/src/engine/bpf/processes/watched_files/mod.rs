@@ -26,16 +26,14 @@ use usdtrec_kernel::bpf::insn::Map;
 use usdtrec_kernel::bpf::rings::{Left, Ring};
 use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
 
-use self::kernel::WatchKernel;
 use self::kernel::{
     ATTACHED, EXECUTED, FILE_BYTES, FIRST_UNIT, HEAD_BYTES, IDLE, LAST_UNIT, LEARNED, LEARNING,
-    MAX_FILES, READER_BYTES, SPACE_BYTES, STATE,
+    MAX_FILES, READER_BYTES, SPACE_BYTES, STATE, WatchKernel,
 };
 use self::program::{CALL_BYTES, UNIT_SHIFT};
+use super::super::control::Control;
+use super::super::kernel_objects::{MappedWords, TracepointProgram};
 use super::hold::work;
-use crate::engine::bpf::control::Control;
-use crate::engine::bpf::kernel_objects::MappedWords;
-use crate::engine::bpf::kernel_objects::TracepointProgram;
 
 /// Size of the ring of calls, bytes: more than 1,000.
 const RING: usize = 64 << 10;

@@ -17,12 +17,12 @@ const PROVIDER: &str = "usdtrec_unit_tests";
 pub(in crate::engine::bpf::tests) struct OwnSite {
     file: ObjectFile,
     site: Site,
-    pub(in crate::engine::bpf::tests) planned: Planned,
+    pub planned: Planned,
 }
 
 impl OwnSite {
     /// `None` if programs cannot be attached to one process here, which is a failure with `CI=true`.
-    pub(in crate::engine::bpf::tests) fn find(strings: Strings) -> Option<Self> {
+    pub(in crate::engine::bpf) fn find(strings: Strings) -> Option<Self> {
         if !capabilities::has_admin() || !tells_processes() {
             let is_ci = std::env::var("CI").as_deref() == Ok("true");
             assert!(!is_ci, "expected root and Linux 6.11 or later");
@@ -47,7 +47,7 @@ impl OwnSite {
     }
 
     /// Attaches a program to the site in this process.
-    pub(in crate::engine::bpf::tests) fn attach(&self, program: BorrowedFd<'_>) -> OwnedFd {
+    pub(in crate::engine::bpf) fn attach(&self, program: BorrowedFd<'_>) -> OwnedFd {
         let sites = Uprobes {
             offsets: vec![self.site.offset.unwrap()],
             ref_ctrs: vec![0],
@@ -66,7 +66,7 @@ pub(in crate::engine::bpf::tests) fn hit(number: i16, string: &str) {
 
 /// The same.
 #[inline(never)]
-pub(in crate::engine::bpf::tests) fn hit_string(number: i16, string: &CStr) {
+pub(super) fn hit_string(number: i16, string: &CStr) {
     // SAFETY: the only instruction is a nop; the note is in a section that the program does not load.
     unsafe {
         std::arch::asm!(
