@@ -174,7 +174,7 @@ fn constants_are_added_up() {
         &numbers.pid,
         "-e",
         &constant,
-        "--sum",
+        "--value",
         "arg1",
         "--hist",
         "arg2",
@@ -330,7 +330,7 @@ fn what_is_no_integer_is_refused() {
     let floats = Build::USUAL.make(&lab, "floats.c", "floats");
     let event = event("floats", "hit", &floats);
     for name in ["arg1", "arg3"] {
-        let words = ["stat", "-e", &event, "--sum", name, "--", "true"];
+        let words = ["stat", "-e", &event, "--value", name, "--", "true"];
         let reason = format!("{name} of sdt_floats:hit is a floating-point number");
         lab.usdtrec(words).exits(2).complains(&reason);
     }

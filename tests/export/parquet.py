@@ -2,7 +2,7 @@
 
     parquet.py DATASET SCRIPT REPORT...
 
-SCRIPT has the lines of `script --format json`, with `--tod` if the trace has the time of day, each REPORT the answer of `report --span NAME --format json`. DuckDB, pyarrow and polars read the
+SCRIPT has the lines of `script --format json`, with `-F +tod` if the trace has the time of day, each REPORT the answer of `report --span NAME --format json`. DuckDB, pyarrow and polars read the
 dataset. Prints what is not equal, and how much was compared.
 """
 import datetime

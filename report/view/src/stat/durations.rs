@@ -1,9 +1,10 @@
 //! The durations of spans.
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use usdtrec_analysis::counted_numbers::NumberFacts;
 use usdtrec_trace::form::Form;
 
+use super::member::Member;
 use super::numbers::{NumberFigure, buckets, is_exact};
 use crate::table::TableCell;
 
@@ -65,50 +66,26 @@ const fn heading(figure: NumberFigure) -> &'static str {
     }
 }
 
-/// The names of the members of JSON objects, those of CSV columns among them.
-pub(super) fn members() -> impl Iterator<Item = String> {
-    let figures = FIGURES.iter().map(|figure| format!("{}_ns", figure.name()));
-    figures.chain(["exact", "buckets"].map(str::to_owned))
-}
-
-/// Adds the members of a JSON object.
-pub(super) fn put_json(
-    spans: StatSpans,
-    facts: Option<&NumberFacts>,
-    object: &mut Map<String, Value>,
-) {
-    for figure in FIGURES {
-        let number = facts.and_then(|facts| figure.integer(facts));
-        object.insert(format!("{}_ns", figure.name()), json!(number));
-    }
-    object.insert("exact".to_owned(), json!(facts.map(is_exact)));
+/// What JSON and CSV have of durations; `facts` is `None` if they are not known.
+pub(super) fn members(spans: StatSpans, facts: Option<&NumberFacts>) -> Vec<Member> {
+    let figures = FIGURES.iter().map(|figure| {
+        let number = facts.and_then(|facts| figure.figure(facts));
+        Member::new(format!("{}_ns", figure.name()), Some(json!(number)))
+    });
+    let mut all: Vec<Member> = figures.collect();
+    all.push(Member::new("exact", Some(json!(facts.map(is_exact)))));
     if spans.has_histogram {
-        object.insert("buckets".to_owned(), buckets(facts, &NANOSECONDS));
+        let buckets = buckets(facts, &NANOSECONDS);
+        all.push(Member::new("buckets", Some(buckets)).column_if(false));
     }
-}
-
-/// Appends the names of CSV columns, each after a comma.
-pub(super) fn put_csv_heading(out: &mut String) {
-    for figure in FIGURES {
-        out.extend([",", figure.name(), "_ns"]);
-    }
-    out.push_str(",exact");
-}
-
-/// Appends the fields of a CSV line, each after a comma. They are empty if `facts` is `None`.
-pub(super) fn put_csv(facts: Option<&NumberFacts>, out: &mut String) {
-    for figure in FIGURES {
-        let number = facts.map(|facts| figure.decimal(facts));
-        out.extend([",", &*number.unwrap_or_default()]);
-    }
-    let exact = facts.map_or_else(String::new, |facts| is_exact(facts).to_string());
-    out.extend([",", &*exact]);
+    all
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
+    use serde_json::Value;
     use usdtrec_analysis::counted_numbers::{CountedEnds, CountedNumbers};
     use usdtrec_format::NumberBucket;
 

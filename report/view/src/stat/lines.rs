@@ -7,33 +7,15 @@ use usdtrec_analysis::stats::ratio::per_second;
 use usdtrec_format::escape::escape_json;
 
 use super::key::with_mark;
-use super::{
-    SpanFates, StatArgument, StatCounts, StatKey, StatRow, StatView, durations, nanoseconds,
-};
-
-/// The members that objects have besides those of keys, spans and arguments. Columns have the same names.
-const MEMBERS: [&str; 8] = [
-    "elapsed_ns",
-    "interval_ns",
-    "event",
-    "cut",
-    "others",
-    "count",
-    "per_second",
-    "lost",
-];
+use super::member::Member;
+use super::{StatCounts, StatKey, StatRow, StatView, durations, nanoseconds};
+use crate::cells::Cell;
 
 impl StatView {
     /// The member or column of each key: its name, after `key.` if another one is called so.
     fn key_members(&self) -> Vec<String> {
-        let mut taken: BTreeSet<String> = MEMBERS.map(str::to_owned).into();
-        if self.spans.is_some() {
-            let fates = SpanFates::default().named();
-            taken.insert("span".to_owned());
-            taken.extend(fates.map(|fate| fate.name.to_owned()));
-            taken.extend(durations::members());
-        }
-        taken.extend(self.measured.iter().flat_map(StatArgument::members));
+        let others = self.members(&StatCounts::default(), &StatRow::default(), &[]);
+        let mut taken: BTreeSet<String> = others.into_iter().map(|other| other.name).collect();
         let members = self.keys.iter().map(|key| {
             let mut member = key.clone();
             while !taken.insert(member.clone()) {
@@ -48,118 +30,87 @@ impl StatView {
     pub(super) fn put_json(&self, counts: &StatCounts, out: &mut String) {
         let keys = self.key_members();
         for row in &counts.rows {
-            let line = Value::Object(self.object(counts, row, &keys)).to_string();
+            let members = self.members(counts, row, &keys).into_iter();
+            let members = members.filter_map(|member| Some((member.name, member.value?)));
+            let line = Value::Object(members.collect()).to_string();
             out.extend([&*escape_json(&line), "\n"]);
         }
     }
 
-    fn object(&self, counts: &StatCounts, row: &StatRow, keys: &[String]) -> Map<String, Value> {
-        let mut object = Map::new();
-        let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
-        put("elapsed_ns", json!(nanoseconds(counts.elapsed)));
-        put("interval_ns", json!(nanoseconds(counts.interval)));
-        put(if row.is_span { "span" } else { "event" }, json!(row.event));
+    /// What JSON and CSV have of a row, in the order of CSV.
+    fn members(&self, counts: &StatCounts, row: &StatRow, keys: &[String]) -> Vec<Member> {
+        let interval = nanoseconds(counts.interval);
+        let is_span = row.is_span;
+        let event = json!(row.event);
+        let mut all = vec![
+            Member::new("elapsed_ns", Some(json!(nanoseconds(counts.elapsed)))),
+            Member::new("interval_ns", Some(json!(interval))),
+            Member::new("event", Some(event.clone())).only_if(!is_span),
+        ];
+        if self.spans.is_some() {
+            all.push(Member::new("span", Some(event)).only_if(is_span));
+        }
         let mut cut = Map::new();
         for (place, name) in keys.iter().enumerate() {
-            let key = key_of(row, place);
-            put(name, key.map_or(Value::Null, |key| key.cell().json()));
-            if key.is_some_and(StatKey::is_cut) {
+            let key = row.keys.as_ref().and_then(|keys| keys.get(place));
+            let cell = key.map(StatKey::cell);
+            let is_cut = key.is_some_and(StatKey::is_cut);
+            if is_cut {
                 cut.insert(name.clone(), json!(true));
             }
+            let value = cell.as_ref().map_or(Value::Null, Cell::json);
+            let csv = self.format.csv();
+            let field = cell.map(|cell| match is_cut {
+                true => csv.field(&with_mark(cell.text, true)).into_owned(),
+                false => cell.csv(csv).into_owned(),
+            });
+            all.push(Member::new(name, Some(value)).with_field(field));
         }
-        if !cut.is_empty() {
-            put("cut", Value::Object(cut));
-        }
-        if is_others(row) {
-            put("others", json!(true));
-        }
-        put("count", json!(row.count));
-        let interval = nanoseconds(counts.interval);
-        put("per_second", json!(per_second(row.count, interval)));
-        if !self.is_group(row) {
-            put("lost", json!(row.lost));
-        }
-        if let Some(spans) = self.spans.filter(|_| row.is_span) {
-            for fate in row.fates.into_iter().flat_map(SpanFates::named) {
-                object.insert(fate.name.to_owned(), json!(fate.count));
+        let has_cut = !cut.is_empty();
+        all.push(
+            Member::new("cut", Some(cut.into()))
+                .only_if(has_cut)
+                .column_if(false),
+        );
+        let others = Member::new("others", Some(json!(true))).only_if(row.keys.is_none());
+        all.push(others.column_if(!self.keys.is_empty()));
+        all.push(Member::new("count", Some(json!(row.count))));
+        let rate = per_second(row.count, interval);
+        let text = rate.map(|rate| rate.to_string());
+        all.push(Member::new("per_second", Some(json!(rate))).with_field(text));
+        all.push(Member::new("lost", Some(json!(row.lost))).only_if(!self.is_group(row)));
+        if let Some(spans) = self.spans {
+            for fate in row.fates.unwrap_or_default().named() {
+                let count = Member::new(fate.name, Some(json!(fate.count)));
+                all.push(count.only_if(row.fates.is_some()));
             }
-            durations::put_json(spans, row.durations(), &mut object);
-            return object;
+            let durations = durations::members(spans, row.durations()).into_iter();
+            all.extend(durations.map(|member| member.only_if(is_span)));
         }
         for (place, argument) in self.measured.iter().enumerate() {
-            argument.put_json(row.numbers_of(place), &mut object);
+            let numbers = argument.members(row.numbers_of(place)).into_iter();
+            all.extend(numbers.map(|member| member.only_if(!is_span)));
         }
-        object
+        all
     }
 
+    /// Appends the heading of CSV.
     pub(super) fn put_csv_heading(&self, out: &mut String) {
-        let csv = self.format.csv();
-        out.push_str("elapsed_ns,interval_ns,event,");
-        if self.spans.is_some() {
-            out.push_str("span,");
-        }
-        for name in self.key_members() {
-            out.extend([&*csv.field(&name), ","]);
-        }
-        if !self.keys.is_empty() {
-            out.push_str("others,");
-        }
-        out.push_str("count,per_second,lost");
-        if self.spans.is_some() {
-            for fate in SpanFates::default().named() {
-                out.extend([",", fate.name]);
-            }
-            durations::put_csv_heading(out);
-        }
-        for argument in &self.measured {
-            argument.put_csv_heading(csv, out);
-        }
-        out.push('\n');
+        let keys = self.key_members();
+        let members = self.members(&StatCounts::default(), &StatRow::default(), &keys);
+        let names = members.iter().filter(|member| member.is_column);
+        let names = names.map(|member| self.format.csv().field(&member.name));
+        out.extend([names.collect::<Vec<_>>().join(","), "\n".to_owned()]);
     }
 
-    /// Appends a line for each row.
+    /// Appends a line of CSV for each row.
     pub(super) fn put_csv(&self, counts: &StatCounts, out: &mut String) {
-        let csv = self.format.csv();
-        let interval = nanoseconds(counts.interval);
+        let keys = self.key_members();
         for row in &counts.rows {
-            let elapsed = nanoseconds(counts.elapsed);
-            let event = csv.field(&row.event);
-            out.push_str(&match (self.spans, row.is_span) {
-                (None, _) => format!("{elapsed},{interval},{event},"),
-                (Some(_), false) => format!("{elapsed},{interval},{event},,"),
-                (Some(_), true) => format!("{elapsed},{interval},,{event},"),
-            });
-            for (place, _) in self.keys.iter().enumerate() {
-                let field = key_of(row, place).map_or_else(String::new, |key| match key.cell() {
-                    cell if key.is_cut() => csv.field(&with_mark(cell.text, true)).into_owned(),
-                    cell => cell.csv(csv).into_owned(),
-                });
-                out.extend([&*field, ","]);
-            }
-            if !self.keys.is_empty() {
-                out.push_str(if is_others(row) { "true," } else { "," });
-            }
-            let rate = per_second(row.count, interval);
-            let rate = rate.map_or_else(String::new, |rate| rate.to_string());
-            out.push_str(&format!("{},{rate},", row.count));
-            if !self.is_group(row) {
-                out.push_str(&row.lost.to_string());
-            }
-            if self.spans.is_some() {
-                let fates = row.fates.map(SpanFates::named);
-                for place in 0..SpanFates::default().named().len() {
-                    let count = fates.map(|fates| fates[place].count);
-                    out.extend([
-                        ",",
-                        &*count.map_or_else(String::new, |count| count.to_string()),
-                    ]);
-                }
-                durations::put_csv(row.durations(), out);
-            }
-            for (place, argument) in self.measured.iter().enumerate() {
-                argument.put_csv(row.numbers_of(place).filter(|_| !row.is_span), out);
-            }
-            out.push('\n');
+            let members = self.members(counts, row, &keys);
+            let fields = members.iter().filter(|member| member.is_column);
+            let fields = fields.map(|member| member.field(self.format.csv()));
+            out.extend([fields.collect::<Vec<_>>().join(","), "\n".to_owned()]);
         }
     }
 
@@ -169,20 +120,11 @@ impl StatView {
     }
 }
 
-fn key_of(row: &StatRow, place: usize) -> Option<&StatKey> {
-    row.keys.as_ref()?.get(place)
-}
-
-/// Whether a row is of hits in no group.
-const fn is_others(row: &StatRow) -> bool {
-    row.keys.is_none()
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::super::StatSpans;
+    use super::super::{StatArgument, StatSpans};
     use super::*;
     use crate::format::Format;
 

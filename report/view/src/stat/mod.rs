@@ -7,6 +7,7 @@ mod histograms;
 mod key;
 mod lines;
 mod live;
+mod member;
 mod numbers;
 mod prometheus;
 mod snapshot;
@@ -45,7 +46,7 @@ use crate::table::TableCell;
 use crate::theme::Theme;
 
 /// The counts of an interval, or of a whole recording.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct StatCounts {
     /// Time from the start of the recording to the end of the interval.
     pub elapsed: Duration,
@@ -56,7 +57,7 @@ pub struct StatCounts {
 }
 
 /// The counts of a probe, or of a group of its hits.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct StatRow {
     /// `sdt_PROVIDER:NAME`, or the name of a span.
     pub event: String,

@@ -1,15 +1,15 @@
 //! The numbers of a measured argument.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use usdtrec_analysis::counted_numbers::NumberFacts;
 use usdtrec_format::scaled::{duration, size};
 use usdtrec_trace::form::Form;
 
+use super::member::Member;
 use crate::answer::distributions::bucket_of;
 use crate::answer::figure::Figure;
-use crate::report::groups::{decimals, float};
+use crate::report::groups::decimals;
 use crate::table::TableCell;
-use crate::text::quoted::Csv;
 
 /// An argument whose numbers are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,19 +82,10 @@ impl NumberFigure {
     }
 
     /// The figure; `None` if it is not known.
-    fn figure(self, facts: &NumberFacts) -> Option<Figure> {
+    pub(super) fn figure(self, facts: &NumberFacts) -> Option<Figure> {
         match self {
             Self::Mean => facts.mean.map(Figure::Float),
             _ => self.integer(facts).map(Figure::Integer),
-        }
-    }
-
-    /// The figure in decimal; empty if it is not known.
-    pub(super) fn decimal(self, facts: &NumberFacts) -> String {
-        match self.figure(facts) {
-            Some(Figure::Integer(number)) => number.to_string(),
-            Some(Figure::Float(number)) => float(number),
-            None => String::new(),
         }
     }
 
@@ -206,49 +197,18 @@ impl StatArgument {
         figures.map(move |figure| figure.cell_in(&Form::Plain, facts))
     }
 
-    /// The names of the members of JSON objects, those of CSV columns among them.
-    pub(super) fn members(&self) -> impl Iterator<Item = String> {
-        let figures = self.figures().iter().map(|figure| figure.name());
-        let others = ["count", "exact", "buckets"].into_iter();
-        let names = others.chain(figures);
-        names.map(|name| format!("{}.{name}", self.name))
-    }
-
-    /// Adds the members of a JSON object.
-    pub(super) fn put_json(&self, facts: Option<&NumberFacts>, object: &mut Map<String, Value>) {
-        let mut put = |name: &str, value: Value| {
-            object.insert(format!("{}.{name}", self.name), value);
-        };
-        put("count", json!(facts.map(|facts| facts.count)));
-        for figure in self.figures() {
+    /// What JSON and CSV have; `facts` is `None` if nothing is known of the numbers.
+    pub(super) fn members(&self, facts: Option<&NumberFacts>) -> Vec<Member> {
+        let named = |name: &str, value| Member::new(format!("{}.{name}", self.name), Some(value));
+        let mut all = vec![named("count", json!(facts.map(|facts| facts.count)))];
+        all.extend(self.figures().iter().map(|figure| {
             let number = facts.and_then(|facts| figure.figure(facts));
-            put(figure.name(), json!(number));
-        }
-        if self.has_histogram {
-            put("exact", json!(facts.map(is_exact)));
-            put("buckets", buckets(facts, &Form::Plain));
-        }
-    }
-
-    /// Appends the names of CSV columns, each after a comma.
-    pub(super) fn put_csv_heading(&self, csv: Csv, out: &mut String) {
-        let figures = self.figures().iter().map(|figure| figure.name());
-        let exact = self.has_histogram.then_some("exact");
-        for name in ["count"].into_iter().chain(figures).chain(exact) {
-            out.extend([",", &*csv.field(&format!("{}.{name}", self.name))]);
-        }
-    }
-
-    /// Appends the fields of a CSV line, each after a comma.
-    pub(super) fn put_csv(&self, facts: Option<&NumberFacts>, out: &mut String) {
-        let text = |of: &dyn Fn(&NumberFacts) -> String| facts.map(of).unwrap_or_default();
-        out.extend([",", &*text(&|facts| facts.count.to_string())]);
-        for figure in self.figures() {
-            out.extend([",", &*text(&|facts| figure.decimal(facts))]);
-        }
-        if self.has_histogram {
-            out.extend([",", &*text(&|facts| is_exact(facts).to_string())]);
-        }
+            named(figure.name(), json!(number))
+        }));
+        let buckets = named("buckets", buckets(facts, &Form::Plain)).column_if(false);
+        let of_histogram = [named("exact", json!(facts.map(is_exact))), buckets];
+        all.extend(of_histogram.into_iter().filter(|_| self.has_histogram));
+        all
     }
 }
 
