@@ -173,9 +173,7 @@ fn extreme_values_are_compared() {
         }
         let text = lab.usdtrec(["diff", "-a", a, b]).success().stdout;
         assert!(!text.contains("NaN"), "{text}");
-        let csv = lab
-            .usdtrec(["diff", a, b, "--format", "csv-raw"])
-            .success();
+        let csv = lab.usdtrec(["diff", a, b, "--format", "csv-raw"]).success();
         let values = column(&csv.stdout, "value");
         assert!(values.iter().any(|value| value == "\"\""), "{}", csv.stdout);
     }

@@ -30,7 +30,11 @@ fn script_has_every_number_exactly() {
         let csv = recorded.script_as(Format::Csv);
         let text = recorded.script_as(Format::Text);
         let heading: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
-        let all = rows.iter().zip(json.lines()).zip(lines(&csv)).zip(text.lines());
+        let all = rows
+            .iter()
+            .zip(json.lines())
+            .zip(lines(&csv))
+            .zip(text.lines());
         let all: Vec<_> = all.collect();
         assert_eq!(all.len(), rows.len());
         for (((row, json), csv), text) in all {
