@@ -250,7 +250,8 @@ mod recording {
         match &error.searched {
             Searched::File(path) => {
                 format!(
-                    "list its probes with: usdtrec list --file {}",
+                    "without a path, -e {} finds those of libraries that are loaded; list its probes with: usdtrec list --file {}",
+                    shell::word(&error.pattern),
                     shell::path(path)
                 )
             }

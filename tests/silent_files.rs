@@ -154,11 +154,9 @@ fn a_file_is_named_and_tried_again() {
     recorder.until_error_line("[ usdtrec record:");
     mount.fall_silent();
     mount.load();
-    let line = recorder.until_error_line(SILENT);
-    assert!(
-        line.contains(mount.library.to_str().expect("a path")),
-        "{line}"
-    );
+    let library = mount.library.to_str().expect("a path");
+    // Tests beside this one have silent files, too.
+    while !recorder.until_error_line(SILENT).contains(library) {}
     let hits = ticker.hit("fire 5").len();
     mount.answer();
     recorder.until_error_line("planted 1 probe ");

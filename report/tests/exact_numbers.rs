@@ -8,14 +8,14 @@ use crate::support::{HIT, Hit, Recorded, Recording, random};
 
 /// The integers of a row, and the bits of its float.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
-    pub unsigned: u64,
-    pub signed: i64,
-    pub float: u64,
+pub(crate) struct Row {
+    pub(crate) unsigned: u64,
+    pub(crate) signed: i64,
+    pub(crate) float: u64,
 }
 
 /// A recording of `request` with the arguments `unsigned`, `signed` and `float`.
-pub fn recording(rows: &[Row]) -> Recorded {
+pub(crate) fn recording(rows: &[Row]) -> Recorded {
     let mut recording = Recording::with("/opt/app".as_ref(), |info| {
         let probe = &mut info.definitions.as_mut().unwrap().probes[0];
         probe.sites.truncate(1);
@@ -46,7 +46,7 @@ pub fn recording(rows: &[Row]) -> Recorded {
 }
 
 /// Rows of ordinary and extreme numbers. Floats are multiples of 2^-80 below 2^40, so that their sums can be worked out; and if `is_any`, all that there are.
-pub fn rows(seed: u64, is_any: bool) -> Vec<Row> {
+pub(crate) fn rows(seed: u64, is_any: bool) -> Vec<Row> {
     let mut random = random(seed);
     let count = 1 + random(300);
     let mut word = move || random(1 << 31) << 33 ^ random(1 << 31) << 16 ^ random(1 << 31);
@@ -229,13 +229,13 @@ fn sums_of_any_floats_say_what_they_are() {
 
 /// A number as it is in CSV, in an order of all.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub enum Number {
+pub(crate) enum Number {
     Integer(i128),
     Float(f64),
 }
 
 impl Number {
-    pub fn parse(text: &str, is_float: bool) -> Self {
+    pub(crate) fn parse(text: &str, is_float: bool) -> Self {
         match is_float {
             true => Self::Float(text.parse().unwrap()),
             false => Self::Integer(text.parse().unwrap()),
@@ -244,7 +244,7 @@ impl Number {
 }
 
 /// The arguments, each with all its numbers.
-pub fn numbers(rows: &[Row]) -> [(&'static str, Vec<Number>); 3] {
+pub(crate) fn numbers(rows: &[Row]) -> [(&'static str, Vec<Number>); 3] {
     let integers = |of: fn(&Row) -> i128| rows.iter().map(of).map(Number::Integer).collect();
     let floats = rows
         .iter()
@@ -257,7 +257,7 @@ pub fn numbers(rows: &[Row]) -> [(&'static str, Vec<Number>); 3] {
 }
 
 /// The lines of CSV after the heading, each in its fields.
-pub fn lines(csv: &str) -> impl Iterator<Item = Vec<&str>> {
+pub(crate) fn lines(csv: &str) -> impl Iterator<Item = Vec<&str>> {
     csv.lines().skip(1).map(|line| line.split(',').collect())
 }
 

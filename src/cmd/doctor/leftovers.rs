@@ -21,6 +21,9 @@ pub(super) fn print(heal: bool) -> bool {
     for error in &unreadable {
         say(format_args!("usdtrec: {error}"));
     }
+    if !unreadable.is_empty() && !rustix::process::geteuid().is_root() {
+        say("  as root (sudo), doctor shows what killed recorders left");
+    }
     for process in &raised {
         let done = if heal {
             "decremented"

@@ -206,9 +206,18 @@ impl Listing {
                 say(format_args!("  closest: {}", escape(&closest.join(", "))));
             }
         }
+        if !self.from_cache {
+            return;
+        }
+        let is_file = |pattern: &&String| pattern.contains('/') && Path::new(pattern).is_file();
+        let (files, patterns): (Vec<&String>, Vec<&String>) = patterns.iter().partition(is_file);
+        for file in files {
+            let file = shell::path(Path::new(file));
+            say(format_args!("  of this file: usdtrec list --file {file}"));
+        }
         // `record` finds these, too.
-        if self.from_cache {
-            let patterns: Vec<String> = patterns.iter().map(shell::word).collect();
+        if !patterns.is_empty() {
+            let patterns: Vec<String> = patterns.into_iter().map(shell::word).collect();
             say(format_args!(
                 "  of the files that processes map now: usdtrec list -a {}",
                 patterns.join(" ")

@@ -17,10 +17,15 @@ const SLOW: usize = 4;
 const MAX_SLOW: f64 = 17.5;
 /// What the squares of all slices exceed in 2 of 100 cases (38 degrees).
 const MAX_SQUARES: f64 = 58.0;
+/// The same where the greatest of several kinds of evidence counts.
+const MAX_SLOW_OF_SEVERAL: f64 = 21.0;
+const MAX_SQUARES_OF_SEVERAL: f64 = 64.0;
 /// By how much the variance may be greater than the slow changes say, as even slower ones may be greater: of an autoregressive series in which slices
 /// resemble the next by 0.7, by 2. A greater one makes up for dependence that is not found; with this one, like recordings under such load are called
 /// different in 2 of 100 cases at most (`benches/differences`).
 const BIAS: f64 = 3.5;
+/// The same of what exceeds the variance of independent numbers, where that is known.
+const EXCESS_BIAS: f64 = 2.5;
 /// The same of events at regular times, which have less variance than independent ones.
 const REGULAR_BIAS: f64 = 1.2;
 
@@ -46,13 +51,27 @@ impl Dependence {
                 |kinds: &[Deviations; KINDS]| kinds.iter().map(measure).fold(0.0, f64::max);
             of_side(&evidence.a) + of_side(&evidence.b)
         };
-        let is_found = greatest(slow) > MAX_SLOW || greatest(squares) > MAX_SQUARES;
+        let (max_slow, max_squares) = match KINDS {
+            0 | 1 => (MAX_SLOW, MAX_SQUARES),
+            _ => (MAX_SLOW_OF_SEVERAL, MAX_SQUARES_OF_SEVERAL),
+        };
+        let is_found = greatest(slow) > max_slow || greatest(squares) > max_squares;
         is_found.then_some(Self { bias: BIAS })
     }
 
     /// The long-run variance of a slice: at least that which slices show anyway.
     pub(crate) fn variance(self, deviations: &Deviations) -> f64 {
         let long_run = self.bias * slow(deviations) / Self::FREEDOM;
+        long_run.max(squares(deviations) / (SLICES as f64 - 1.0))
+    }
+}
+
+impl Dependence {
+    /// The long-run variance of a slice that would have the variance `independent` if its numbers did not depend on others: independent numbers give slow
+    /// changes their share of it, so that only what is more may be underestimated.
+    pub(crate) fn variance_beside(self, deviations: &Deviations, independent: f64) -> f64 {
+        let excess = slow(deviations) / Self::FREEDOM - independent;
+        let long_run = independent + EXCESS_BIAS * excess.max(0.0);
         long_run.max(squares(deviations) / (SLICES as f64 - 1.0))
     }
 }
@@ -97,5 +116,9 @@ mod tests {
         let variance = |of: &Deviations| dependence.variance(of);
         assert_eq!(variance(&uneven), 1.5 * 1.5 * 20.0 / 19.0);
         assert!(variance(&drifting) > 2.0 * squares(&drifting) / 19.0);
+        // Of what drifts no more than independent numbers may, the variance is theirs.
+        let beside = |independent| dependence.variance_beside(&drifting, independent);
+        assert_eq!(beside(100.0), 100.0);
+        assert!(beside(1.0) > 1.0 && beside(1.0) < variance(&drifting));
     }
 }

@@ -6,7 +6,7 @@
 //! * Rates and shares: Welch's t, with the variance of the Poisson and the binomial distribution.
 //! * Dependence in time: both recordings are tested for it together, by the slowest changes between their 20 slices and by the variance of slices. Where
 //!   there is evidence, the variance is the long-run variance by these changes (equal-weighted cosine estimator; `dependence`), of percentiles
-//!   that of the percentiles of slices (sectioning).
+//!   that of the percentiles of slices (sectioning): what these exceed the variance of independent numbers by.
 //! * Several figures: each kind of them (rates; shares; p50, p90 and p99 each of spans, of groups, of arguments) gives a false alarm in at most one of
 //!   a hundred comparisons of like with like (Holm's method).
 //!

@@ -2,8 +2,8 @@
 //!
 //! The limits of a percentile are those of order statistics: exact for independent numbers of any distribution. Where there is evidence that numbers of one
 //! time resemble each other ([`Dependence`]), limits are at least as far off as the percentiles of the slices say (sectioning, as of Asmussen and Glynn).
-//! Evidence is in the ranks of all numbers, as of the test of Kruskal and Wallis, and in the share of numbers up to
-//! the percentile.
+//! Evidence is in the ranks of all numbers, as of the test of Kruskal and Wallis, in the share of numbers up to the percentile, and in how many
+//! numbers there are.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ pub(crate) struct RankedPercentile<'r> {
     /// The percentile of each slice; `None` for slices without numbers.
     sections: [Option<f64>; SLICES],
     /// What may show that slices depend on each other.
-    pub(crate) evidence: [Deviations; 2],
+    pub(crate) evidence: [Deviations; 3],
 }
 
 impl Ranked {
@@ -136,6 +136,7 @@ impl Ranked {
             evidence: [
                 self.ranks(),
                 share.map_or([0.0; SLICES], |share| share.deviations),
+                self.numbers_of_slices(),
             ],
         })
     }
@@ -156,6 +157,13 @@ impl Ranked {
         }
         let unit = (variance / SLICES as f64).sqrt().max(f64::MIN_POSITIVE);
         sums.map(|sum| sum / unit)
+    }
+
+    /// How much the number of numbers in each slice deviates from the mean, as a multiple of what independent ones give: load shows in it, too.
+    fn numbers_of_slices(&self) -> Deviations {
+        let mean = self.count() as f64 / SLICES as f64;
+        let unit = mean.sqrt().max(f64::MIN_POSITIVE);
+        self.all.map(|count| (count as f64 - mean) / unit)
     }
 
     /// The number of a rank, from 1 on.
@@ -227,14 +235,25 @@ impl RankedPercentile<'_> {
         }
     }
 
-    /// With the variance that the percentiles of slices have on a scale.
-    fn sectioned(&self, scale: DifferenceScale, dependence: Dependence) -> Mean {
+    /// The variance on a scale of a percentile of independent numbers, as the limits of order statistics say; 0 if one is not known.
+    fn independent(&self, scale: DifferenceScale, level: &Level) -> f64 {
+        let ranks = LimitRanks::new(self.of.count(), self.share, level);
+        let limit = |rank: Option<u64>| Some(scale.of(self.of.at(rank?)?.approximate()));
+        let width = limit(ranks.high).zip(limit(ranks.low));
+        let deviation = width.map(|(high, low)| (high - low) / (2.0 * level.normal()));
+        let deviation = deviation.filter(|deviation| deviation.is_finite());
+        deviation.map_or(0.0, |deviation| deviation * deviation)
+    }
+
+    /// With the variance that the percentiles of slices have on a scale, where independent numbers would give the percentile another one.
+    fn sectioned(&self, scale: DifferenceScale, dependence: Dependence, independent: f64) -> Mean {
         let value = scale.of(self.value.approximate());
         let sections = self.sections;
         let deviations = sections.map(|one| one.map_or(0.0, |one| scale.of(one) - value));
         let count = self.of.count() as f64;
         let weights = self.of.all.map(|one| (one as f64 / count).powi(2));
-        let variance = dependence.variance(&deviations) * weights.iter().sum::<f64>();
+        let weight: f64 = weights.iter().sum();
+        let variance = dependence.variance_beside(&deviations, independent / weight) * weight;
         Mean::new(value, variance, Some(dependence))
     }
 }
@@ -248,8 +267,17 @@ pub(crate) fn uncertain(
     let Some(found) = Dependence::find(of.map(|one| one.evidence)) else {
         return of.map(|one| one.uncertain(scale, 0.0, level));
     };
-    let means = of.map(|one| one.sectioned(scale, found));
-    let critical = means.a.critical_with(means.b, level);
+    let independent = of.map(|one| one.independent(scale, level));
+    let means = Sides {
+        a: of.a.sectioned(scale, found, independent.a),
+        b: of.b.sectioned(scale, found, independent.b),
+    };
+    // Like recordings are under like loads: both say together how much that adds, and which of both counts for more is known without it.
+    let shares = match independent.a + independent.b > 0.0 {
+        true => independent.map(|variance| Mean::new(0.0, variance, Some(found))),
+        false => means,
+    };
+    let critical = shares.a.critical_with(shares.b, level);
     let reach = |mean: Mean| critical * mean.variance.sqrt();
     Sides {
         a: of.a.uncertain(scale, reach(means.a), level),

@@ -20,7 +20,7 @@ const SCRIPT: &str = include_str!("page.js");
 
 /// What the page may load and run: the style and the script that it has, by their SHA-256, and nothing else.
 const POLICY: &str = "default-src 'none'; \
-    style-src 'sha256-0uF4NuIX7KGtG+fsxYWgZ4hd6ukfa6jiYah2YWVni1Y='; \
+    style-src 'sha256-3rMm/ChzQnVHskjhVEAD0De8zZCq6KlOW2jCtEbb2lo='; \
     script-src 'sha256-72ugihf9k7G469xwcJ0Ns348+xLJJYakabJoDvTJ+4Y='; \
     base-uri 'none'; form-action 'none'";
 

@@ -38,8 +38,11 @@ impl Default for CallGraphStyle {
 pub(crate) fn text(stacks: &WeighedStacks, graph: CallGraphStyle, style: AnswerStyle) -> String {
     let mut out = String::new();
     head::put(&stacks.origin, &[], style.theme, &mut out);
-    let losses = format!("# {}", words(&stacks.losses));
-    style.theme.put_remark(&losses, &mut out);
+    // The head says how many were lost, if any were.
+    if stacks.origin.lost == 0 {
+        let losses = format!("# {}", words(&stacks.losses));
+        style.theme.put_remark(&losses, &mut out);
+    }
     for words in stack_remarks(stacks) {
         style.theme.put_remark(&format!("# {words}"), &mut out);
     }

@@ -63,9 +63,16 @@ pub struct HistogramBar {
     pub most: u64,
 }
 
-/// How many values a histogram has, and how it is divided.
+/// How many values a histogram has, how it is divided, and how exact that is.
 pub fn caption(histogram: &Histogram) -> String {
-    format!("{} values, {}", histogram.count, words(histogram.division))
+    let exactness = match (histogram.exact, histogram.division) {
+        (false, Division::Linear | Division::Log2) => {
+            "; those within 0.4 % of an edge may be in the next one"
+        }
+        _ => "",
+    };
+    let division = words(histogram.division);
+    format!("{} values, {division}{exactness}", histogram.count)
 }
 
 /// How many values are not known, if any.
