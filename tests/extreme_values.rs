@@ -184,12 +184,8 @@ fn extreme_values_are_compared() {
 fn exports_have_them() {
     let lab = Lab::new();
     recorded(&lab, "a", 5);
-    for format in ["perfetto", "firefox", "ctf", "html"] {
+    for format in ["perfetto", "html"] {
         lab.usdtrec(["export", "-i", "a", "--to", format, "-o", format])
             .success();
-        if format == "firefox" {
-            let profile = fs::read_to_string(lab.file(format)).expect("a file");
-            serde_json::from_str::<Value>(&profile).expect("JSON");
-        }
     }
 }

@@ -65,12 +65,7 @@ pub(super) const CAPTURE: [Choice; 21] = [
     }),
     choice("--strings", "--strings off", |seen| {
         // An address may have these digits.
-        let texts = [
-            "\"abc",
-            "=abc",
-            ":abc",
-            ",abc"("--listen 127.0.0.1:0", "-I 10"),
-        ];
+        let texts = ["\"abc", "=abc", ":abc", ",abc"];
         !texts.iter().any(|text| seen.text.contains(text))
     }),
     choice("--strings", "--strings all", |seen| {
@@ -263,6 +258,7 @@ pub(super) const NEEDS: &[(&str, &str)] = &[
     ("--switch-max-files 1", "--switch-output"),
     ("--order key", "--by comm"),
     ("--prometheus out.prom", "-I 10"),
+    ("--listen 127.0.0.1:0", "-I 10"),
 ];
 
 /// Options that end the recording.
