@@ -119,8 +119,6 @@ const ALLOWED: &[(&str, &str)] = &[
     ("record/src/budget/budgeting.rs", "/proc"),
     ("record/src/recording/build_ids.rs", "/proc"),
     ("record/src/recording/following/unmapped.rs", "/proc"),
-    ("record/src/recording/metadata.rs", "/proc"),
-    ("record/src/recording/watched_files/file.rs", "/proc"),
     (
         "record/src/triggers/command.rs",
         "the command that the user names, in a thread of its own",

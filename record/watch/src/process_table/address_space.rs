@@ -1,11 +1,39 @@
 //! What a process has mapped where.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::TableFile;
+use usdtrec_format::perf::MmapFile;
+
 use crate::limits::{MAX_MAPPINGS_OF_PROCESS, MAX_REPLACED_MAPPINGS};
+
+/// A file that processes map, or memory of this name.
+#[derive(Debug)]
+pub struct TableFile {
+    /// No other file of the table has this number, nor will.
+    pub number: u64,
+    /// As in the records.
+    pub path: Box<[u8]>,
+    /// As in the records.
+    pub identity: MmapFile,
+}
+
+impl PartialEq for TableFile {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity == other.identity && self.path == other.path
+    }
+}
+
+impl Eq for TableFile {}
+
+impl Hash for TableFile {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.path.hash(state);
+        self.identity.hash(state);
+    }
+}
 
 /// A mapping of a process.
 #[derive(Clone, Debug)]

@@ -14,7 +14,6 @@ mod made_up;
 
 use std::cell::{Ref, RefCell};
 use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ use usdtrec_format::perf::{
     Mmap, MmapFile, ProcessChange, ProcessChangeKind, RawRecord, SampleType,
 };
 
-pub use self::address_space::ProcessMapping;
+pub use self::address_space::{ProcessMapping, TableFile};
 pub use self::made_up::KnownThread;
 
 use self::address_space::AddressSpace;
@@ -95,32 +94,6 @@ pub struct MapsVersion {
     number: u64,
     /// Time of the change, ns.
     since: u64,
-}
-
-/// A file that processes map, or memory of this name.
-#[derive(Debug)]
-pub struct TableFile {
-    /// No other file of the table has this number, nor will.
-    pub number: u64,
-    /// As in the records.
-    pub path: Box<[u8]>,
-    /// As in the records.
-    pub identity: MmapFile,
-}
-
-impl PartialEq for TableFile {
-    fn eq(&self, other: &Self) -> bool {
-        self.identity == other.identity && self.path == other.path
-    }
-}
-
-impl Eq for TableFile {}
-
-impl Hash for TableFile {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.path.hash(state);
-        self.identity.hash(state);
-    }
 }
 
 impl ProcessTable {

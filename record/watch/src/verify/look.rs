@@ -9,7 +9,7 @@ use usdtrec_format::trace::ShortfallKind;
 use usdtrec_kernel::host::process::Page;
 
 use super::expected::{ExpectedFile, ExpectedFiles, ExpectedSite, SITE_BYTES, wrapped};
-use super::process::ProcessMemory;
+use super::process::{ProcessMemory, address_of};
 use crate::semaphores::copies::CopiedSemaphore;
 
 /// What a look into a process found.
@@ -286,15 +286,6 @@ fn is_copied(file: &ExpectedFile, site: &ExpectedSite, maps: &[FileMapping]) -> 
         .iter()
         .filter(|map| map.permissions[2] && file.is(map) && address_of(map, site.offset).is_some());
     code.count() > 1
-}
-
-/// The address of a file offset in a mapping.
-pub fn address_of(map: &FileMapping, offset: u64) -> Option<u64> {
-    let address = map
-        .range
-        .start
-        .checked_add(offset.checked_sub(map.offset)?)?;
-    map.range.contains(&address).then_some(address)
 }
 
 /// Where the code of a site would be, if there is other executable memory. `of_file` are the mappings of its file, none of which has the site; a

@@ -7,8 +7,8 @@ use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::elf::FileId;
 
 use super::expected::{ExpectedFiles, SITE_BYTES};
-use super::look::address_of;
 use super::process::ProcessMemory;
+use super::process::address_of;
 
 /// A site of a process with a breakpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]

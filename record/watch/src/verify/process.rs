@@ -114,3 +114,12 @@ impl ProcessMemory {
         entry().map_or(Page::Unknown, Page::from_entry)
     }
 }
+
+/// The address of a file offset in a mapping.
+pub fn address_of(map: &FileMapping, offset: u64) -> Option<u64> {
+    let address = map
+        .range
+        .start
+        .checked_add(offset.checked_sub(map.offset)?)?;
+    map.range.contains(&address).then_some(address)
+}

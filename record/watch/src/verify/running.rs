@@ -10,8 +10,9 @@ use usdtrec_kernel::host::identity::MapIdentity;
 
 use super::expected::{ExpectedSite, SITE_BYTES, references_to};
 use super::fault_words::hex;
-use super::look::{address_of, moved_code};
+use super::look::moved_code;
 use super::process::ProcessMemory;
+use super::process::address_of;
 use crate::left_breakpoints::{BreakpointOwner, FileSite, OtherTracers};
 
 /// Something about a site in a process that matters to who attaches a probe there.
