@@ -371,7 +371,7 @@ fn a_window_has_its_pauses() {
     sleep(Duration::from_millis(2800));
     recorder.signal("USR2");
     busy.ran();
-    recorder.stop();
+    let said = recorder.stop();
     let files = std::fs::read_dir(lab.path()).expect("a folder").flatten();
     let files: Vec<PathBuf> = files
         .map(|file| file.path())
@@ -381,7 +381,7 @@ fn a_window_has_its_pauses() {
         })
         .collect();
     let [file] = &files[..] else {
-        panic!("one file, not {files:?}");
+        panic!("one file, not {files:?}: {}", said.stderr);
     };
     let events = lab.events(file.to_str().expect("a path"));
     assert!(check_pauses(file, &events) > 0);

@@ -18,11 +18,15 @@ use crate::live_thread::live_directory;
 /// of large databases with many more mappings have 30 MB.
 const MAX_MAPS_BYTES: u64 = 64 << 20;
 
+/// The name of that of memory.
+const MEMORY: &str = "mem";
+
 /// A file of a process in `/proc`, open. It stays that of the program that ran when it was opened.
 #[derive(Debug)]
 pub struct ProcessFile {
     file: File,
-    reader: Reader,
+    /// For whom a helper reads it; `None` if it is read here.
+    reader: Option<Reader>,
 }
 
 impl ProcessFile {
@@ -31,7 +35,7 @@ impl ProcessFile {
     /// # Errors
     /// `NotFound` if the process has ended, `PermissionDenied` without `CAP_SYS_PTRACE` or the same user; `TimedOut`.
     pub fn memory(pid: u32, is_writable: bool, patience: Patience) -> io::Result<Self> {
-        Self::open(pid, "mem", is_writable, patience)
+        Self::open(pid, MEMORY, is_writable, patience)
     }
 
     /// Opens what the pages of a process are (`/proc/PID/pagemap`).
@@ -56,7 +60,7 @@ impl ProcessFile {
     ) -> io::Result<Self> {
         let here = || open_in(directory, Path::new(name), is_writable);
         if !are_used() {
-            let file = here()?;
+            let (file, reader) = (here()?, None);
             return Ok(Self { file, reader });
         }
         let kind = [Task::OpenOfProcess.byte(), is_writable.into()];
@@ -68,8 +72,17 @@ impl ProcessFile {
             }
             // Without CAP_SYS_PTRACE only the parent of a process may read its memory (kernel.yama.ptrace_scope).
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => here()?,
+            // There are no helpers any more, nor capabilities: what this user may read is read here, but for memory.
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                let reader = (name == MEMORY).then_some(reader);
+                return Ok(Self {
+                    file: here()?,
+                    reader,
+                });
+            }
             Err(error) => return Err(error),
         };
+        let reader = Some(reader);
         Ok(Self { file, reader })
     }
 
@@ -78,13 +91,13 @@ impl ProcessFile {
     /// # Errors
     /// That of `pread(2)`; `TimedOut` if it cannot be read in time.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        if !are_used() {
+        let Some(reader) = &self.reader else {
             return self.file.read_at(buffer, offset);
-        }
+        };
         let len = buffer.len().min(MAX_READ);
         let mut request = vec![Task::ReadOfProcess.byte()];
         put(&mut request, &[offset, len as u64]);
-        let bytes = ask(&self.reader, &request, &[self.file.as_fd()])?.bytes;
+        let bytes = ask(reader, &request, &[self.file.as_fd()])?.bytes;
         let count = bytes.len().min(len);
         if let (Some(to), Some(from)) = (buffer.get_mut(..count), bytes.get(..count)) {
             to.copy_from_slice(from);
@@ -108,13 +121,13 @@ impl ProcessFile {
     /// # Errors
     /// That of `pwrite(2)`; `TimedOut` if the memory cannot be written in time.
     pub fn write_all_at(&self, bytes: &[u8], address: u64) -> io::Result<()> {
-        if !are_used() {
+        let Some(reader) = &self.reader else {
             return self.file.write_all_at(bytes, address);
-        }
+        };
         let mut request = vec![Task::WriteMemory.byte()];
         put(&mut request, &[address]);
         request.extend(bytes);
-        ask(&self.reader, &request, &[self.file.as_fd()]).map(drop)
+        ask(reader, &request, &[self.file.as_fd()]).map(drop)
     }
 }
 

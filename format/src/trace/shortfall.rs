@@ -120,6 +120,38 @@ pub enum ShortfallKind {
     Other,
 }
 
+impl ShortfallKind {
+    /// Whether hits of attached probes may be missing that are not counted as lost. Of files that were not read, and of patterns without a probe, none are
+    /// attached.
+    #[must_use]
+    pub const fn lacks_hits(self) -> bool {
+        match self {
+            Self::NoBreakpoint
+            | Self::Semaphore
+            | Self::OtherFile
+            | Self::MovedCode
+            | Self::Gap
+            | Self::NotChecked
+            | Self::Followed
+            | Self::NotFollowed
+            | Self::Unfinished
+            | Self::UnattachedChildren
+            | Self::UnheldMappings
+            | Self::Other => true,
+            // Counted as lost.
+            Self::Unjudged
+            | Self::NotRead
+            | Self::BreakpointLeft
+            | Self::SemaphoreLeft
+            | Self::ShortSpans
+            | Self::Reader
+            | Self::NoProbe
+            | Self::ShortWindow
+            | Self::InexactExtremes => false,
+        }
+    }
+}
+
 impl fmt::Display for Shortfall {
     /// One line; names are escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

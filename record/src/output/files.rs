@@ -24,8 +24,6 @@ use crate::window::files::{WindowFiles, WindowLimits};
 const FLUSH_BYTES: usize = 1 << 20;
 /// Size of the pipe within the process, bytes, if the system allows it.
 const PIPE_BYTES: usize = 1 << 20;
-/// How long records wait for their flush if they are shown live.
-const LIVE_TIME: Duration = Duration::from_millis(30);
 
 /// The files of a recording that has ended.
 #[derive(Debug)]
@@ -94,7 +92,7 @@ impl Destination {
     /// The error of the system call.
     pub fn pipe(pipe: File, signals: &Signals, duration: Option<Duration>) -> io::Result<Self> {
         let outlet = Outlet::new(pipe, signals.end_signal()?, duration);
-        Ok(Self(DestinationKind::Pipe(Some(outlet), Pace::USUAL)))
+        Ok(Self(DestinationKind::Pipe(Some(outlet), Pace::INDEPENDENT)))
     }
 
     /// A pipe within this process, from which a thread prints hits while they are recorded, in rounds of at most 30 ms.
@@ -111,10 +109,7 @@ impl Destination {
         let (reader, writer) = io::pipe()?;
         // A small pipe serves as well, with more switches between the two.
         let _ = rustix::pipe::fcntl_setpipe_size(&writer, PIPE_BYTES);
-        let pace = Pace {
-            flush_time: LIVE_TIME,
-            heartbeat,
-        };
+        let pace = Pace::live(heartbeat);
         let pipe = Outlet::new(
             File::from(OwnedFd::from(writer)),
             signals.end_signal()?,

@@ -32,6 +32,11 @@ pub(super) enum Writer {
     Window(Box<WindowWriter>),
 }
 
+/// The longest time that a record waits for its flush: in a file or a window, in a pipe to an independent reader, and in one to a verb that shows it live.
+const FILE_FLUSH_TIME: Duration = Duration::from_secs(1);
+const PIPE_FLUSH_TIME: Duration = Duration::from_millis(200);
+const LIVE_FLUSH_TIME: Duration = Duration::from_millis(30);
+
 /// How a pipe is written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
@@ -43,10 +48,18 @@ pub(super) struct Pace {
 
 impl Pace {
     /// For an independent reader.
-    pub(super) const USUAL: Self = Self {
-        flush_time: Duration::from_millis(200),
+    pub(super) const INDEPENDENT: Self = Self {
+        flush_time: PIPE_FLUSH_TIME,
         heartbeat: false,
     };
+
+    /// For a verb that shows what it reads.
+    pub(super) const fn live(heartbeat: bool) -> Self {
+        Self {
+            flush_time: LIVE_FLUSH_TIME,
+            heartbeat,
+        }
+    }
 }
 
 impl Writer {
@@ -96,7 +109,7 @@ impl Writer {
     /// Maximum time until a record is flushed: the records that a crash of the recorder can lose, and the delay for the reader of a pipe.
     pub(super) const fn flush_time(&self) -> Duration {
         match self {
-            Self::File(..) | Self::Window(_) => Duration::from_secs(1),
+            Self::File(..) | Self::Window(_) => FILE_FLUSH_TIME,
             Self::Pipe(_, pace, _) => pace.flush_time,
         }
     }

@@ -10,8 +10,8 @@ use usdtrec_format::scaled::size;
 use usdtrec_format::trace::{Shortfall, ShortfallKind};
 use usdtrec_format::{CapturePlan, counted};
 use usdtrec_record::{
-    CallGraph, CutCause, CutStacks, End, EndedProcess, FollowedFiles, GroupRemark, Notice, Outcome,
-    PlannedProbe, PlannedSite, ProbeHits, Progress, Session,
+    COUNTERS, CallGraph, CutCause, CutStacks, End, EndedProcess, FollowedFiles, GroupRemark,
+    Notice, Outcome, PlannedProbe, PlannedSite, ProbeHits, Progress, Session,
 };
 
 use super::loaded::print_loaded;
@@ -248,7 +248,6 @@ pub(in crate::cmd) fn print_scope(outcome: &Outcome) {
 /// Why hits are lost, and what to do.
 const FULL_RING: &str =
     "the ring was full; try a larger -m, or fewer probes; stat counts hits without rings";
-const UNJUDGED: &str = "their filter could not be evaluated";
 
 /// A line for each probe that lost hits; one that is in several files is one.
 fn losses_by_probe(losses: &[ProbeHits]) -> Vec<String> {
@@ -283,11 +282,15 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome) {
     // What is counted in the kernel is lost to filters alone, which is said below.
     let has_rings = outcome.counted.is_none();
     let lost: u64 = outcome.losses.iter().map(|loss| loss.lost).sum();
-    let why = match outcome.engine.unjudged {
-        0 => FULL_RING.to_owned(),
-        unjudged if unjudged < lost => format!("{UNJUDGED}, or {FULL_RING}"),
-        _ => UNJUDGED.to_owned(),
-    };
+    let counters = COUNTERS.iter().filter_map(|counter| {
+        let hits = (counter.value)(&outcome.engine);
+        counter.why_lost.filter(|_| hits > 0).map(|why| (why, hits))
+    });
+    let (mut why, known): (Vec<&str>, Vec<u64>) = counters.unzip();
+    if known.iter().sum::<u64>() < lost || why.is_empty() {
+        why.push(FULL_RING);
+    }
+    let why = why.join(", or ");
     for line in losses_by_probe(&outcome.losses)
         .iter()
         .filter(|_| has_rings)

@@ -300,6 +300,8 @@ pub struct Counter {
     pub found: fn(u64) -> String,
     /// What follows.
     pub effect: &'static str,
+    /// Why hits are counted as lost that are in it; `None` if none are.
+    pub why_lost: Option<&'static str>,
 }
 
 /// Those that are said if they are not 0.
@@ -314,6 +316,7 @@ pub const COUNTERS: [Counter; 5] = [
             )
         },
         effect: "they are lost",
+        why_lost: Some("their filter could not be evaluated"),
     },
     Counter {
         kind: ShortfallKind::Unfinished,
@@ -325,6 +328,7 @@ pub const COUNTERS: [Counter; 5] = [
             )
         },
         effect: "they are not in the trace",
+        why_lost: None,
     },
     Counter {
         kind: ShortfallKind::UnattachedChildren,
@@ -339,6 +343,7 @@ pub const COUNTERS: [Counter; 5] = [
             )
         },
         effect: "their hits are neither in the trace nor counted as lost",
+        why_lost: None,
     },
     Counter {
         kind: ShortfallKind::UnheldMappings,
@@ -350,6 +355,7 @@ pub const COUNTERS: [Counter; 5] = [
             )
         },
         effect: "its first hits there may be missing",
+        why_lost: None,
     },
     Counter {
         kind: ShortfallKind::InexactExtremes,
@@ -361,6 +367,7 @@ pub const COUNTERS: [Counter; 5] = [
             )
         },
         effect: "one may be wrong",
+        why_lost: None,
     },
 ];
 

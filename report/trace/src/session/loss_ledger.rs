@@ -132,25 +132,9 @@ fn sum(lost: impl Iterator<Item = (Option<usize>, u64)>) -> u64 {
     lost.fold(0, |all, (_, lost)| all.saturating_add(lost))
 }
 
-/// Whether hits of attached probes are missing because of a shortfall, and not counted. Of files that were not read, and of patterns without a probe, none are attached.
+/// Whether hits of attached probes are missing because of a shortfall, and not counted.
 fn lacks_hits(shortfall: &Shortfall) -> bool {
-    use ShortfallKind::{
-        BreakpointLeft, Followed, InexactExtremes, NoProbe, NotRead, Reader, SemaphoreLeft,
-        ShortSpans, ShortWindow, Unjudged,
-    };
     // Its threads were held meanwhile.
-    let is_held = shortfall.kind == Followed && shortfall.gap_ns == Some(0);
-    !is_held
-        && !matches!(
-            shortfall.kind,
-            BreakpointLeft
-                | InexactExtremes
-                | NoProbe
-                | NotRead
-                | Reader
-                | SemaphoreLeft
-                | ShortSpans
-                | ShortWindow
-                | Unjudged
-        )
+    let is_held = shortfall.kind == ShortfallKind::Followed && shortfall.gap_ns == Some(0);
+    !is_held && shortfall.kind.lacks_hits()
 }
