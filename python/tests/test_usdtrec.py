@@ -66,7 +66,7 @@ def command(*words, succeeds=True):
 
 def printed(trace, *options):
     """The events of a trace as the command prints them."""
-    with_time = command("script", "-i", trace, "--format", "json", "--times", "tod", "-F", "+sym,+dso,+cgroup,+container,+unit,+exe,+uid,+trace_id,+span_id,+build_id", *options, succeeds=False)
+    with_time = command("script", "-i", trace, "--format", "json", "-F", "+tod,+sym,+dso,+cgroup,+container,+unit,+exe,+uid,+trace_id,+span_id,+build_id", *options, succeeds=False)
     if with_time.returncode == 0:
         return [json.loads(line) for line in with_time.stdout.splitlines()]
     done = command("script", "-i", trace, "--format", "json", "-F", "+sym,+dso,+cgroup,+container,+unit,+exe,+uid,+trace_id,+span_id,+build_id", *options)
