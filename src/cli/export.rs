@@ -110,7 +110,7 @@ fn instead(format: &str) -> Option<&'static str> {
             "use stock perf, for babeltrace2 and Trace Compass: perf data convert --to-ctf=DIR -i TRACE"
         }
         "firefox" => {
-            "use stock perf, for profiler.firefox.com: perf script -F +pid -i TRACE > trace.perf"
+            "use stock perf, for profiler.firefox.com: perf script -F +pid,+ip,+sym,+dso -i TRACE > trace.perf"
         }
         "speedscope" => "use --to folded, which speedscope.app opens",
         _ => return None,

@@ -120,7 +120,7 @@ fn formats_that_are_not_written_have_a_successor() {
         ("chrome", "use --to perfetto,"),
         ("ctf", "perf data convert --to-ctf=DIR"),
         ("ctf2", "perf data convert --to-ctf=DIR"),
-        ("firefox", "perf script -F +pid"),
+        ("firefox", "perf script -F +pid,+ip,+sym,+dso"),
         ("speedscope", "use --to folded,"),
     ] {
         let export = ["export", "-i", DEMO, "--to", format, "-o", "out"];

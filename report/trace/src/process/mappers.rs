@@ -164,7 +164,13 @@ impl Mappers {
             .resize_with(recorded.files.len(), MappersOfFile::default);
         let build_id = recorded.build_id(file);
         let mut memory = 0;
-        for (index, version) in recorded.matching(file.path, build_id) {
+        // A process that maps one recorded version does not run another one than was recorded.
+        let mut versions = recorded.matching(file.path, build_id);
+        let is_recorded = versions.any(|(_, version)| version == Version::Same);
+        let versions = recorded.matching(file.path, build_id);
+        for (index, version) in
+            versions.filter(|(_, found)| !is_recorded || *found == Version::Same)
+        {
             if let Some(mappers) = self.files.get_mut(index) {
                 memory += mappers.note(version, pid, build_id.is_some());
             }
