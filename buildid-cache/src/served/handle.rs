@@ -52,16 +52,7 @@ impl Handle {
         if mapping.deleted || !are_used() || !local_mounts::has_device(mapping.device) {
             return None;
         }
-        let found = openat2(
-            CWD,
-            &mapping.path,
-            OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW,
-            Mode::empty(),
-            ResolveFlags::CACHED | ResolveFlags::NO_MAGICLINKS,
-        );
-        let descriptor = found
-            .ok()
-            .filter(|found| local_mounts::has(found.as_fd()))?;
+        let descriptor = local(&mapping.path)?;
         let stat = FileStat::of(descriptor.as_fd()).ok()?;
         let DeviceNumber { major, minor } = mapping.device;
         let id = FileId {
@@ -257,16 +248,19 @@ pub fn file_id(path: &Path, reader: Reader) -> Option<FileId> {
 /// The path of a local file as the kernel has it, if that leads to the file.
 fn name(file: BorrowedFd<'_>) -> Option<PathBuf> {
     let known = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+    let found = local(&known)?;
+    let id = |file| Some(FileStat::of(file).ok()?.id);
+    (id(found.as_fd()) == id(file)).then_some(known)
+}
+
+/// Opens a handle of a local file at a path that the kernel knows without its file system, and that is no symbolic link.
+fn local(path: &Path) -> Option<OwnedFd> {
     let found = openat2(
         CWD,
-        &known,
+        path,
         OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW,
         Mode::empty(),
         ResolveFlags::CACHED | ResolveFlags::NO_MAGICLINKS,
     );
-    let found = found
-        .ok()
-        .filter(|found| local_mounts::has(found.as_fd()))?;
-    let id = |file| Some(FileStat::of(file).ok()?.id);
-    (id(found.as_fd()) == id(file)).then_some(known)
+    found.ok().filter(|found| local_mounts::has(found.as_fd()))
 }
