@@ -11,7 +11,7 @@ mod shared_arguments;
 pub use asked::{SpanNameError, asked_pairs};
 pub use marks::{Marks, mark, mark_of_number};
 pub use names::{NamedPair, SpanSides, begins_call, pairs, short_name};
-pub use open_begins::{OpenBegin, OpenBegins, OpenByKey, PROGRAM_LEVELS};
+pub use open_begins::{OpenBegin, OpenBegins, OpenByKey, PROGRAM_LEVELS, PlainBegin};
 pub use shared_arguments::{
     LiveAgreement, SharedArgument, argument_place, live_agreement, may_be_id, shared_arguments,
 };

@@ -46,6 +46,25 @@ pub trait OpenBegin: Sized {
     fn release(&mut self) {}
 }
 
+/// A begin of which nothing else is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlainBegin {
+    /// When it was, ns.
+    pub time: u64,
+    /// The marks of its arguments.
+    pub marks: Marks,
+}
+
+impl OpenBegin for PlainBegin {
+    fn time(&self) -> u64 {
+        self.time
+    }
+
+    fn marks(&self) -> Marks {
+        self.marks
+    }
+}
+
 /// The open begins of one key.
 #[derive(Debug)]
 pub struct OpenBegins<B> {
@@ -374,22 +393,6 @@ mod tests {
 
     use super::*;
 
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    struct Begin {
-        time: u64,
-        marks: Marks,
-    }
-
-    impl OpenBegin for Begin {
-        fn time(&self) -> u64 {
-            self.time
-        }
-
-        fn marks(&self) -> Marks {
-            self.marks
-        }
-    }
-
     fn random(seed: u64) -> impl FnMut(u64) -> u64 {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         move |below| {
@@ -401,7 +404,7 @@ mod tests {
     }
 
     /// The rule, begin by begin.
-    fn expected(open: &[Begin], marks: Marks, time: u64) -> Option<usize> {
+    fn expected(open: &[PlainBegin], marks: Marks, time: u64) -> Option<usize> {
         let known = |at: &usize| open[*at].time <= time;
         let newest = || (0..open.len()).rev().filter(known);
         let equal = newest().find(|at| open[*at].marks == marks);
@@ -423,7 +426,7 @@ mod tests {
             let (values, begins) = (1 + random(200), 45 + random(20));
             let late = random(2) * 8;
             let mut open = OpenBegins::default();
-            let mut model: Vec<Begin> = Vec::new();
+            let mut model: Vec<PlainBegin> = Vec::new();
             for hit in 100..3000 {
                 let time = hit - random(late + 1);
                 let marks = match random(10) {
@@ -431,7 +434,7 @@ mod tests {
                     _ => Marks::from_words([1 + random(values), 1, 1, 1]),
                 };
                 if random(100) < begins {
-                    let begin = Begin { time, marks };
+                    let begin = PlainBegin { time, marks };
                     let place = model.partition_point(|known| known.time <= time);
                     model.insert(place, begin);
                     let is_late = place + 1 < model.len();
@@ -445,7 +448,7 @@ mod tests {
                     if late > 0 {
                         assert_eq!(open.close(at, time), Some(model[at].time));
                         model = [&model[..at], &model[at + 1..]].concat();
-                        let unfinished = |begin: &Begin| begin.time > time;
+                        let unfinished = |begin: &PlainBegin| begin.time > time;
                         let later = model.split_off(at).into_iter().filter(unfinished);
                         model.extend(later);
                     } else {
@@ -460,13 +463,13 @@ mod tests {
 
     #[test]
     fn memory_for_open_begins_is_bounded() {
-        let mut open = OpenByKey::<u64, Begin, RandomState>::bounded(1000);
+        let mut open = OpenByKey::<u64, PlainBegin, RandomState>::bounded(1000);
         for time in 0..10_000 {
             if open.is_full(1) {
                 open.forget_older();
             }
             let marks = Marks::default();
-            open.with(time % 7, |open| open.push(Begin { time, marks }));
+            open.with(time % 7, |open| open.push(PlainBegin { time, marks }));
             assert!(open.iter().count() <= 1000);
         }
         let newest = open.iter().map(|(_, begin)| begin.time).min();

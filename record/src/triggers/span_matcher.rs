@@ -11,7 +11,7 @@ use usdtrec_attach::select::probe::PlannedProbe;
 use usdtrec_format::Value;
 use usdtrec_format::schema::Argument;
 use usdtrec_format::spans::{
-    LiveAgreement, Marks, NamedPair, OpenBegin, OpenByKey, SpanSides, argument_place,
+    LiveAgreement, Marks, NamedPair, OpenByKey, PlainBegin, SpanSides, argument_place,
     live_agreement, mark,
 };
 use usdtrec_format::trace::{FiredTrigger, TriggerKind};
@@ -211,26 +211,10 @@ struct SpanHit {
     begins: bool,
 }
 
-#[derive(Debug)]
-struct Begin {
-    time: u64,
-    marks: Marks,
-}
-
-impl OpenBegin for Begin {
-    fn time(&self) -> u64 {
-        self.time
-    }
-
-    fn marks(&self) -> Marks {
-        self.marks
-    }
-}
-
 /// The open spans of one pair of events.
 #[derive(Debug, Default)]
 struct OpenSpans {
-    begins: OpenByKey<SpanKey, Begin, RandomState>,
+    begins: OpenByKey<SpanKey, PlainBegin, RandomState>,
     /// Hits of this pass.
     hits: Vec<SpanHit>,
     /// Ends of the pass before that had no begin.
@@ -265,7 +249,7 @@ impl OpenSpans {
         if self.begins.is_full(1) {
             self.begins.forget_older();
         }
-        let begin = Begin {
+        let begin = PlainBegin {
             time: hit.time,
             marks: hit.marks,
         };

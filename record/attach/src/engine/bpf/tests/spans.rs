@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 
-use usdtrec_format::spans::{Marks, OpenBegin, OpenBegins, PROGRAM_LEVELS};
+use usdtrec_format::spans::{Marks, OpenBegins, PROGRAM_LEVELS, PlainBegin};
 use usdtrec_format::{Arch, RawArgument};
 use usdtrec_kernel::bpf::insn::Map;
 use usdtrec_kernel::bpf::preemption::Preemption;
@@ -129,26 +129,10 @@ fn ended_threads_leave_room() {
     assert_eq!(begins.control.span_counts().full, 0);
 }
 
-#[derive(Clone, Copy)]
-struct Begin {
-    time: u64,
-    marks: Marks,
-}
-
-impl OpenBegin for Begin {
-    fn time(&self) -> u64 {
-        self.time
-    }
-
-    fn marks(&self) -> Marks {
-        self.marks
-    }
-}
-
 /// What readers know of a thread's open spans.
 #[derive(Default)]
 struct Reader {
-    open: OpenBegins<Begin>,
+    open: OpenBegins<PlainBegin>,
     /// Number of those that are beyond what programs keep.
     beyond: u64,
 }
@@ -164,7 +148,7 @@ struct Ended {
 
 impl Reader {
     /// A span begins; `false` if programs keep no more of its thread.
-    fn begin(&mut self, begin: Begin) -> bool {
+    fn begin(&mut self, begin: PlainBegin) -> bool {
         let is_kept = self.open.len() < PROGRAM_LEVELS as usize;
         if is_kept {
             self.open.push(begin);
@@ -255,7 +239,7 @@ fn match_at_random(seed: u64, must_agree: bool) {
         let place = format!("{seed} {must_agree} {time}");
         assert_eq!((ran.lost, count(control::FULL_SPANS)), (0, 0), "{place}");
         if begins {
-            let is_deep = !reader.begin(Begin { time, marks });
+            let is_deep = !reader.begin(PlainBegin { time, marks });
             assert_eq!(count(control::DEEP_SPANS), u64::from(is_deep), "{place}");
             assert!(ran.put.is_empty(), "{place}");
             continue;
