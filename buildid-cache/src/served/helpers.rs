@@ -337,15 +337,21 @@ impl Helpers {
             return Err(io::Error::new(io::ErrorKind::Unsupported, ended));
         }
         self.stuck.retain(|stuck| !stuck.helper.has_ended());
+        // One that ends as soon as it has a CPU says nothing of a file system.
+        let stuck = self.stuck.iter();
+        let stuck: Vec<&Reader> = stuck
+            .filter(|stuck| !stuck.helper.is_running())
+            .map(|stuck| &stuck.reader)
+            .collect();
         let number = |is_it: fn(&Reader, &Reader) -> bool| {
-            let stuck = self.stuck.iter();
-            stuck.filter(|stuck| is_it(&stuck.reader, reader)).count()
+            let stuck = stuck.iter();
+            stuck.filter(|stuck| is_it(stuck, reader)).count()
         };
         let of_user = number(|stuck, reader| stuck.user == reader.user);
         let of_file_system = number(|stuck, reader| {
             stuck.device == reader.device && reader.device.major != u32::MAX
         });
-        let time = ANSWER_TIME / (1 << (self.stuck.len() / HALVING).min(8));
+        let time = ANSWER_TIME / (1 << (stuck.len() / HALVING).min(8));
         let time = match reader.patience {
             Patience::Usual => time,
             Patience::Short => time.min(SHORT_TIME).min(self.short_time()),
@@ -420,7 +426,11 @@ impl StartedHelper {
                 Ok(0) if end < last && self.is_running() => {
                     end = last.min(Instant::now() + RUNNING_INTERVAL);
                 }
-                Ok(0) => return Err(no_answer()),
+                // It may have answered meanwhile.
+                Ok(0) if poll(&mut polled, Some(&Timespec::default())) == Ok(0) => {
+                    return Err(no_answer());
+                }
+                Ok(0) => {}
                 Ok(_) => return receive(socket),
                 Err(error) => return Err(error.into()),
             }

@@ -13,6 +13,8 @@ use crate::limits::{MAX_SAID, MAX_SHORTFALLS};
 
 /// The same of files that appear: any user can map files.
 const MAX_FILES: usize = 24;
+/// The same of files that are not read for one reason.
+const MAX_UNREAD: usize = 6;
 /// Maximum number of processes and events that are named in one.
 const NAMED: usize = 6;
 
@@ -80,7 +82,12 @@ impl Shortfalls {
         let mut known = self.known();
         known.has_changed = true;
         known.shared = None;
-        let is_kind = |noted: &&Noted| noted.shortfall.kind == found.kind;
+        let is_kind = |noted: &&Noted| {
+            // What is said of some files hides no other reason for not reading files.
+            let is_reason =
+                found.kind != ShortfallKind::NotRead || noted.shortfall.found == found.found;
+            noted.shortfall.kind == found.kind && is_reason
+        };
         let is_same = |noted: &Noted| is_kind(&noted) && noted.shortfall.path == found.path;
         let of_kind = known.all.iter().filter(is_kind).count();
         let is_full = known.all.len() >= MAX_SHORTFALLS || of_kind >= most_of(found.kind);
@@ -172,6 +179,7 @@ impl Shortfalls {
 /// Maximum number of shortfalls of one kind.
 const fn most_of(kind: ShortfallKind) -> usize {
     match kind {
+        ShortfallKind::NotRead => MAX_UNREAD,
         ShortfallKind::Followed | ShortfallKind::NotFollowed | ShortfallKind::Reader => MAX_FILES,
         _ => MAX_SHORTFALLS,
     }
@@ -291,6 +299,23 @@ mod tests {
         assert_eq!(all.len(), MAX_SHORTFALLS);
         assert_eq!(all.iter().map(|noted| noted.processes).sum::<u64>(), 1000);
         assert_eq!(all[MAX_SHORTFALLS - 1].path, PathBuf::new());
+    }
+
+    #[test]
+    fn files_that_are_not_read_hide_no_other_reason() {
+        let shortfalls = Shortfalls::default();
+        for file in 0..1000 {
+            shortfalls.add(FoundShortfall {
+                found: "no answer".to_owned(),
+                ..found(ShortfallKind::NotRead, &format!("/{file}"), file / 500)
+            });
+        }
+        shortfalls.add(found(ShortfallKind::NotRead, "", 7));
+        let all = shortfalls.all();
+        assert_eq!(all.len(), MAX_UNREAD + 1);
+        let joined = &all[MAX_UNREAD - 1];
+        assert_eq!((&*joined.path, &*joined.pids), (Path::new(""), &[0, 1][..]));
+        assert_eq!(all[MAX_UNREAD].found, "found in 7");
     }
 
     #[test]
