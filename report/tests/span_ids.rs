@@ -280,3 +280,46 @@ fn what_differs_between_begin_and_end_is_not_used() {
     assert_eq!(found["agreed"], json!([]));
     check(&recorded, &found, &model(&hits, false), "sizes");
 }
+
+/// More hits are read at the beginning than where it is found out that spans cross.
+#[test]
+fn spans_that_cross_late_are_matched_as_those_that_cross_early() {
+    let nested = Schedule {
+        hits: 70_000,
+        threads: 3,
+        depth: 4,
+        nests: true,
+        lost_ends: 0,
+        values: Values::Serial,
+    };
+    let crossing = Schedule {
+        hits: 600,
+        nests: false,
+        ..nested
+    };
+    let hits = nested.make(1);
+    let after = hits.last().expect("hits").time - HIT.time;
+    let late = crossing.make(2).into_iter().map(|hit| At {
+        time: hit.time + after + 1000,
+        // Begins that are open are not theirs.
+        tid: hit.tid + 10,
+        arg1: hit.arg1 + (1 << 20),
+        ..hit
+    });
+    for (is_crossing, late) in [(false, Vec::new()), (true, late.collect())] {
+        let hits = [hits.clone(), late].concat();
+        let recorded = recorded(&hits, 5000);
+        let (found, ends) = (answer(&recorded, &[]), model(&hits, true));
+        check(&recorded, &found, &ends, "late");
+        assert_eq!(found["unmatched"], 0);
+        assert_eq!(found["agreed"], json!(["arg1"]));
+        let summary = recorded.same_answer(&Question::default(), Format::Json);
+        let summary: Value = serde_json::from_str(&summary).unwrap();
+        let spans = summary["spans"].as_array().expect("spans");
+        let of_summary = spans.iter().find(|span| span["span"] == found["span"]);
+        for member in ["count", "sum_ns", "max_ns", "unmatched"] {
+            let summed = of_summary.map(|span| &span[member]);
+            assert_eq!(summed, Some(&found[member]), "{member} {is_crossing}");
+        }
+    }
+}

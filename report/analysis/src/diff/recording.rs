@@ -29,6 +29,7 @@ use crate::spans::asked_keys::asked_keys_with;
 use crate::spans::common_integers::CommonIntegers;
 use crate::spans::durations::{MAX_SPAN_GROUPS, PairStats};
 use crate::spans::options::GroupBy;
+use crate::spans::own_keys::EarlyKeys;
 use crate::spans::pair::Pair;
 use crate::spans::walk::SpanWalk;
 use crate::spans::with_samples::{SpansBeside, fold_with_spans};
@@ -134,13 +135,14 @@ impl ComparedRecording {
         for name in question.by.iter().filter(|_| lacking.is_none()) {
             by.push(group_keys::by(name, session, &rows, &pairs)?);
         }
+        let keys = asked_keys_with(question.key(&pairs), &pairs, session, &rows, || integers)?;
         let spans = SpansBeside {
-            keys: asked_keys_with(question.key(&pairs), &pairs, session, &rows, || integers)?,
+            keys: EarlyKeys::given(keys),
             by,
             min: question.spans.least,
             pairs,
         };
-        let rules = spans.pairs.iter().zip(&spans.keys);
+        let rules = spans.pairs.iter().zip(&spans.keys.keys);
         let rules = rules.map(|(pair, key)| SpanRule {
             name: pair.name.clone(),
             key: key.name(),

@@ -12,6 +12,7 @@ use crate::span_report::group_keys;
 use crate::span_report::request::SpanRequest;
 use crate::spans::asked_keys::asked_keys;
 use crate::spans::options::{GroupChoice, SpanOptions};
+use crate::spans::own_keys::{EarlyKeys, own_keys};
 use crate::spans::pair::Pair;
 use crate::spans::walk::{SpanWalk, Spans};
 use crate::stats::keys::dictionary::Dictionary;
@@ -42,11 +43,14 @@ pub(crate) fn matched<T>(
         pairs.iter().any(has)
     };
     let rows = Rows::new(session, of_pair);
-    let keys = asked_keys(&question.key, &pairs, session, &rows)?;
+    let mut keys = match question.key.is_empty() {
+        true => EarlyKeys::find(&pairs, session, filter, &rows),
+        false => EarlyKeys::given(asked_keys(&question.key, &pairs, session, &rows)?),
+    };
     let by = question.by.iter();
     let by = by.map(|name| group_keys::by(name, session, &rows, &pairs));
     let mut options = SpanOptions {
-        keys,
+        keys: std::mem::take(&mut keys.keys),
         by: by.collect::<Result<_, _>>()?,
         min: question.min,
         slowest: extras.slowest,
@@ -60,8 +64,14 @@ pub(crate) fn matched<T>(
         pairs: &pairs,
         rows: &rows,
     };
-    let dictionary = Dictionary::default();
-    let found = asked.walk(&options, &dictionary, notices);
+    let mut dictionary = Dictionary::default();
+    let mut found = asked.walk(&options, &dictionary, notices);
+    if !keys.hold(&found) {
+        drop(found);
+        options.keys = own_keys(&pairs, session, &rows);
+        dictionary = Dictionary::default();
+        found = asked.walk(&options, &dictionary, notices);
+    }
     let overflow = found.pair_stats.iter().any(|stats| stats.overflow);
     if !overflow && !dictionary.is_overflown() {
         notices.add_forgotten(found.forgotten);

@@ -2,7 +2,7 @@
 //!
 //! In common are arguments of one name, and those without a name or with different names at one place. What has a unit or words for its values is an
 //! amount or a state. A pair of probes is decided when enough of its hits were seen, unless its spans nest by the id so far: one that crosses another
-//! may come late. A stream cannot be known before it ends: there, no integer is an id.
+//! may come late: whether all nest is seen in the whole trace, here or when they are matched ([`Extent`]). A stream cannot be known before it ends: there, no integer is an id.
 
 use foldhash::HashMap;
 use usdtrec_format::Value;
@@ -39,10 +39,21 @@ struct CommonInteger {
     evidence: IdEvidence,
 }
 
+/// How much of a trace is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Until a pair has enough hits, or is decided.
+    Beginning,
+    /// All of it for pairs whose spans nest.
+    Whole,
+}
+
 /// The integers that begins and ends of a pair have in common.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CommonIntegers {
     integers: Vec<CommonInteger>,
+    /// Whether spans nest by the id as far as the trace was read, which was not to its end.
+    pub(crate) may_cross_later: bool,
     /// Whether hits were lost.
     is_lossy: bool,
 }
@@ -63,6 +74,7 @@ impl CommonIntegers {
     pub(crate) fn survey(
         session: &TraceSession,
         pairs: &[Pair],
+        extent: Extent,
         of: impl Fn(&Pair) -> bool,
     ) -> Vec<Self> {
         let is_stream = session.blocks().is_empty();
@@ -72,7 +84,7 @@ impl CommonIntegers {
         });
         let mut all: Vec<Self> = known.collect();
         if all.iter().any(|of_pair| !of_pair.integers.is_empty()) {
-            read(session, pairs, &mut all);
+            read(session, pairs, extent, &mut all);
         }
         all
     }
@@ -103,6 +115,7 @@ impl CommonIntegers {
         Self {
             integers: integers.take(MAX_INTEGERS).collect(),
             is_lossy: lost.is_none_or(|lost| lost > 0),
+            may_cross_later: false,
         }
     }
 
@@ -129,9 +142,14 @@ impl CommonIntegers {
         })
     }
 
-    /// Whether further hits would change nothing.
-    fn is_decided(&self, hits: u64) -> bool {
-        hits >= ENOUGH_HITS && self.id().is_none_or(|id| id.evidence.crosses(true))
+    /// Whether no further hits are needed.
+    fn is_decided(&mut self, hits: u64, extent: Extent) -> bool {
+        if hits < ENOUGH_HITS {
+            return false;
+        }
+        let nests = self.id().is_some_and(|id| !id.evidence.crosses(true));
+        self.may_cross_later = nests && extent == Extent::Beginning;
+        !nests || self.may_cross_later
     }
 }
 
@@ -170,8 +188,8 @@ struct ThreadLanes {
 }
 
 /// What was seen of a pair.
-#[derive(Default)]
 struct SeenPair {
+    extent: Extent,
     threads: HashMap<i32, ThreadLanes>,
     values: [BegunValues; MAX_INTEGERS],
     hits: u64,
@@ -182,7 +200,7 @@ struct SeenPair {
 struct AllDecided;
 
 /// Walks over the trace.
-fn read(session: &TraceSession, pairs: &[Pair], all: &mut [CommonIntegers]) {
+fn read(session: &TraceSession, pairs: &[Pair], extent: Extent, all: &mut [CommonIntegers]) {
     // It selects all, so that no name can be wrong.
     let Ok(filter) = SampleFilter::new(&EventSelection::default(), session) else {
         return;
@@ -211,7 +229,7 @@ fn read(session: &TraceSession, pairs: &[Pair], all: &mut [CommonIntegers]) {
     };
     let pauses = PairPauses::new(session, pairs);
     let mut seen: Vec<SeenPair> = Vec::new();
-    seen.resize_with(pairs.len(), SeenPair::default);
+    seen.resize_with(pairs.len(), || SeenPair::new(extent));
     for (seen, integers) in seen.iter_mut().zip(&*all) {
         seen.is_decided = integers.integers.is_empty();
     }
@@ -270,7 +288,7 @@ impl IdWatch {
         let integers: Vec<CommonIntegers> = integers.collect();
         let roles = roles(session, pairs, &integers);
         let mut seen = Vec::new();
-        seen.resize_with(pairs.len(), SeenPair::default);
+        seen.resize_with(pairs.len(), || SeenPair::new(Extent::Whole));
         Self {
             names: pairs.iter().map(|pair| pair.name.clone()).collect(),
             sources: Sources::new(session, &roles, &integers),
@@ -324,6 +342,16 @@ fn integer(value: Option<&Value>) -> Option<u64> {
 }
 
 impl SeenPair {
+    fn new(extent: Extent) -> Self {
+        Self {
+            extent,
+            threads: HashMap::default(),
+            values: Default::default(),
+            hits: 0,
+            is_decided: false,
+        }
+    }
+
     fn take(&mut self, hit: &IntegerHit, integers: &mut CommonIntegers, pauses: &PairPauses) {
         if self.is_decided {
             return;
@@ -348,7 +376,7 @@ impl SeenPair {
             }
         }
         self.hits += 1;
-        if self.hits.is_power_of_two() && integers.is_decided(self.hits) {
+        if self.hits.is_power_of_two() && integers.is_decided(self.hits, self.extent) {
             self.settle(integers);
         }
     }

@@ -43,6 +43,7 @@ pub(crate) struct Counting<'c> {
 
 impl Totals<OpenSpan> for Counting<'_> {
     fn unfinished(&mut self, frame: &Frame<OpenSpan>, until: u64) {
+        self.stats.counts.is_out_of_order = true;
         if frame.what.asked && overlaps(self.time, frame.time, until) {
             self.stats.counts.open += 1;
             self.stats.counts.unfinished += 1;

@@ -117,6 +117,8 @@ pub struct SpanCounts {
     pub depth: u64,
     /// Hits without a key: its value is missing, or a string beyond those that are stored.
     pub unkeyed: u64,
+    /// Whether an end has not taken the newest open begin of its key.
+    pub(crate) is_out_of_order: bool,
 }
 
 /// Begins before a pause after which the next span of their key began: if spans follow each other, they had ended then.
@@ -170,6 +172,7 @@ impl SpanCounts {
         self.paused_ends += other.paused_ends;
         self.depth = self.depth.max(other.depth);
         self.unkeyed += other.unkeyed;
+        self.is_out_of_order |= other.is_out_of_order;
     }
 }
 

@@ -275,6 +275,8 @@ pub(crate) struct SegmentOutcome {
     pub(crate) depth: usize,
     /// Whether its end found no begin.
     pub(crate) unmatched: bool,
+    /// Whether others were open then.
+    pub(crate) has_others: bool,
 }
 
 /// A span that was open when a pause of its probes began.
@@ -353,6 +355,7 @@ impl<T> OpenSpans<T> {
             return SegmentOutcome {
                 depth: rise,
                 unmatched: end.is_some(),
+                has_others: false,
             };
         }
         if self.open.is_full(begun.len()) {
@@ -375,9 +378,11 @@ impl<T> OpenSpans<T> {
             if let Some(found) = found {
                 close(stack, found, totals, &mut Base::default());
             }
+            let unmatched = end.is_some() && found.is_none();
             SegmentOutcome {
                 depth,
-                unmatched: end.is_some() && found.is_none(),
+                unmatched,
+                has_others: unmatched && !stack.is_empty(),
             }
         })
     }

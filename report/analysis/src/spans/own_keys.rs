@@ -1,19 +1,65 @@
 //! The keys of spans for which the question gives no `--key`: the thread, and the arguments in which begin and end agree.
 //!
 //! An end takes the newest open begin of its thread with which it agrees. Strings and numbers that names call ids must agree where they do at the
-//! beginning of the trace ([`agreements`]), and one integer of any name, if it behaves as an id in the whole trace ([`CommonIntegers`]).
+//! beginning of the trace ([`agreements`]), and one integer of any name, if it behaves as an id ([`CommonIntegers`]). Who matches all spans need not
+//! read the trace once more for that ([`EarlyKeys`]).
 
 use usdtrec_format::spans::SpanSides;
+use usdtrec_trace::events::selection::SampleFilter;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::events::Event;
 
 use crate::spans::agreement::agreements;
-use crate::spans::common_integers::CommonIntegers;
+use crate::spans::common_integers::{CommonIntegers, Extent};
 use crate::spans::key::SpanKey;
 use crate::spans::nesting::is_of_calls;
 use crate::spans::pair::Pair;
+use crate::spans::walk::Spans;
 use crate::stats::keys::key::Key;
+
+/// The keys of pairs as the beginning of the trace says: spans that nest there may cross later.
+#[derive(Debug, Default)]
+pub(crate) struct EarlyKeys {
+    /// The key of each pair.
+    pub(crate) keys: Vec<SpanKey>,
+    /// Whether spans of each may cross later.
+    may_cross: Vec<bool>,
+}
+
+impl EarlyKeys {
+    /// Those of pairs whose spans are to be matched as a filter says, if the question gives none.
+    pub(crate) fn find(
+        pairs: &[Pair],
+        session: &TraceSession,
+        filter: &SampleFilter,
+        rows: &Rows,
+    ) -> Self {
+        // Otherwise not all hits of the pairs are matched.
+        let extent = match session.is_whole() && filter.is_simple() {
+            true => Extent::Beginning,
+            false => Extent::Whole,
+        };
+        let integers = integers_of(pairs, session, extent);
+        Self {
+            keys: own_keys_with(pairs, session, rows, &integers),
+            may_cross: integers.iter().map(|of| of.may_cross_later).collect(),
+        }
+    }
+
+    /// Keys that are given.
+    pub(crate) const fn given(keys: Vec<SpanKey>) -> Self {
+        let may_cross = Vec::new();
+        Self { keys, may_cross }
+    }
+
+    /// Whether the spans that were matched by them nest to the end of the trace. Then those of the whole trace match the same.
+    pub(crate) fn hold(&self, spans: &Spans) -> bool {
+        let mut pairs = self.may_cross.iter().zip(&spans.pair_stats);
+        let nest = pairs.all(|(may_cross, stats)| !may_cross || !stats.counts.is_out_of_order);
+        nest && (spans.forgotten == 0 || !self.may_cross.contains(&true))
+    }
+}
 
 /// The key of each pair, if the question gives none.
 pub(crate) fn own_keys(pairs: &[Pair], session: &TraceSession, rows: &Rows) -> Vec<SpanKey> {
@@ -23,8 +69,12 @@ pub(crate) fn own_keys(pairs: &[Pair], session: &TraceSession, rows: &Rows) -> V
 
 /// The integers of pairs that may be their ids, with what the trace says of them.
 pub(crate) fn own_integers(pairs: &[Pair], session: &TraceSession) -> Vec<CommonIntegers> {
+    integers_of(pairs, session, Extent::Whole)
+}
+
+fn integers_of(pairs: &[Pair], session: &TraceSession, extent: Extent) -> Vec<CommonIntegers> {
     let has_no_key = |pair: &Pair| known_key(pair, session).is_none();
-    CommonIntegers::survey(session, pairs, has_no_key)
+    CommonIntegers::survey(session, pairs, extent, has_no_key)
 }
 
 /// The key of each pair, given its integers.

@@ -480,6 +480,7 @@ impl Across<'_, '_> {
                 end: end.as_ref().unwrap_or(&none),
             };
             let taken = self.open.take(segment, end.as_ref(), &mut counting);
+            stats.counts.is_out_of_order |= taken.has_others;
             let time = self.walk.filter.time();
             let unmatched = end.filter(|end| taken.unmatched && overlaps(time, end.time, end.time));
             if let Some(end) = unmatched {

@@ -11,7 +11,7 @@ use usdtrec_trace::session::resolver::Resolver;
 
 use crate::spans::key::SpanKey;
 use crate::spans::options::{GroupBy, SpanOptions};
-use crate::spans::own_keys::own_keys;
+use crate::spans::own_keys::{EarlyKeys, own_keys};
 use crate::spans::pair::Pair;
 use crate::spans::walk::{SpanWalk, Spans};
 use crate::stats::keys::dictionary::Dictionary;
@@ -21,7 +21,7 @@ use crate::stats::keys::dictionary::Dictionary;
 pub(crate) struct SpansBeside {
     pub(crate) pairs: Vec<Pair>,
     /// The key of each pair.
-    pub(crate) keys: Vec<SpanKey>,
+    pub(crate) keys: EarlyKeys,
     /// The keys that spans are grouped by.
     pub(crate) by: Vec<GroupBy>,
     /// Shorter ones do not count, ns.
@@ -33,7 +33,7 @@ impl SpansBeside {
     pub(crate) fn find(session: &TraceSession, filter: &SampleFilter, rows: &Rows) -> Self {
         let pairs = Pair::find(session, |event| filter.event(event));
         Self {
-            keys: own_keys(&pairs, session, rows),
+            keys: EarlyKeys::find(&pairs, session, filter, rows),
             pairs,
             ..Self::default()
         }
@@ -74,23 +74,32 @@ pub(crate) fn fold_with_spans<A: Send, S>(
             outcome,
         };
     }
-    let options = SpanOptions {
+    let with_keys = |keys: Vec<SpanKey>| SpanOptions {
         keys,
         // What is grouped by intervals of time is asked for durations alone.
         covers: by.is_empty(),
-        by,
+        by: by.clone(),
         min,
         ..SpanOptions::default()
     };
-    let walk = SpanWalk {
+    let early = with_keys(keys.keys.clone());
+    let whole;
+    let mut walk = SpanWalk {
         session,
         filter,
         pairs: &pairs,
-        options: &options,
+        options: &early,
         rows,
         dictionary: &Dictionary::default(),
     };
-    let walked = walk.run(make, add, |event| filter.event(event));
+    let run = |walk: &SpanWalk<'_>| walk.run(&make, &add, |event| filter.event(event));
+    let mut walked = run(&walk);
+    if !keys.hold(&walked.spans) {
+        drop(walked);
+        whole = with_keys(own_keys(&pairs, session, rows));
+        walk.options = &whole;
+        walked = run(&walk);
+    }
     Beside {
         spans: Some(found(&walk, walked.spans)),
         states: walked.states,
