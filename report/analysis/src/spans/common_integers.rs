@@ -42,7 +42,7 @@ struct CommonInteger {
 /// How much of a trace is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// Until a pair has enough hits, or is decided.
+    /// Until each pair has [`ENOUGH_HITS`], or is decided, or all have twice as many.
     Beginning,
     /// All of it for pairs whose spans nest.
     Whole,
@@ -52,7 +52,7 @@ pub(crate) enum Extent {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CommonIntegers {
     integers: Vec<CommonInteger>,
-    /// Whether spans nest by the id as far as the trace was read, which was not to its end.
+    /// Whether the trace was not read to its end, and what comes later may show that spans cross.
     pub(crate) may_cross_later: bool,
     /// Whether hits were lost.
     is_lossy: bool,
@@ -151,6 +151,11 @@ impl CommonIntegers {
         self.may_cross_later = nests && extent == Extent::Beginning;
         !nests || self.may_cross_later
     }
+
+    /// Whether spans cross by an id for which more hits may speak, or against it.
+    pub(crate) fn may_have_crossed(&self) -> bool {
+        self.may_cross_later && self.id().is_some_and(|id| id.evidence.crosses(true))
+    }
 }
 
 /// Where an event has an argument of another one, which is at `at` there: under the same name, or at the same place if it has that name nowhere.
@@ -196,8 +201,8 @@ struct SeenPair {
     is_decided: bool,
 }
 
-/// The walk is over.
-struct AllDecided;
+/// No further hits are read.
+struct ReadEnough;
 
 /// Walks over the trace.
 fn read(session: &TraceSession, pairs: &[Pair], extent: Extent, all: &mut [CommonIntegers]) {
@@ -233,19 +238,30 @@ fn read(session: &TraceSession, pairs: &[Pair], extent: Extent, all: &mut [Commo
     for (seen, integers) in seen.iter_mut().zip(&*all) {
         seen.is_decided = integers.integers.is_empty();
     }
+    let mut left = match extent {
+        Extent::Beginning => 2 * ENOUGH_HITS,
+        Extent::Whole => u64::MAX,
+    };
     // What is damaged is reported where the hits are shown.
     let _ = in_plain_order(session, &filter, show, |hits: Vec<IntegerHit>| {
         for hit in hits {
+            if left == 0 {
+                return Err(ReadEnough);
+            }
             if let (Some(seen), Some(integers)) = (seen.get_mut(hit.pair), all.get_mut(hit.pair)) {
                 seen.take(&hit, integers, &pauses);
+                left -= 1;
             }
         }
         match seen.iter().all(|seen| seen.is_decided) {
-            true => Err(AllDecided),
+            true => Err(ReadEnough),
             false => Ok(()),
         }
     });
     for (seen, integers) in seen.iter_mut().zip(all) {
+        if left == 0 && !seen.is_decided {
+            integers.may_cross_later = true;
+        }
         seen.settle(integers);
     }
 }

@@ -25,7 +25,7 @@ const NEAR: usize = 64;
 /// Values of begins that are remembered to know whether each is another one.
 const MAX_VALUES: usize = 1 << 16;
 /// Equal ends without which nothing is said.
-const MIN_EQUAL: u64 = 3;
+pub(crate) const MIN_EQUAL: u64 = 3;
 /// The same where begins have all different values, however many ends are unequal.
 const MIN_EQUAL_OF_DISTINCT: u64 = 4;
 /// Equal ends without which overlapping spans are no reason to allow more that are unequal.

@@ -27,6 +27,11 @@ impl Nesting {
         self.around += u64::from(frame.next.is_some());
     }
 
+    /// Number of spans that ended, whether or not they are selected.
+    pub(crate) const fn ended(self) -> u64 {
+        self.ended
+    }
+
     /// Adds the counts of another thread.
     pub(crate) fn merge(&mut self, other: Self) {
         self.ended += other.ended;

@@ -12,19 +12,31 @@ use usdtrec_trace::session::events::Event;
 
 use crate::spans::agreement::agreements;
 use crate::spans::common_integers::{CommonIntegers, Extent};
+use crate::spans::durations::PairStats;
+use crate::spans::id_evidence::MIN_EQUAL;
 use crate::spans::key::SpanKey;
 use crate::spans::nesting::is_of_calls;
 use crate::spans::pair::Pair;
 use crate::spans::walk::Spans;
 use crate::stats::keys::key::Key;
 
+/// What the rest of the trace may say of the spans of a pair, by what its beginning says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Later {
+    /// Nothing else.
+    Same,
+    /// They nest by the key, and may cross.
+    MayCross,
+    /// They have no id, and may have one.
+    MayHaveId,
+}
+
 /// The keys of pairs as the beginning of the trace says: spans that nest there may cross later.
 #[derive(Debug, Default)]
 pub(crate) struct EarlyKeys {
     /// The key of each pair.
     pub(crate) keys: Vec<SpanKey>,
-    /// Whether spans of each may cross later.
-    may_cross: Vec<bool>,
+    later: Vec<Later>,
 }
 
 impl EarlyKeys {
@@ -40,24 +52,41 @@ impl EarlyKeys {
             true => Extent::Beginning,
             false => Extent::Whole,
         };
-        let integers = integers_of(pairs, session, extent);
+        let mut integers = integers_of(pairs, session, extent);
+        if integers.iter().any(CommonIntegers::may_have_crossed) {
+            integers = own_integers(pairs, session);
+        }
         Self {
             keys: own_keys_with(pairs, session, rows, &integers),
-            may_cross: integers.iter().map(|of| of.may_cross_later).collect(),
+            later: integers.iter().map(Later::of).collect(),
         }
     }
 
     /// Keys that are given.
     pub(crate) const fn given(keys: Vec<SpanKey>) -> Self {
-        let may_cross = Vec::new();
-        Self { keys, may_cross }
+        let later = Vec::new();
+        Self { keys, later }
     }
 
-    /// Whether the spans that were matched by them nest to the end of the trace. Then those of the whole trace match the same.
+    /// Whether the spans that were matched by them cross nowhere in the trace.
     pub(crate) fn hold(&self, spans: &Spans) -> bool {
-        let mut pairs = self.may_cross.iter().zip(&spans.pair_stats);
-        let nest = pairs.all(|(may_cross, stats)| !may_cross || !stats.counts.is_out_of_order);
-        nest && (spans.forgotten == 0 || !self.may_cross.contains(&true))
+        let is_in_order = |(later, stats): (&Later, &PairStats)| match later {
+            Later::Same => true,
+            _ if stats.counts.is_out_of_order || spans.forgotten > 0 => false,
+            Later::MayCross => true,
+            Later::MayHaveId => stats.counts.nesting.ended() < MIN_EQUAL,
+        };
+        self.later.iter().zip(&spans.pair_stats).all(is_in_order)
+    }
+}
+
+impl Later {
+    fn of(integers: &CommonIntegers) -> Self {
+        match (integers.may_cross_later, integers.id()) {
+            (false, _) => Self::Same,
+            (true, Some(_)) => Self::MayCross,
+            (true, None) => Self::MayHaveId,
+        }
     }
 }
 
