@@ -29,12 +29,12 @@ pub struct FieldSource<'h, 's> {
     /// The hit.
     pub hit: Hit<'h>,
     /// What was known of its thread and process when it was read, if that was before.
-    pub known: Option<KnownThread>,
+    pub known: Option<ThreadFacts>,
 }
 
 /// What the trace says of a thread and its process at a time.
 #[derive(Clone, Copy, Debug)]
-pub struct KnownThread {
+pub struct ThreadFacts {
     /// What the thread is called.
     pub comm: Option<NameId>,
     /// Facts about the process.

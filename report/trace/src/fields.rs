@@ -1,7 +1,7 @@
-//! The fields of events and of spans: a table of each, which names and describes them for `-F`, templates, JSON, CSV, help and documents.
+//! The fields of events and of spans: a table of each, which names, describes and gets them for `-F`, templates, JSON, CSV, help and documents.
 //!
-//! A field about the process of an event, as its control group, is a variant and an entry with [`ProcessField`]: text, JSON, CSV, templates, `--sort`, `--by`,
-//! filters, rows, Parquet files and the Python package go through the entries.
+//! A field of an event is a variant and an entry, which says how its value is got from a [`FieldSource`]. One about the process, as its control group, has a
+//! [`ProcessField`]: `--sort`, `--by`, filters, rows, Parquet files and the Python package go through these entries, too.
 
 use std::borrow::Cow;
 

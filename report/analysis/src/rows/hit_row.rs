@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
-use usdtrec_trace::field_value::{FieldSource, KnownThread};
+use usdtrec_trace::field_value::{FieldSource, ThreadFacts};
 use usdtrec_trace::process::hit_names::HitNames;
 use usdtrec_trace::process::names::NameId;
 use usdtrec_trace::process::process_field::ProcessFacts;
@@ -61,8 +61,8 @@ impl HitRow {
 
     /// What is known of its thread.
     #[must_use]
-    pub const fn thread(&self) -> KnownThread {
-        KnownThread {
+    pub const fn thread(&self) -> ThreadFacts {
+        ThreadFacts {
             comm: self.comm,
             process: self.process,
         }

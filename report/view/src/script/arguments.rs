@@ -20,7 +20,7 @@ pub(crate) fn of_unknown_site() -> Value {
 
 /// An argument that is shown.
 #[derive(Clone, Debug)]
-pub(crate) struct ShownArgument {
+pub(crate) struct LineArgument {
     /// Its place among the event's.
     pub(crate) place: usize,
     /// What it is called.
@@ -29,7 +29,7 @@ pub(crate) struct ShownArgument {
     pub(crate) form: Form,
 }
 
-impl ShownArgument {
+impl LineArgument {
     /// Appends it with its name and a blank after it, if it has a value.
     pub(crate) fn put(&self, prefix: &str, value: Option<&Value>, out: &mut Text) {
         let Some(value) = value else {
@@ -98,7 +98,7 @@ impl ArgumentChoice {
     }
 
     /// Of an event's arguments, those that are requested.
-    pub(crate) fn shown(&self, arguments: &[Argument]) -> Vec<ShownArgument> {
+    pub(crate) fn shown(&self, arguments: &[Argument]) -> Vec<LineArgument> {
         let all = || arguments.iter().map(|argument| &*argument.name).enumerate();
         let chosen: Vec<(usize, &str)> = match self {
             Self::All => all().collect(),
@@ -115,7 +115,7 @@ impl ArgumentChoice {
             }
         };
         let shown = chosen.into_iter().filter_map(|(place, name)| {
-            Some(ShownArgument {
+            Some(LineArgument {
                 place,
                 name: name.to_owned(),
                 form: Form::new(arguments.get(place)?).plain(),
@@ -125,7 +125,7 @@ impl ArgumentChoice {
     }
 
     /// The arguments that are requested of each event.
-    pub(crate) fn of_events(&self, session: &TraceSession) -> Vec<Vec<ShownArgument>> {
+    pub(crate) fn of_events(&self, session: &TraceSession) -> Vec<Vec<LineArgument>> {
         let events = session.events().events.iter();
         events.map(|event| self.shown(&event.arguments)).collect()
     }

@@ -16,8 +16,8 @@ use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::events::Event;
 use usdtrec_trace::session::{Sources, TraceSession};
 
+use crate::script::line_style::LineStyle;
 use crate::script::options::{ScriptOptions, StreamOutput};
-use crate::script::row_writer::LineStyle;
 use crate::script::span_lines::{WRITE, print_span_stream};
 use crate::script::spans::{SpanColumn, WindowText};
 use crate::text::buffer::Text;

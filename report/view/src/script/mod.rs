@@ -5,6 +5,7 @@ pub(crate) mod choice;
 pub(crate) mod csv;
 pub(crate) mod json;
 pub(crate) mod line_field;
+pub(crate) mod line_style;
 pub(crate) mod live;
 pub(crate) mod options;
 pub(crate) mod row_writer;
@@ -29,7 +30,7 @@ use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::pool::Pool;
 use usdtrec_trace::session::TraceSession;
 
-use crate::script::row_writer::LineStyle;
+use crate::script::line_style::LineStyle;
 use crate::script::span_lines::print_spans;
 use crate::script::spans::{SpanColumn, WindowText};
 use crate::script::writer::Writer;

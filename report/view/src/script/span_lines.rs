@@ -21,8 +21,9 @@ use usdtrec_trace::process::hit_names::HitNames;
 use usdtrec_trace::session::hit::Hit;
 use usdtrec_trace::session::{Sources, TraceSession};
 
+use crate::script::line_style::LineStyle;
 use crate::script::options::{ScriptOptions, StreamOutput};
-use crate::script::row_writer::{AnyWriter, LineStyle};
+use crate::script::row_writer::AnyWriter;
 use crate::text::buffer::Text;
 
 /// Settings for the lines of spans of these pairs.

@@ -16,7 +16,7 @@ use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::fields::{Field, Fields};
 use usdtrec_trace::session::TraceSession;
 
-use crate::script::arguments::ShownArgument;
+use crate::script::arguments::LineArgument;
 use crate::script::options::ScriptOptions;
 use crate::script::spans::put_time;
 use crate::script::times::{TextTimes, TimesOfDay};
@@ -29,7 +29,7 @@ pub(crate) struct SpanText {
     times: TextTimes,
     /// Names of the spans.
     names: Vec<String>,
-    arguments: Vec<Vec<ShownArgument>>,
+    arguments: Vec<Vec<LineArgument>>,
 }
 
 impl SpanText {
@@ -116,7 +116,7 @@ pub(crate) fn put_duration(span: &SpanRow<'_>, out: &mut Text) {
 }
 
 /// Appends the arguments of the begin, and those of the end that say something else, each with a blank after it.
-pub(crate) fn put_arguments(all: &[Vec<ShownArgument>], span: &SpanRow<'_>, out: &mut Text) {
+pub(crate) fn put_arguments(all: &[Vec<LineArgument>], span: &SpanRow<'_>, out: &mut Text) {
     let of_hit = |hit: RowHit<'_>| all.get(hit.row.event).map_or(&[][..], Vec::as_slice);
     let of_begin = of_hit(span.begin);
     for argument in of_begin {

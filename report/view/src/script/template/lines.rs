@@ -15,7 +15,7 @@ use usdtrec_format::escape::escape;
 use usdtrec_format::perf::Sample;
 use usdtrec_format::{Missing, Value};
 use usdtrec_trace::events::order::before::PreviousTimes;
-use usdtrec_trace::field_value::{FieldSource, FieldValue, KnownThread};
+use usdtrec_trace::field_value::{FieldSource, FieldValue, ThreadFacts};
 use usdtrec_trace::fields::FieldValues;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::Hit;
@@ -49,7 +49,7 @@ pub(crate) struct TemplateLines<'s> {
 #[derive(Clone, Copy)]
 struct LineHit<'h> {
     hit: Hit<'h>,
-    known: Option<KnownThread>,
+    known: Option<ThreadFacts>,
     values: HitValues<'h>,
 }
 

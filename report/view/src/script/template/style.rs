@@ -9,7 +9,7 @@ use usdtrec_trace::list::list;
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::TraceSession;
 
-use crate::script::arguments::{ShownArgument, check, place};
+use crate::script::arguments::{LineArgument, check, place};
 use crate::script::choice;
 use crate::script::line_field::LineField;
 use crate::script::options::ScriptOptions;
@@ -57,7 +57,7 @@ pub(crate) struct TemplateStyle {
     pub(crate) has_arguments: bool,
     /// Names of the spans.
     pub(crate) names: Vec<String>,
-    pub(crate) arguments: Vec<Vec<ShownArgument>>,
+    pub(crate) arguments: Vec<Vec<LineArgument>>,
     pub(crate) clock: Option<WallClock>,
     /// Digits of times, if the template does not say.
     pub(crate) digits: usize,
