@@ -5,8 +5,7 @@ use std::sync::Arc;
 use usdtrec_analysis::rows::hit_row::RowHit;
 use usdtrec_analysis::rows::row_sink::SpanRow;
 use usdtrec_analysis::spans::pair::Pair;
-use usdtrec_format::perf::Sample;
-use usdtrec_format::{SourceLine, Value};
+use usdtrec_format::Value;
 use usdtrec_trace::calls::ScriptCalls;
 use usdtrec_trace::calls::function::ScriptFunction;
 use usdtrec_trace::error::ReportError;
@@ -15,18 +14,15 @@ use usdtrec_trace::field_value::{FieldSource, FieldValue};
 use usdtrec_trace::fields::{Field, Fields};
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::Hit;
-use usdtrec_trace::session::resolver::{CodeLocation, Resolver};
-use usdtrec_trace::unwind::CallChains;
-use usdtrec_trace::unwind::chain_address::ChainAddress;
-use usdtrec_trace::unwind::known_cut::KnownCut;
+use usdtrec_trace::session::resolver::Resolver;
 
 use crate::json_arguments::{JsonArgument, put_arguments};
 use crate::script::arguments::of_unknown_site;
+use crate::script::call_chain::{LineChains, LineFrame};
 use crate::script::line_field::LineField;
 use crate::script::options::ScriptOptions;
 use crate::script::row_writer::RowWriter;
 use crate::script::times::{TimesOfDay, WallClock};
-use crate::stack_cut::reason;
 use crate::text::buffer::{Piece, Text};
 use crate::text::quoted::json_string;
 
@@ -148,46 +144,44 @@ pub(crate) struct JsonLines<'s> {
     style: &'s JsonStyle,
     times_of_day: Option<TimesOfDay<'s>>,
     resolver: Resolver<'s>,
-    chains: CallChains<'s>,
-    /// The addresses of a call chain.
-    addresses: Vec<ChainAddress>,
+    chains: LineChains<'s>,
 }
 
-/// Begins a frame.
-fn put_address(address: u64, out: &mut Text) {
+/// Appends a frame.
+fn put_frame(fields: Fields, session: &TraceSession, frame: &LineFrame<'_>, out: &mut Text) {
     out.fixed(b"{\"ip\":\"0x");
-    out.hex(address);
+    out.hex(frame.address);
     out.byte(b'"');
-}
-
-/// The distance from the start of the function that is not inlined, and its file.
-fn put_offset_and_file(
-    fields: Fields,
-    session: &TraceSession,
-    place: &CodeLocation,
-    out: &mut Text,
-) {
-    if let (true, Some(symbol)) = (fields.has(Field::Symoff), &place.symbol) {
+    if fields.has(Field::Sym) {
+        out.fixed(b",\"sym\":");
+        put_string(frame.function, out);
+    }
+    if let (true, Some(symbol)) = (fields.has(Field::Symoff), &frame.place.symbol) {
         out.fixed(b",\"symoff\":");
         out.unsigned(symbol.offset);
     }
     if fields.has(Field::Dso) {
+        let file = frame.place.file;
+        let file = file.and_then(|file| session.mappings().file(file));
+        let path = file.map(|file| FieldValue::Path(&file.path));
         out.fixed(b",\"dso\":");
-        match place.file.and_then(|file| session.mappings().file(file)) {
-            Some(file) => out.json_string(&FieldValue::Path(&file.path).text().unwrap_or_default()),
-            None => out.fixed(b"null"),
-        }
+        put_string(path.as_ref().and_then(FieldValue::text).as_deref(), out);
     }
-}
-
-/// The line of source; `null` if it is not known.
-fn put_source(fields: Fields, source: Option<&SourceLine>, out: &mut Text) {
     if fields.has(Field::Srcline) {
         out.fixed(b",\"srcline\":");
-        match source {
-            Some(source) => out.json_string(&source.to_string()),
-            None => out.fixed(b"null"),
-        }
+        put_string(frame.source.map(ToString::to_string).as_deref(), out);
+    }
+    if frame.is_inlined {
+        out.fixed(b",\"inlined\":true");
+    }
+    out.byte(b'}');
+}
+
+/// Appends a string; `null` if it is not known.
+fn put_string(string: Option<&str>, out: &mut Text) {
+    match string {
+        Some(string) => out.json_string(string),
+        None => out.fixed(b"null"),
     }
 }
 
@@ -200,10 +194,8 @@ fn script_frames(functions: &[Arc<ScriptFunction>], most: Option<usize>, out: &m
         out.fixed(b"\"sym\":");
         out.json_string(&function.name);
         out.fixed(b",\"file\":");
-        match &function.file {
-            Some(file) => out.json_string(&FieldValue::Path(file).text().unwrap_or_default()),
-            None => out.fixed(b"null"),
-        }
+        let path = function.file.as_deref().map(FieldValue::Path);
+        put_string(path.as_ref().and_then(FieldValue::text).as_deref(), out);
         out.byte(b'}');
     }
     out.byte(b']');
@@ -282,8 +274,7 @@ impl<'s> JsonLines<'s> {
             style,
             times_of_day: style.clock.as_ref().map(TimesOfDay::new),
             resolver: Resolver::new(session),
-            chains: CallChains::new(session, style.max_stack),
-            addresses: Vec::new(),
+            chains: LineChains::new(session, style.max_stack),
         }
     }
 
@@ -307,67 +298,26 @@ impl<'s> JsonLines<'s> {
     }
 
     /// The call chain, and why it is cut.
-    fn chain(&mut self, Hit { target, sample }: Hit<'_>, out: &mut Text) {
-        if let Some(calls) = &self.style.calls {
+    fn chain(&mut self, hit: Hit<'_>, out: &mut Text) {
+        let style = self.style;
+        if let Some(calls) = &style.calls {
             let path = self.resolver.path().unwrap_or_default();
-            return script_frames(&calls.functions(path), self.style.max_stack, out);
+            return script_frames(&calls.functions(path), style.max_stack, out);
         }
-        let mut addresses = std::mem::take(&mut self.addresses);
-        addresses.clear();
-        let cut = self.chains.find(target, sample, &mut addresses);
-        let cut = self
-            .resolver
-            .settle_chain(target, sample, &mut addresses, cut);
+        let session = self.resolver.session();
+        let mut is_first = true;
         out.fixed(b",\"stack\":[");
-        for (number, &frame) in addresses.iter().enumerate() {
-            if number > 0 {
+        let resolver = &mut self.resolver;
+        let cut = self.chains.each(resolver, style.fields, hit, |frame| {
+            if !std::mem::take(&mut is_first) {
                 out.byte(b',');
             }
-            self.frames(sample, frame, out);
-        }
+            put_frame(style.fields, session, frame, out);
+        });
         out.byte(b']');
-        self.addresses = addresses;
         if let Some(cut) = cut {
             out.fixed(b",\"stack_cut\":");
-            out.json_string(&reason(&KnownCut::new(self.resolver.session(), cut)));
+            out.json_string(&cut);
         }
-    }
-
-    /// The frames of an address: those of inlined functions, and that of the function that they are in.
-    fn frames(&mut self, sample: &Sample<'_>, frame: ChainAddress, out: &mut Text) {
-        let address = frame.address;
-        let fields = self.style.fields;
-        let session = self.resolver.session();
-        let shows_inlined = session.shows_inlined();
-        let (place, found) = match shows_inlined || fields.has(Field::Srcline) {
-            true => self.resolver.inlining(sample, frame),
-            false => (self.resolver.place_of(sample, frame), None),
-        };
-        let calls = found.filter(|_| shows_inlined);
-        for call in calls.map_or(&[][..], |found| &found.calls) {
-            put_address(address, out);
-            if fields.has(Field::Sym) {
-                out.fixed(b",\"sym\":");
-                out.json_string(&call.name);
-            }
-            put_offset_and_file(fields, session, place, out);
-            put_source(fields, call.source.as_ref(), out);
-            out.fixed(b",\"inlined\":true},");
-        }
-        put_address(address, out);
-        if fields.has(Field::Sym) {
-            out.fixed(b",\"sym\":");
-            match &place.symbol {
-                Some(symbol) => out.json_string(&symbol.name),
-                None => out.fixed(b"null"),
-            }
-        }
-        put_offset_and_file(fields, session, place, out);
-        let source = found.and_then(|found| match shows_inlined {
-            true => found.source.as_ref(),
-            false => found.innermost(),
-        });
-        put_source(fields, source, out);
-        out.byte(b'}');
     }
 }

@@ -1,6 +1,7 @@
 //! `script`: a trace's samples, one line each, in the order of time; or its spans.
 
 pub(crate) mod arguments;
+pub(crate) mod call_chain;
 pub(crate) mod choice;
 pub(crate) mod csv;
 pub(crate) mod json;
@@ -16,9 +17,10 @@ pub(crate) mod template;
 pub(crate) mod text;
 pub(crate) mod text_frames;
 pub(crate) mod times;
-pub(crate) mod writer;
 
-use std::io::Write;
+use std::io::{self, Write};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{Scope, ScopedJoinHandle};
 
 use usdtrec_analysis::spans::ends::EndsWorker;
 use usdtrec_analysis::spans::matcher::OpenSpans;
@@ -33,7 +35,6 @@ use usdtrec_trace::session::TraceSession;
 use crate::script::line_style::LineStyle;
 use crate::script::span_lines::print_spans;
 use crate::script::spans::{SpanColumn, WindowText};
-use crate::script::writer::Writer;
 use crate::text::buffer::Text;
 
 pub use crate::script::choice::FieldChoice;
@@ -112,4 +113,49 @@ pub fn print(
     })?;
     notices.add(outcome);
     Ok(notices)
+}
+
+/// Buffers that wait to be written at most.
+const WAITING: usize = 64;
+
+/// A thread that writes buffers in the order in which they come.
+struct Writer<'scope> {
+    queue: SyncSender<Text>,
+    thread: ScopedJoinHandle<'scope, io::Result<()>>,
+}
+
+/// The writer has ended; [`Writer::finish`] says why.
+struct WriterClosed;
+
+impl<'scope> Writer<'scope> {
+    /// Starts the thread. Buffers that are written go to `spare`.
+    fn start<'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        out: &'env mut (dyn Write + Send),
+        spare: &'env Pool<Text>,
+    ) -> Self {
+        let (queue, buffers) = sync_channel::<Text>(WAITING);
+        let thread = scope.spawn(move || {
+            for mut buffer in buffers {
+                out.write_all(buffer.as_slice())?;
+                buffer.clear();
+                spare.put(buffer);
+            }
+            out.flush()
+        });
+        Self { queue, thread }
+    }
+
+    /// Hands a buffer over; waits while too many are not yet written.
+    fn write(&mut self, buffer: Text) -> Result<(), WriterClosed> {
+        self.queue.send(buffer).map_err(|_| WriterClosed)
+    }
+
+    /// Waits until all is written.
+    fn finish(self) -> io::Result<()> {
+        drop(self.queue);
+        self.thread
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the writing thread ended unexpectedly")))
+    }
 }

@@ -27,16 +27,13 @@ use usdtrec_trace::session::hit::Hit;
 use usdtrec_trace::session::ids::SampleTarget;
 use usdtrec_trace::session::resolver::Resolver;
 use usdtrec_trace::symbols::known_inlining::FoundInlining;
-use usdtrec_trace::unwind::CallChains;
-use usdtrec_trace::unwind::chain_address::ChainAddress;
-use usdtrec_trace::unwind::known_cut::KnownCut;
 
+use crate::script::call_chain::{LineChains, LineFrame};
 use crate::script::options::ScriptOptions;
 use crate::script::row_writer::RowWriter;
 use crate::script::span_text::{SpanText, put_thread};
-use crate::script::text_frames::{put_offset, put_place, put_source, script_frames};
+use crate::script::text_frames::{put_frame, put_source, script_frames};
 use crate::script::times::{TextTimes, TimeOrigin, TimesOfDay, WallClock};
-use crate::stack_cut::reason;
 use crate::text::buffer::{Piece, Text};
 
 /// Maximum width of the column of events.
@@ -156,9 +153,7 @@ impl TextStyle {
 pub(crate) struct TextLines<'s> {
     style: &'s TextStyle,
     resolver: Resolver<'s>,
-    chains: CallChains<'s>,
-    /// The addresses of a call chain.
-    addresses: Vec<ChainAddress>,
+    chains: LineChains<'s>,
     times_of_day: Option<TimesOfDay<'s>>,
     heads: Vec<Head>,
     /// Of each site, the last one.
@@ -197,8 +192,7 @@ impl<'s> TextLines<'s> {
         Self {
             style,
             resolver: Resolver::new(session),
-            chains: CallChains::new(session, style.max_stack),
-            addresses: Vec::new(),
+            chains: LineChains::new(session, style.max_stack),
             times_of_day: style.clock.as_ref().map(TimesOfDay::new),
             heads: vec![Head::default(); HEADS],
             middles: vec![Middle::default(); session.events().sites.len()],
@@ -218,66 +212,26 @@ impl<'s> TextLines<'s> {
     }
 
     /// The address of the hit and those of its callers, one a line, why there are no more of them, and an empty line.
-    fn chain(&mut self, fields: Fields, target: SampleTarget, sample: &Sample<'_>, out: &mut Text) {
+    fn chain(&mut self, fields: Fields, hit: Hit<'_>, out: &mut Text) {
         out.byte(b'\n');
-        if let Some(calls) = &self.style.calls {
+        let style = self.style;
+        if let Some(calls) = &style.calls {
             let path = self.resolver.path().unwrap_or_default();
-            return script_frames(&calls.functions(path), self.style.max_stack, out);
+            return script_frames(&calls.functions(path), style.max_stack, out);
         }
-        let mut addresses = std::mem::take(&mut self.addresses);
-        addresses.clear();
-        let cut = self.chains.find(target, sample, &mut addresses);
-        let cut = self
-            .resolver
-            .settle_chain(target, sample, &mut addresses, cut);
-        for &frame in &addresses {
-            self.frames(fields, sample, frame, out);
-        }
-        self.addresses = addresses;
+        let session = self.resolver.session();
+        let resolver = &mut self.resolver;
+        let cut = self.chains.each(resolver, fields, hit, |frame| {
+            out.byte(b'\t');
+            out.right_hex(frame.address);
+            put_frame(fields, session, frame, out);
+            out.byte(b'\n');
+        });
         if let Some(cut) = cut {
             out.fixed(b"\t[cut: ");
-            out.string(&reason(&KnownCut::new(self.resolver.session(), cut)));
+            out.string(&cut);
             out.fixed(b"]\n");
         }
-        out.byte(b'\n');
-    }
-
-    /// The lines of an address of a call chain: those of inlined functions, and that of the function that they are in.
-    fn frames(&mut self, fields: Fields, sample: &Sample<'_>, frame: ChainAddress, out: &mut Text) {
-        let address = frame.address;
-        let session = self.resolver.session();
-        let shows_inlined = session.shows_inlined();
-        if !shows_inlined && !fields.has(Field::Srcline) {
-            out.byte(b'\t');
-            out.right_hex(address);
-            if fields.has(Field::Sym) || fields.has(Field::Dso) {
-                let place = self.resolver.place_of(sample, frame);
-                put_place(fields, session, place, out);
-            }
-            out.byte(b'\n');
-            return;
-        }
-        let (place, found) = self.resolver.inlining(sample, frame);
-        let calls = found.filter(|_| shows_inlined);
-        for call in calls.map_or(&[][..], |found| &found.calls) {
-            out.byte(b'\t');
-            out.right_hex(address);
-            if fields.has(Field::Sym) {
-                out.byte(b' ');
-                out.string(&escape(&call.name));
-                put_offset(fields, place, out);
-            }
-            put_source(fields, call.source.as_ref(), out);
-            out.fixed(b" (inlined)\n");
-        }
-        let source = found.and_then(|found| match shows_inlined {
-            true => found.source.as_ref(),
-            false => found.innermost(),
-        });
-        out.byte(b'\t');
-        out.right_hex(address);
-        put_place(fields, session, place, out);
-        put_source(fields, source, out);
         out.byte(b'\n');
     }
 
@@ -376,7 +330,8 @@ impl<'s> RowWriter<'s> for TextLines<'s> {
     }
 
     #[inline]
-    fn event(&mut self, Hit { target, sample }: Hit<'_>, before: PreviousTimes, out: &mut Text) {
+    fn event(&mut self, hit: Hit<'_>, before: PreviousTimes, out: &mut Text) {
+        let Hit { target, sample } = hit;
         let Some(event) = self.style.events.get(target.event as usize) else {
             return;
         };
@@ -395,7 +350,7 @@ impl<'s> RowWriter<'s> for TextLines<'s> {
         }
         if event.chain {
             self.process_fields(fields, sample, out);
-            return self.chain(fields, target, sample, out);
+            return self.chain(fields, hit, out);
         }
         if fields.has(Field::Ip) {
             out.byte(b' ');
@@ -403,7 +358,8 @@ impl<'s> RowWriter<'s> for TextLines<'s> {
         }
         if fields.has(Field::Sym) || fields.has(Field::Dso) {
             let session = self.resolver.session();
-            put_place(fields, session, self.resolver.place(sample), out);
+            let frame = LineFrame::new(sample.ip, self.resolver.place(sample), None);
+            put_frame(fields, session, &frame, out);
         }
         if fields.has(Field::Srcline) {
             let (_, found) = self.resolver.inlining_of_hit(sample);

@@ -12,15 +12,8 @@ use usdtrec_trace::fields::{Field, Fields};
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::resolver::CodeLocation;
 
+use crate::script::call_chain::LineFrame;
 use crate::text::buffer::Text;
-
-/// The function's name.
-fn symbol_name(place: &CodeLocation) -> Cow<'_, str> {
-    match &place.symbol {
-        Some(symbol) => escape(&symbol.name),
-        None => Cow::Borrowed(UNKNOWN),
-    }
-}
 
 /// A line of source: as perf, the file without its directory.
 pub(crate) fn source_text(source: &SourceLine) -> String {
@@ -38,30 +31,29 @@ fn file_name<'s>(session: &'s TraceSession, place: &CodeLocation) -> Cow<'s, str
     }
 }
 
-/// The function and the file of an address.
-pub(crate) fn put_place(
+/// The function and the file of a frame, and its line of source.
+pub(crate) fn put_frame(
     fields: Fields,
     session: &TraceSession,
-    place: &CodeLocation,
+    frame: &LineFrame<'_>,
     out: &mut Text,
 ) {
     if fields.has(Field::Sym) {
         out.byte(b' ');
-        out.string(&symbol_name(place));
-        put_offset(fields, place, out);
+        out.string(&escape(frame.function.unwrap_or(UNKNOWN)));
+        if let (true, Some(symbol)) = (fields.has(Field::Symoff), &frame.place.symbol) {
+            out.fixed(b"+0x");
+            out.hex(symbol.offset);
+        }
     }
-    if fields.has(Field::Dso) {
+    if fields.has(Field::Dso) && !frame.is_inlined {
         out.fixed(b" (");
-        out.string(&file_name(session, place));
+        out.string(&file_name(session, frame.place));
         out.byte(b')');
     }
-}
-
-/// The distance from the start of the function that is not inlined.
-pub(crate) fn put_offset(fields: Fields, place: &CodeLocation, out: &mut Text) {
-    if let (true, Some(symbol)) = (fields.has(Field::Symoff), &place.symbol) {
-        out.fixed(b"+0x");
-        out.hex(symbol.offset);
+    put_source(fields, frame.source, out);
+    if frame.is_inlined {
+        out.fixed(b" (inlined)");
     }
 }
 

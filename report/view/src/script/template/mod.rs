@@ -72,35 +72,31 @@ impl Meaning {
             Self::Since(_) => Field::Time,
             Self::Field(field) => *field,
         };
-        let values = field.spec().values;
-        let is_time = matches!(values, FieldValues::Time(_));
-        let is_number = match values {
-            FieldValues::Process(field) => field.is_number,
-            values => matches!(values, FieldValues::Number(_)),
+        let [is_time, is_number, is_string] = match field.spec().values {
+            FieldValues::Time(_) => [true, false, false],
+            FieldValues::Number(_) => [false, true, false],
+            FieldValues::String(_) => [false, false, true],
+            FieldValues::Process(field) => [false, field.is_number, !field.is_number],
+            FieldValues::Several => [false; 3],
         };
-        let is_string = match values {
-            FieldValues::Process(field) => !field.is_number,
-            values => matches!(values, FieldValues::String(_)),
-        };
-        match spec {
-            Spec {
-                kind: Conversion::Quoted,
-                ..
-            } if !is_string => Some(SpecPart::Quoted),
-            Spec {
-                kind: Conversion::Hex,
-                ..
-            } if !is_number => Some(SpecPart::Hex),
-            Spec { zeros: true, .. } if !is_number && field != Field::Time => Some(SpecPart::Zeros),
-            Spec {
-                precision: Some(10..),
-                ..
-            } if is_time => Some(SpecPart::DigitsOfTime),
-            Spec {
-                precision: Some(_), ..
-            } if !is_time && !is_string => Some(SpecPart::Precision),
-            _ => None,
-        }
+        let has_digits = spec.precision.is_some();
+        let refused = [
+            (
+                spec.kind == Conversion::Quoted && !is_string,
+                SpecPart::Quoted,
+            ),
+            (spec.kind == Conversion::Hex && !is_number, SpecPart::Hex),
+            (
+                spec.zeros && !is_number && field != Field::Time,
+                SpecPart::Zeros,
+            ),
+            (is_time && spec.precision > Some(9), SpecPart::DigitsOfTime),
+            (has_digits && !is_time && !is_string, SpecPart::Precision),
+        ];
+        let mut refused = refused.into_iter();
+        refused
+            .find(|(is_refused, _)| *is_refused)
+            .map(|(_, part)| part)
     }
 }
 
