@@ -1,8 +1,6 @@
 //! The tables of a dataset, with the columns that each of them always has (`docs/parquet.md`).
 
-use usdtrec_trace::fields::{
-    DURATION_NS, FATE, FIELDS, Field, FieldValues, PROCESS_FIELD_COUNT, SELF_NS,
-};
+use usdtrec_trace::fields::{DURATION_NS, FATE, Field, SELF_NS, process_fields};
 
 /// Type of a column. Every column may be null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,49 +44,30 @@ pub struct DatasetTable {
     pub name: &'static str,
     /// Columns by the names of folders, below that of the table.
     pub folders: &'static [&'static str],
-    /// The columns of all of its files, which precede those of arguments.
-    pub columns: &'static [Column],
+    columns: &'static [Column],
 }
 
 /// Name and type of a column.
 type Column = (&'static str, ColumnType);
 
+/// Stands for the columns of all fields about the process.
+const OF_PROCESS: Column = ("", ColumnType::Text);
+
 const OF_TRACE: &[&str] = &["host", "date"];
 
-/// The columns of the fields about the process.
-const OF_PROCESS: [Column; PROCESS_FIELD_COUNT] = {
-    let mut columns = [("", ColumnType::Text); PROCESS_FIELD_COUNT];
-    let (mut at, mut field) = (0, 0);
-    while field < FIELDS.len() {
-        if let FieldValues::Process(of_process) = FIELDS[field].values {
-            columns[at] = match of_process.is_number {
-                true => (of_process.column, ColumnType::Int64),
-                false => (of_process.column, ColumnType::Text),
-            };
-            at += 1;
-        }
-        field += 1;
-    }
-    columns
-};
-
-/// The columns of several lists, of which there are `N` together.
-const fn joined<const N: usize>(lists: [&[Column]; 3]) -> [Column; N] {
-    let mut columns = [("", ColumnType::Text); N];
-    let (mut end, mut list) = (0, 0);
-    while list < lists.len() {
-        let mut at = 0;
-        while at < lists[list].len() {
-            columns[end] = lists[list][at];
-            (end, at) = (end + 1, at + 1);
-        }
-        list += 1;
-    }
-    assert!(end == N);
-    columns
-}
-
 impl DatasetTable {
+    /// The columns of all of its files, which precede those of arguments.
+    #[must_use]
+    pub fn columns(&self) -> Vec<Column> {
+        let of_process = process_fields().map(|(_, field)| match field.is_number {
+            true => (field.column, ColumnType::Int64),
+            false => (field.column, ColumnType::Text),
+        });
+        let of_process: Vec<Column> = of_process.collect();
+        let columns = self.columns.split(|column| *column == OF_PROCESS);
+        columns.collect::<Vec<_>>().join(&of_process[..])
+    }
+
     /// All tables.
     pub const ALL: [Self; 7] = [
         Self::EVENTS,
@@ -104,53 +83,45 @@ impl DatasetTable {
     pub const EVENTS: Self = Self {
         name: "events",
         folders: &["host", "date", "provider", "probe"],
-        columns: &joined::<18>([
-            &[
-                ("ts_ns", ColumnType::Int64),
-                ("clock_ns", ColumnType::Int64),
-                (Field::Cpu.spec().column, ColumnType::Int64),
-                (Field::Pid.spec().column, ColumnType::Int32),
-                (Field::Tid.spec().column, ColumnType::Int32),
-                (Field::Comm.spec().column, ColumnType::Text),
-            ],
-            &OF_PROCESS,
-            &[
-                ("file", ColumnType::Text),
-                ("no_begin", ColumnType::Bool),
-                ("stack_id", ColumnType::Int64),
-                ("trace_id", ColumnType::Int64),
-            ],
-        ]),
+        columns: &[
+            ("ts_ns", ColumnType::Int64),
+            ("clock_ns", ColumnType::Int64),
+            (Field::Cpu.spec().column, ColumnType::Int64),
+            (Field::Pid.spec().column, ColumnType::Int32),
+            (Field::Tid.spec().column, ColumnType::Int32),
+            (Field::Comm.spec().column, ColumnType::Text),
+            OF_PROCESS,
+            ("file", ColumnType::Text),
+            ("no_begin", ColumnType::Bool),
+            ("stack_id", ColumnType::Int64),
+            ("trace_id", ColumnType::Int64),
+        ],
     };
 
     /// Spans: a file for each kind of span.
     pub const SPANS: Self = Self {
         name: "spans",
         folders: &["host", "date", "provider", "span"],
-        columns: &joined::<25>([
-            &[
-                ("begin_ts_ns", ColumnType::Int64),
-                ("end_ts_ns", ColumnType::Int64),
-                ("begin_clock_ns", ColumnType::Int64),
-                ("end_clock_ns", ColumnType::Int64),
-                (DURATION_NS, ColumnType::Int64),
-                (SELF_NS, ColumnType::Int64),
-                (FATE, ColumnType::Text),
-                (Field::Pid.spec().column, ColumnType::Int32),
-                (Field::Tid.spec().column, ColumnType::Int32),
-                (Field::Comm.spec().column, ColumnType::Text),
-            ],
-            &OF_PROCESS,
-            &[
-                ("end_pid", ColumnType::Int32),
-                ("end_tid", ColumnType::Int32),
-                ("begin_cpu", ColumnType::Int64),
-                ("end_cpu", ColumnType::Int64),
-                ("begin_stack_id", ColumnType::Int64),
-                ("end_stack_id", ColumnType::Int64),
-                ("trace_id", ColumnType::Int64),
-            ],
-        ]),
+        columns: &[
+            ("begin_ts_ns", ColumnType::Int64),
+            ("end_ts_ns", ColumnType::Int64),
+            ("begin_clock_ns", ColumnType::Int64),
+            ("end_clock_ns", ColumnType::Int64),
+            (DURATION_NS, ColumnType::Int64),
+            (SELF_NS, ColumnType::Int64),
+            (FATE, ColumnType::Text),
+            (Field::Pid.spec().column, ColumnType::Int32),
+            (Field::Tid.spec().column, ColumnType::Int32),
+            (Field::Comm.spec().column, ColumnType::Text),
+            OF_PROCESS,
+            ("end_pid", ColumnType::Int32),
+            ("end_tid", ColumnType::Int32),
+            ("begin_cpu", ColumnType::Int64),
+            ("end_cpu", ColumnType::Int64),
+            ("begin_stack_id", ColumnType::Int64),
+            ("end_stack_id", ColumnType::Int64),
+            ("trace_id", ColumnType::Int64),
+        ],
     };
 
     /// Stacks: a row for each frame of each different stack.

@@ -85,13 +85,13 @@ fn span_columns() -> String {
 /// The columns of a table that are fields, of each of which the column, what it is, and when it is null are given.
 fn dataset(table: &DatasetTable, fields: impl Iterator<Item = [&'static str; 3]>) -> String {
     let fields: Vec<_> = fields.collect();
-    let rows = table.columns.iter().filter_map(|(name, kind)| {
-        let [_, meaning, lacking] = fields.iter().find(|field| field[0] == *name)?;
+    let rows = table.columns().into_iter().filter_map(|(name, kind)| {
+        let [_, meaning, lacking] = fields.iter().find(|field| field[0] == name)?;
         let meaning = match lacking.starts_with("null") {
             true => format!("{meaning}; {lacking}"),
             false => (*meaning).to_owned(),
         };
-        Some(row(&[&list([*name]), kind.name(), &meaning]))
+        Some(row(&[&list([name]), kind.name(), &meaning]))
     });
     COLUMNS.to_owned() + &rows.collect::<String>()
 }

@@ -379,9 +379,6 @@ const PROCESS_FIELDS: Fields = {
     Fields(bits)
 };
 
-/// How many fields there are about the process.
-pub const PROCESS_FIELD_COUNT: usize = PROCESS_FIELDS.0.count_ones() as usize;
-
 /// The fields about the process.
 pub fn process_fields() -> impl Iterator<Item = (Field, &'static ProcessField)> {
     FIELDS.iter().filter_map(|spec| match spec.values {

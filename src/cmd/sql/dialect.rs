@@ -69,7 +69,7 @@ impl SqlEngine {
         let folder = format!("{}/table={}", self.plain_glob(dataset), table.name);
         let view = self.view(table.name);
         let folders = table.folders.iter().map(|name| (*name, ColumnType::Text));
-        let columns = table.columns.iter().copied().chain(folders);
+        let columns = table.columns().into_iter().chain(folders);
         match self {
             Self::Duckdb => {
                 let names = columns.map(|(name, _)| self.identifier(name));

@@ -12,13 +12,11 @@ use usdtrec_trace::events::selection::EventSelection;
 use usdtrec_trace::session::TraceSession;
 
 use crate::arrow::arrow_table::{ArrowTable, EachBatch};
-use crate::arrow::event_batches::{EventBatches, EventFormat};
-use crate::arrow::span_batches::{SpanBatches, SpanFormat};
-use crate::arrow::stack_batches::StackBatches;
+use crate::arrow::row_batches::{EventBatches, EventFormat, SpanBatches, SpanFormat, StackBatches};
 use crate::dataset_table::DatasetTable;
-use crate::parquet::column_spec::ColumnSpec;
+use crate::parquet::column::ColumnSpec;
+use crate::parquet::event_tables::ProcessCells;
 use crate::parquet::facts::DatasetFacts;
-use crate::parquet::row_cells::ProcessCells;
 use crate::parquet::stack_table::StackIds;
 use crate::redaction::{RedactedArguments, Redaction};
 

@@ -6,8 +6,7 @@ use std::ops::ControlFlow;
 use arrow_array::RecordBatch;
 
 use crate::parquet::batch_rows::{BatchLimits, BatchRows};
-use crate::parquet::column::BatchColumn;
-use crate::parquet::column_spec::ColumnSpec;
+use crate::parquet::column::{BatchColumn, ColumnSpec};
 
 /// How much a batch has.
 const BATCH: BatchLimits = BatchLimits {

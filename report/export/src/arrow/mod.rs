@@ -16,8 +16,6 @@
 
 pub(crate) mod arrow_reader;
 pub(crate) mod arrow_table;
-pub(crate) mod event_batches;
-pub(crate) mod span_batches;
-pub(crate) mod stack_batches;
+pub(crate) mod row_batches;
 
 pub use crate::arrow::arrow_reader::{ArrowReader, ArrowRows};

@@ -1,14 +1,164 @@
-//! Values of arguments in columns.
+//! The columns of an argument: their types, and the values in them.
 
 use std::borrow::Cow;
 
+use usdtrec_format::schema::{Argument, ArgumentType};
 use usdtrec_format::{StringAt, Value};
 use usdtrec_trace::form::Form;
 
 use crate::dataset_table::ColumnType;
-use crate::parquet::argument_type::{ArgumentColumn, ArgumentKind};
-use crate::parquet::column::BatchColumn;
+use crate::parquet::column::{BatchColumn, Cell, ColumnSpec, put};
 use crate::typed_value::{TypedValue, shown_string};
+
+/// What follows the name of the argument in the names of its columns, in the order of [`ArgumentColumn`].
+pub(crate) const SUFFIXES: [&str; 7] = [
+    "",
+    "__missing",
+    "__cut",
+    "__bytes",
+    "__text",
+    "__number",
+    "__demangled",
+];
+
+/// What the columns of an argument are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ArgumentKind {
+    Number {
+        kind: ColumnType,
+        /// Whether nothing says that it is a number, so that it may be the address of what looks like a string.
+        is_guess: bool,
+    },
+    Bool,
+    /// Words for numbers: enumerations, flags, characters.
+    Words,
+    Address,
+    String {
+        mangled: bool,
+    },
+    Bytes,
+}
+
+/// A column of an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ArgumentColumn {
+    Value,
+    /// Why there is no value.
+    Missing,
+    /// Whether a string is longer than what was captured.
+    Cut,
+    /// Of a string that is not UTF-8.
+    Bytes,
+    /// What only looks like a string.
+    Text,
+    /// The number of a word.
+    Number,
+    Demangled,
+}
+
+impl ArgumentKind {
+    /// The kind of an argument; `operands` are the kinds of its operands at all sites, `/` between different ones.
+    pub(crate) fn new(argument: &Argument, form: &Form, operands: &str) -> Self {
+        match form {
+            Form::Enum(_) | Form::Flags(_) | Form::Char => Self::Words,
+            Form::Bool => Self::Bool,
+            Form::Address => Self::Address,
+            Form::Bytes => Self::Bytes,
+            Form::StringAddress => Self::String { mangled: false },
+            Form::Mangled => Self::String { mangled: true },
+            Form::Plain | Form::Time(_) | Form::Memory(_) => match &argument.kind {
+                Some(kind) => Self::Number {
+                    kind: declared(kind),
+                    is_guess: false,
+                },
+                None => of_operands(operands),
+            },
+        }
+    }
+
+    /// The kind whose columns take the values of both.
+    pub(crate) fn merged(self, other: Self) -> Self {
+        use ColumnType::{Float64, Int64};
+        match (self, other) {
+            (one, other) if one == other => one,
+            (
+                Self::Number { kind, is_guess },
+                Self::Number {
+                    kind: other,
+                    is_guess: also,
+                },
+            ) => Self::Number {
+                kind: match (kind, other) {
+                    (one, other) if one == other => one,
+                    (Float64, _) | (_, Float64) => Float64,
+                    _ => Int64,
+                },
+                is_guess: is_guess || also,
+            },
+            _ => Self::String { mangled: false },
+        }
+    }
+
+    /// The columns of the argument, in their order.
+    pub(crate) const fn columns(self) -> &'static [ArgumentColumn] {
+        use ArgumentColumn::{Bytes, Cut, Demangled, Missing, Number, Text, Value};
+        match self {
+            Self::Number { is_guess: true, .. } => &[Value, Missing, Text, Cut, Bytes],
+            Self::Number { .. } | Self::Bool | Self::Address => &[Value, Missing],
+            Self::Words => &[Value, Missing, Number],
+            Self::String { mangled: false } => &[Value, Missing, Cut, Bytes],
+            Self::String { mangled: true } => &[Value, Missing, Cut, Bytes, Demangled],
+            Self::Bytes => &[Value, Missing, Cut],
+        }
+    }
+
+    /// The columns of an argument of the name.
+    pub(crate) fn specs(self, name: &str) -> impl Iterator<Item = ColumnSpec> {
+        self.columns().iter().map(move |column| {
+            let kind = match column {
+                ArgumentColumn::Value => self.value(),
+                ArgumentColumn::Cut => ColumnType::Bool,
+                ArgumentColumn::Bytes => ColumnType::Binary,
+                ArgumentColumn::Number => ColumnType::Int64,
+                ArgumentColumn::Missing | ArgumentColumn::Text | ArgumentColumn::Demangled => {
+                    ColumnType::Text
+                }
+            };
+            ColumnSpec::new(format!("{name}{}", SUFFIXES[*column as usize]), kind)
+        })
+    }
+
+    const fn value(self) -> ColumnType {
+        match self {
+            Self::Number { kind, .. } => kind,
+            Self::Bool => ColumnType::Bool,
+            Self::Address => ColumnType::UInt64,
+            Self::Words | Self::String { .. } => ColumnType::Text,
+            Self::Bytes => ColumnType::Binary,
+        }
+    }
+}
+
+const fn declared(kind: &ArgumentType) -> ColumnType {
+    match kind {
+        ArgumentType::Integer { bytes, signed } if *signed || *bytes < 8 => ColumnType::Int64,
+        ArgumentType::Float32 | ArgumentType::Float64 => ColumnType::Float64,
+        _ => ColumnType::UInt64,
+    }
+}
+
+fn of_operands(operands: &str) -> ArgumentKind {
+    let has = |kinds: &[&str]| operands.split('/').any(|kind| kinds.contains(&kind));
+    let is_guess = true;
+    let kind = match () {
+        () if has(&["str"]) => return ArgumentKind::String { mangled: false },
+        () if has(&["f32", "f64"]) => ColumnType::Float64,
+        () if has(&["s8", "s16", "s32", "s64"]) => ColumnType::Int64,
+        () if has(&["u64", "?"]) || operands.is_empty() => ColumnType::UInt64,
+        () => ColumnType::Int64,
+    };
+    ArgumentKind::Number { kind, is_guess }
+}
 
 /// An argument of an event in a table.
 #[derive(Clone, Debug)]
@@ -21,31 +171,23 @@ pub(crate) struct TableArgument {
     pub(crate) form: Form,
 }
 
-/// What the columns of an argument after the first one take of a value. What is `None` is null.
+/// What the columns of an argument take of a value, in the order of [`ArgumentColumn`].
 #[derive(Default)]
-struct ArgumentCells<'v> {
-    text: Option<Cow<'v, str>>,
-    missing: Option<Cow<'v, str>>,
-    cut: Option<bool>,
-    bytes: Option<&'v [u8]>,
-    demangled: Option<String>,
-    number: Option<i64>,
-}
+struct ArgumentCells<'v>([Cell<'v>; SUFFIXES.len()]);
 
-impl ArgumentCells<'_> {
-    /// Puts what there is into the columns after the first one. The end of the row puts null into the others.
-    fn put(&self, columns: &mut [BatchColumn], kind: ArgumentKind) {
-        let kinds = kind.columns().iter().skip(1);
-        for (column, kind) in columns.iter_mut().zip(kinds) {
-            match kind {
-                ArgumentColumn::Missing => column.text(self.missing.as_deref()),
-                ArgumentColumn::Cut => column.bool(self.cut),
-                ArgumentColumn::Bytes => column.bytes(self.bytes),
-                ArgumentColumn::Value | ArgumentColumn::Text => column.text(self.text.as_deref()),
-                ArgumentColumn::Number => column.int64(self.number),
-                ArgumentColumn::Demangled => column.text(self.demangled.as_deref()),
-            }
-        }
+impl<'v> ArgumentCells<'v> {
+    fn with(mut self, column: ArgumentColumn, cell: impl Into<Cell<'v>>) -> Self {
+        self.0[column as usize] = cell.into();
+        self
+    }
+
+    /// With a string in a column of text.
+    fn with_string(self, column: ArgumentColumn, string: &'v StringAt) -> Self {
+        let whole = shown_string(&string.bytes);
+        let bytes = matches!(whole, Cow::Owned(_)).then_some(&string.bytes[..]);
+        self.with(ArgumentColumn::Bytes, bytes)
+            .with(ArgumentColumn::Cut, string.cut)
+            .with(column, whole)
     }
 }
 
@@ -54,182 +196,90 @@ impl TableArgument {
     #[inline]
     pub(crate) fn put(&self, columns: &mut [BatchColumn], value: &Value) {
         let columns = columns.get_mut(self.first..).unwrap_or_default();
-        let Some((first, others)) = columns.split_first_mut() else {
-            return;
-        };
-        let cells = match self.kind {
-            ArgumentKind::Number { kind, .. } => {
-                let number = NumberCell::new(kind, value);
-                if let (Some(number), false) = (number, matches!(value, Value::String(_))) {
-                    // Of most arguments this is all.
-                    return number.put(first);
-                }
-                self.number(number, first, value)
+        if let ArgumentKind::Number { kind, .. } = self.kind
+            && !matches!(value, Value::String(_))
+        {
+            let number = number(kind, value);
+            if !matches!(number, Cell::Null) {
+                // Of most arguments this is all. The end of the row puts null into the others.
+                return put(columns, [number]);
             }
-            ArgumentKind::Bool => {
-                let is = match TypedValue::new(&self.form, value) {
-                    TypedValue::Bool(is) => Some(is),
-                    _ => None,
+        }
+        let mut cells = self.cells(value).0;
+        let kinds = self.kind.columns().iter();
+        put(
+            columns,
+            kinds.map(|column| std::mem::take(&mut cells[*column as usize])),
+        );
+    }
+
+    fn cells<'v>(&self, value: &'v Value) -> ArgumentCells<'v> {
+        use ArgumentColumn::{Cut, Demangled, Missing, Number, Text};
+        const VALUE: ArgumentColumn = ArgumentColumn::Value;
+        let cells = ArgumentCells::default();
+        let typed = || TypedValue::new(&self.form, value);
+        match (self.kind, value) {
+            (ArgumentKind::Number { kind, .. }, Value::String(string)) => cells
+                .with(VALUE, number(kind, value))
+                .with_string(Text, string),
+            (ArgumentKind::Bytes, Value::String(array)) => {
+                cells.with(VALUE, &array.bytes[..]).with(Cut, array.cut)
+            }
+            (ArgumentKind::Words | ArgumentKind::String { .. }, Value::String(string))
+                if self.form != Form::Bytes =>
+            {
+                cells
+                    .with_string(VALUE, string)
+                    .with(Demangled, self.form.readable(value))
+            }
+            (ArgumentKind::Words | ArgumentKind::String { .. }, value) => {
+                let number = match value {
+                    Value::Signed(number) => (*number).into(),
+                    Value::Unsigned(number) => Cell::count(*number),
+                    _ => Cell::Null,
                 };
-                first.bool(is);
-                self.missing_if(is.is_none(), value)
-            }
-            ArgumentKind::Address => {
-                let address = match TypedValue::new(&self.form, value) {
-                    TypedValue::Address(address) => Some(address),
-                    _ => None,
-                };
-                first.uint64(address);
-                self.missing_if(address.is_none(), value)
-            }
-            ArgumentKind::Bytes => self.bytes(first, value),
-            ArgumentKind::Words | ArgumentKind::String { .. } => self.text(first, value),
-        };
-        cells.put(others, self.kind);
-    }
-
-    fn number<'v>(
-        &self,
-        number: Option<NumberCell>,
-        column: &mut BatchColumn,
-        value: &'v Value,
-    ) -> ArgumentCells<'v> {
-        match number {
-            Some(number) => number.put(column),
-            None => column.pad_one(),
-        }
-        match (number, value) {
-            (_, Value::String(string)) => of_string(string),
-            (Some(_), _) => ArgumentCells::default(),
-            (None, value) => self.missing(value),
-        }
-    }
-
-    fn bytes<'v>(&self, column: &mut BatchColumn, value: &'v Value) -> ArgumentCells<'v> {
-        match value {
-            Value::String(array) => {
-                column.bytes(Some(&array.bytes));
-                ArgumentCells {
-                    cut: Some(array.cut),
-                    ..ArgumentCells::default()
+                let cells = cells.with(Number, number);
+                match typed() {
+                    TypedValue::Missing(reason) => cells.with(Missing, reason),
+                    value => cells.with(VALUE, shown(value)),
                 }
             }
-            value => {
-                column.pad_one();
-                self.missing(value)
-            }
-        }
-    }
-
-    fn text<'v>(&self, column: &mut BatchColumn, value: &'v Value) -> ArgumentCells<'v> {
-        if let (Value::String(string), false) = (value, self.form == Form::Bytes) {
-            let mut cells = of_string(string);
-            cells.demangled = self.form.readable(value);
-            column.text(cells.text.as_deref());
-            return cells;
-        }
-        let number = match value {
-            Value::Signed(number) => Some(*number),
-            Value::Unsigned(number) => i64::try_from(*number).ok(),
-            _ => None,
-        };
-        match TypedValue::new(&self.form, value) {
-            TypedValue::Missing(reason) => {
-                column.pad_one();
-                ArgumentCells {
-                    missing: Some(reason.into()),
-                    number,
-                    ..ArgumentCells::default()
+            (kind, _) => match (kind, typed()) {
+                (ArgumentKind::Bool, TypedValue::Bool(is)) => cells.with(VALUE, is),
+                (ArgumentKind::Address, TypedValue::Address(address)) => cells.with(VALUE, address),
+                // There is no value, or none of the column's type.
+                (_, TypedValue::Missing(reason)) => cells.with(Missing, reason),
+                (_, TypedValue::Address(address)) => {
+                    cells.with(Missing, format!("memory at {address:#x} not captured"))
                 }
-            }
-            value => {
-                column.text(Some(&shown(value)));
-                ArgumentCells {
-                    number,
-                    ..ArgumentCells::default()
+                (_, value) => {
+                    let shown = shown(value);
+                    cells.with(Missing, format!("not of the column's type: {shown}"))
                 }
-            }
-        }
-    }
-
-    fn missing_if<'v>(&self, is_missing: bool, value: &'v Value) -> ArgumentCells<'v> {
-        match is_missing {
-            true => self.missing(value),
-            false => ArgumentCells::default(),
-        }
-    }
-
-    /// Why there is no value in the column: it is missing, or not of the column's type.
-    fn missing<'v>(&self, value: &'v Value) -> ArgumentCells<'v> {
-        let reason = match TypedValue::new(&self.form, value) {
-            TypedValue::Missing(reason) => reason,
-            TypedValue::Address(address) => format!("memory at {address:#x} not captured"),
-            value => format!("not of the column's type: {}", shown(value)),
-        };
-        ArgumentCells {
-            missing: Some(reason.into()),
-            ..ArgumentCells::default()
+            },
         }
     }
 }
 
-/// A number in a column.
-#[derive(Clone, Copy)]
-enum NumberCell {
-    Int64(i64),
-    UInt64(u64),
-    Float64(f64),
-}
-
-impl NumberCell {
-    /// The number of a value in a column of a type; `None` if it has none, or the column cannot have it.
-    #[inline]
-    fn new(kind: ColumnType, value: &Value) -> Option<Self> {
-        Some(match (kind, value) {
-            (ColumnType::Float64, Value::Float32(number)) => Self::Float64((*number).into()),
-            (ColumnType::Float64, Value::Float64(number)) => Self::Float64(*number),
-            (ColumnType::Float64, Value::Signed(number)) => {
-                Self::Float64(i32::try_from(*number).ok()?.into())
-            }
-            (ColumnType::Float64, Value::Unsigned(number)) => {
-                Self::Float64(u32::try_from(*number).ok()?.into())
-            }
-            (ColumnType::UInt64, Value::Unsigned(number)) => Self::UInt64(*number),
-            (ColumnType::UInt64, Value::Signed(number)) => {
-                Self::UInt64(u64::try_from(*number).ok()?)
-            }
-            (ColumnType::UInt64, Value::String(string)) if string.guessed => {
-                Self::UInt64(string.address)
-            }
-            (ColumnType::Int64, Value::Signed(number)) => Self::Int64(*number),
-            (ColumnType::Int64, Value::Unsigned(number)) => {
-                Self::Int64(i64::try_from(*number).ok()?)
-            }
-            (ColumnType::Int64, Value::String(string)) if string.guessed => {
-                Self::Int64(i64::try_from(string.address).ok()?)
-            }
-            _ => return None,
-        })
-    }
-
-    #[inline]
-    fn put(self, column: &mut BatchColumn) {
-        match self {
-            Self::Int64(number) => column.int64(Some(number)),
-            Self::UInt64(number) => column.uint64(Some(number)),
-            Self::Float64(number) => column.float64(Some(number)),
+/// The number of a value in a column of a type; null if it has none, or the column cannot have it.
+#[inline]
+fn number(kind: ColumnType, value: &Value) -> Cell<'static> {
+    match (kind, value) {
+        (ColumnType::Float64, Value::Float32(number)) => f64::from(*number).into(),
+        (ColumnType::Float64, Value::Float64(number)) => (*number).into(),
+        (ColumnType::Float64, Value::Signed(number)) => {
+            i32::try_from(*number).ok().map(f64::from).into()
         }
-    }
-}
-
-/// The cells of a string.
-fn of_string(string: &StringAt) -> ArgumentCells<'_> {
-    let whole = shown_string(&string.bytes);
-    ArgumentCells {
-        bytes: matches!(whole, Cow::Owned(_)).then_some(string.bytes.as_slice()),
-        text: Some(whole),
-        cut: Some(string.cut),
-        ..ArgumentCells::default()
+        (ColumnType::Float64, Value::Unsigned(number)) => {
+            u32::try_from(*number).ok().map(f64::from).into()
+        }
+        (ColumnType::UInt64, Value::Unsigned(number)) => (*number).into(),
+        (ColumnType::UInt64, Value::Signed(number)) => u64::try_from(*number).ok().into(),
+        (ColumnType::UInt64, Value::String(string)) if string.guessed => string.address.into(),
+        (ColumnType::Int64, Value::Signed(number)) => (*number).into(),
+        (ColumnType::Int64, Value::Unsigned(number)) => Cell::count(*number),
+        (ColumnType::Int64, Value::String(string)) if string.guessed => Cell::count(string.address),
+        _ => Cell::Null,
     }
 }
 
@@ -243,5 +293,27 @@ fn shown(value: TypedValue<'_>) -> Cow<'_, str> {
         TypedValue::Address(address) => format!("{address:#x}").into(),
         TypedValue::String(string) => string,
         TypedValue::Missing(reason) => reason.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_take_the_values_of_all_operands() {
+        let kind = |operands: &str| match of_operands(operands) {
+            ArgumentKind::Number { kind, .. } => kind,
+            _ => ColumnType::Text,
+        };
+        assert_eq!(kind("s32"), ColumnType::Int64);
+        assert_eq!(kind("u32"), ColumnType::Int64);
+        assert_eq!(kind("u32/u64"), ColumnType::UInt64);
+        assert_eq!(kind("u64/s32"), ColumnType::Int64);
+        assert_eq!(kind("s32/f64"), ColumnType::Float64);
+        assert_eq!(kind("str"), ColumnType::Text);
+        assert_eq!(kind(""), ColumnType::UInt64);
+        let text = ArgumentKind::String { mangled: false };
+        assert_eq!(text.merged(ArgumentKind::Bool), text);
     }
 }

@@ -5,9 +5,9 @@ use usdtrec_analysis::summary::probe::kinds;
 use usdtrec_trace::form::Form;
 use usdtrec_trace::session::TraceSession;
 
-use crate::parquet::argument::TableArgument;
-use crate::parquet::argument_type::ArgumentKind;
-use crate::parquet::column_spec::ColumnSpec;
+use crate::dataset_table::DatasetTable;
+use crate::parquet::argument::{ArgumentKind, TableArgument};
+use crate::parquet::column::ColumnSpec;
 use crate::parquet::names::ColumnNames;
 use crate::redaction::{RedactedArguments, RedactedAs};
 
@@ -40,6 +40,19 @@ struct ArgumentSlot {
 }
 
 impl ArgumentColumns {
+    /// The columns of a table of events, with those that every event has.
+    pub(crate) fn of_events(
+        session: &TraceSession,
+        events: &[usize],
+        redacted: &RedactedArguments,
+    ) -> Self {
+        let mut specs = ColumnSpec::of_table(&DatasetTable::EVENTS);
+        let mut names = ColumnNames::new(&specs);
+        let arguments = Self::new(session, events, redacted, "", &mut names, specs.len());
+        specs.extend(arguments.specs);
+        Self { specs, ..arguments }
+    }
+
     /// The columns of the arguments of events, whose names begin with `prefix`; the first of them has the index `first`. Arguments of
     /// one name have the same columns.
     pub(crate) fn new(

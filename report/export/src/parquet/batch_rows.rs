@@ -6,8 +6,7 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, SchemaRef};
 
-use crate::parquet::column::BatchColumn;
-use crate::parquet::column_spec::ColumnSpec;
+use crate::parquet::column::{BatchColumn, ColumnSpec};
 
 /// Rows between two looks at what the columns take.
 const LOOK: usize = 32;
@@ -118,13 +117,13 @@ mod tests {
             bytes: 1 << 20,
         });
         assert!(rows.take().unwrap().is_none());
-        rows.row()[0].int64(Some(-1));
-        rows.row()[1].uint64(Some(u64::MAX));
+        rows.row()[0].put((-1_i64).into());
+        rows.row()[1].put(u64::MAX.into());
         assert!(!rows.end_row());
-        rows.row()[2].text(Some("t"));
-        rows.row()[3].bytes(Some(&[0xff]));
+        rows.row()[2].put("t".into());
+        rows.row()[3].put((&[0xff_u8][..]).into());
         assert!(!rows.end_row());
-        rows.row()[4].bool(Some(true));
+        rows.row()[4].put(true.into());
         assert!(rows.end_row(), "as many rows as a batch has");
         let batch = rows.take().unwrap().unwrap();
         let valid = batch.columns().iter().map(|column| {
@@ -154,7 +153,7 @@ mod tests {
         let text = "x".repeat(1 << 12);
         let mut count = 1;
         loop {
-            rows.row()[2].text(Some(&text));
+            rows.row()[2].put(text.as_str().into());
             if rows.end_row() {
                 break;
             }

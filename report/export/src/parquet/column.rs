@@ -1,5 +1,6 @@
-//! A column of Arrow that is being filled.
+//! Columns of Arrow: their names and types, and the rows that fill them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
@@ -7,8 +8,112 @@ use arrow_array::builder::{
     BinaryBuilder, BooleanBuilder, Float64Builder, Int32Builder, Int64Builder, StringBuilder,
     UInt64Builder,
 };
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use usdtrec_trace::process::process_field::ProcessValue;
 
-use crate::dataset_table::ColumnType;
+use crate::dataset_table::{ColumnType, DatasetTable};
+
+/// Name and type of a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ColumnSpec {
+    pub(crate) name: String,
+    pub(crate) kind: ColumnType,
+    /// Whether its numbers are close to those before, as times are, or always the same.
+    pub(crate) is_steady: bool,
+}
+
+impl ColumnSpec {
+    pub(crate) fn new(name: impl Into<String>, kind: ColumnType) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            is_steady: false,
+        }
+    }
+
+    /// The columns that a table always has. Those of times and of the trace are steady.
+    pub(crate) fn of_table(table: &DatasetTable) -> Vec<Self> {
+        let columns = table.columns().into_iter().map(|(name, kind)| Self {
+            is_steady: kind == ColumnType::Int64 && (name.ends_with("_ns") || name == "trace_id"),
+            ..Self::new(name, kind)
+        });
+        columns.collect()
+    }
+
+    /// The schema of columns. Every column may be null.
+    pub(crate) fn schema(specs: &[Self]) -> SchemaRef {
+        let fields = specs.iter().map(|spec| {
+            let kind = match spec.kind {
+                ColumnType::Int32 => DataType::Int32,
+                ColumnType::Int64 => DataType::Int64,
+                ColumnType::UInt64 => DataType::UInt64,
+                ColumnType::Float64 => DataType::Float64,
+                ColumnType::Bool => DataType::Boolean,
+                ColumnType::Text => DataType::Utf8,
+                ColumnType::Binary => DataType::Binary,
+            };
+            Field::new(&spec.name, kind, true)
+        });
+        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    }
+}
+
+/// The value of a column in a row.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Cell<'v> {
+    #[default]
+    Null,
+    Int32(i32),
+    Int64(i64),
+    UInt64(u64),
+    Float64(f64),
+    Bool(bool),
+    Text(Cow<'v, str>),
+    Binary(&'v [u8]),
+}
+
+/// Makes cells of values.
+macro_rules! cells_of {
+    ($($kind:ty => $variant:ident),*) => {$(
+        impl<'v> From<$kind> for Cell<'v> {
+            #[inline]
+            fn from(value: $kind) -> Self {
+                Self::$variant(value.into())
+            }
+        }
+    )*};
+}
+
+cells_of! {
+    i32 => Int32, i64 => Int64, u64 => UInt64, f64 => Float64, bool => Bool,
+    &'v str => Text, String => Text, Cow<'v, str> => Text, &'v [u8] => Binary
+}
+
+impl<'v, T: Into<Self>> From<Option<T>> for Cell<'v> {
+    #[inline]
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+impl<'v> From<&'v ProcessValue<'v>> for Cell<'v> {
+    #[inline]
+    fn from(value: &'v ProcessValue<'v>) -> Self {
+        match value {
+            ProcessValue::Number(number) => Self::count(*number),
+            value => value.text().into(),
+        }
+    }
+}
+
+impl Cell<'_> {
+    /// An unsigned number in a signed column; null beyond 2^63.
+    #[inline]
+    pub(crate) fn count(value: impl Into<Option<u64>>) -> Self {
+        let value = value.into();
+        value.and_then(|value| i64::try_from(value).ok()).into()
+    }
+}
 
 /// Maximum bytes of the strings of a column: Arrow counts them in 31 bits.
 const MAX_STRING_BYTES: usize = i32::MAX as usize;
@@ -39,30 +144,14 @@ macro_rules! of_any_type {
     };
 }
 
-/// Appends the nulls that are not yet in a builder, if there are any: without nulls it has no bits of validity.
-macro_rules! append_nulls {
-    ($nulls:expr, $values:expr) => {
-        if $nulls > 0 {
-            $values.append_nulls(std::mem::take(&mut $nulls));
-        }
-    };
-}
-
-/// Functions that append a number, or null if it is none or the column is of another type.
+/// Appends the nulls that are not yet in a builder, if there are any: without nulls it has no bits of validity. Then a value, if one is given.
 macro_rules! append {
-    ($($name:ident($kind:ty): $variant:ident),*) => {$(
-        #[inline]
-        pub(crate) fn $name(&mut self, value: Option<$kind>) {
-            match (&mut self.values, value) {
-                (Builder::$variant(values), Some(value)) => {
-                    append_nulls!(self.nulls, values);
-                    values.append_value(value);
-                }
-                _ => return self.pad_one(),
-            }
-            self.rows += 1;
+    ($nulls:expr, $values:expr $(, $value:expr)?) => {{
+        if *$nulls > 0 {
+            $values.append_nulls(std::mem::take($nulls));
         }
-    )*};
+        $($values.append_value($value);)?
+    }};
 }
 
 #[derive(Debug)]
@@ -103,12 +192,6 @@ impl BatchColumn {
         self.rows = self.rows.max(rows);
     }
 
-    /// Appends null.
-    #[inline]
-    pub(crate) fn pad_one(&mut self) {
-        self.pad(self.rows + 1);
-    }
-
     /// Bytes of the values.
     pub(crate) fn size(&self) -> usize {
         match &self.values {
@@ -120,52 +203,41 @@ impl BatchColumn {
         }
     }
 
-    append! {
-        int32(i32): Int32,
-        int64(i64): Int64,
-        uint64(u64): UInt64,
-        float64(f64): Float64,
-        bool(bool): Bool
-    }
-
+    /// Appends a value; null if it is of another type.
     #[inline]
-    pub(crate) fn text(&mut self, value: Option<&str>) {
-        match (&mut self.values, value) {
-            (Builder::Text(values), Some(value)) if fits(values.values_slice(), value.len()) => {
-                append_nulls!(self.nulls, values);
-                values.append_value(value);
+    pub(crate) fn put(&mut self, cell: Cell<'_>) {
+        let nulls = &mut self.nulls;
+        match (&mut self.values, cell) {
+            (Builder::Int32(values), Cell::Int32(value)) => append!(nulls, values, value),
+            (Builder::Int64(values), Cell::Int64(value)) => append!(nulls, values, value),
+            (Builder::UInt64(values), Cell::UInt64(value)) => append!(nulls, values, value),
+            (Builder::Float64(values), Cell::Float64(value)) => append!(nulls, values, value),
+            (Builder::Bool(values), Cell::Bool(value)) => append!(nulls, values, value),
+            (Builder::Text(values), Cell::Text(value))
+                if fits(values.values_slice(), value.len()) =>
+            {
+                append!(nulls, values, value);
             }
-            (Builder::Text(_), Some(_)) => return self.refuse(),
-            _ => return self.pad_one(),
+            (Builder::Binary(values), Cell::Binary(value))
+                if fits(values.values_slice(), value.len()) =>
+            {
+                append!(nulls, values, value);
+            }
+            // A string that is too long is null, too.
+            (Builder::Text(_), Cell::Text(_)) | (Builder::Binary(_), Cell::Binary(_)) => {
+                self.is_overfull = true;
+                *nulls += 1;
+            }
+            _ => *nulls += 1,
         }
         self.rows += 1;
-    }
-
-    #[inline]
-    pub(crate) fn bytes(&mut self, value: Option<&[u8]>) {
-        match (&mut self.values, value) {
-            (Builder::Binary(values), Some(value)) if fits(values.values_slice(), value.len()) => {
-                append_nulls!(self.nulls, values);
-                values.append_value(value);
-            }
-            (Builder::Binary(_), Some(_)) => return self.refuse(),
-            _ => return self.pad_one(),
-        }
-        self.rows += 1;
-    }
-
-    /// Appends null for a string that is too long.
-    #[cold]
-    fn refuse(&mut self) {
-        self.is_overfull = true;
-        self.pad_one();
     }
 
     /// Gives all values away.
     pub(crate) fn take(&mut self) -> ArrayRef {
         self.rows = 0;
         of_any_type!(&mut self.values, values => {
-            append_nulls!(self.nulls, values);
+            append!(&mut self.nulls, values);
             Arc::new(values.finish())
         })
     }
@@ -175,4 +247,12 @@ impl BatchColumn {
 #[inline]
 const fn fits(bytes: &[u8], more: usize) -> bool {
     more <= MAX_STRING_BYTES - bytes.len()
+}
+
+/// Puts cells into the first columns of a row, one after the other.
+#[inline]
+pub(crate) fn put<'c>(columns: &mut [BatchColumn], cells: impl IntoIterator<Item = Cell<'c>>) {
+    for (column, cell) in columns.iter_mut().zip(cells) {
+        column.put(cell);
+    }
 }

@@ -7,10 +7,10 @@ use usdtrec_analysis::rows::row_sink::{RowSide, RowSink, SpanRow};
 use usdtrec_analysis::rows::row_walk::RowWalk;
 use usdtrec_trace::session::TraceSession;
 
-use crate::parquet::event_tables::{EventRow, EventTables};
+use crate::dataset_table::DatasetTable;
+use crate::parquet::event_tables::{EventRow, EventTables, ProcessCells, write_empty};
 use crate::parquet::fact_tables;
 use crate::parquet::facts::DatasetFacts;
-use crate::parquet::row_cells::ProcessCells;
 use crate::parquet::span_tables::{PairTable, SpanCells};
 use crate::parquet::stack_table::StackRows;
 use crate::parquet::table::ParquetTable;
@@ -77,10 +77,10 @@ impl<'a> ParquetDataset<'a> {
         events.chain(spans).try_for_each(ParquetTable::finish)?;
         let is_empty = |table: &ParquetTable| table.total == 0;
         if (self.events.tables.iter()).all(|probe| is_empty(&probe.table)) {
-            EventTables::write_empty(&self.facts)?;
+            write_empty(&self.facts, &DatasetTable::EVENTS, "probe")?;
         }
         if self.spans.iter().all(|pair| is_empty(&pair.table)) {
-            PairTable::write_empty(&self.facts)?;
+            write_empty(&self.facts, &DatasetTable::SPANS, "span")?;
         }
         self.stacks.table.finish_always()?;
         fact_tables::processes(self.session, &self.facts)?;

@@ -6,7 +6,8 @@ use foldhash::HashMap;
 use usdtrec_analysis::rows::hit_row::{HitRow, RowHit};
 use usdtrec_analysis::rows::row_sink::RowSide;
 use usdtrec_format::perf::SampleType;
-use usdtrec_trace::process::process_field::ProcessValue;
+use usdtrec_trace::fields::process_fields;
+use usdtrec_trace::process::process_field::{ProcessFacts, ProcessValue};
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::event_name::short_name;
@@ -15,18 +16,12 @@ use crate::dataset_table::DatasetTable;
 use crate::frame_file::path_text;
 use crate::parquet::argument::TableArgument;
 use crate::parquet::arguments::{ArgumentColumns, DescribedColumn};
-use crate::parquet::column::BatchColumn;
-use crate::parquet::column_spec::ColumnSpec;
+use crate::parquet::column::{BatchColumn, Cell, ColumnSpec, put};
 use crate::parquet::facts::DatasetFacts;
-use crate::parquet::folder::folder_name;
-use crate::parquet::names::ColumnNames;
-use crate::parquet::row_cells::RowCells;
+use crate::parquet::names::folder_name;
 use crate::parquet::table::{ParquetTable, TablePlace};
 use crate::redaction::RedactedArguments;
 use crate::thread_names::name;
-
-/// Columns of every event.
-pub(crate) const EVENT_COLUMNS: usize = DatasetTable::EVENTS.columns.len();
 
 /// A table of a probe.
 pub(crate) struct ProbeTable {
@@ -44,6 +39,38 @@ pub(crate) struct EventFacts {
     has_time: bool,
     /// The file with the probe.
     file: Option<String>,
+}
+
+/// The fields about the process of the latest row, which the next rows often share.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessCells<'s> {
+    process: Option<ProcessFacts>,
+    values: Vec<Option<ProcessValue<'s>>>,
+}
+
+impl<'s> ProcessCells<'s> {
+    /// The values of the fields about a process, in their order.
+    #[inline]
+    pub(crate) fn values(
+        &mut self,
+        session: &'s TraceSession,
+        process: ProcessFacts,
+    ) -> &[Option<ProcessValue<'s>>] {
+        if self.process != Some(process) {
+            self.process = Some(process);
+            let values = process_fields().map(|(_, field)| field.get(session.processes(), process));
+            self.values.clear();
+            self.values.extend(values);
+        }
+        &self.values
+    }
+}
+
+/// The cells of the fields about a process.
+pub(crate) fn process_cells<'a>(
+    values: &'a [Option<ProcessValue<'a>>],
+) -> impl Iterator<Item = Cell<'a>> {
+    values.iter().map(|value| value.as_ref().into())
 }
 
 /// A hit, the id of its stack, and the fields about its process.
@@ -91,7 +118,13 @@ pub(crate) fn place_of(
 }
 
 impl EventFacts {
-    pub(crate) fn new(session: &TraceSession, at: usize) -> Self {
+    /// Those of all events.
+    pub(crate) fn all(session: &TraceSession) -> Vec<Self> {
+        let events = 0..session.events().events.len();
+        events.map(|at| Self::new(session, at)).collect()
+    }
+
+    fn new(session: &TraceSession, at: usize) -> Self {
         let event = session.events().events.get(at);
         let definitions = session.info().definitions.as_ref();
         let file = definitions.and_then(|all| {
@@ -123,18 +156,22 @@ impl EventFacts {
         } = event;
         let RowHit { row, values, .. } = hit;
         let time = self.time(row);
-        let mut cells = RowCells::new(columns);
-        cells.int64(time.and_then(|time| facts.wall(time)));
-        cells.count(time);
-        cells.int64(row.cpu.map(i64::from));
-        cells.int32(Some(row.pid));
-        cells.int32(Some(row.tid));
-        cells.text(row.comm.map(|id| name(session, id)));
-        cells.process_fields(process);
-        cells.text(self.file.as_deref());
-        cells.bool(Some(side == RowSide::NoBegin));
-        cells.int64(stack);
-        cells.int64(Some(facts.trace_id));
+        let of_hit: [Cell<'_>; 6] = [
+            time.and_then(|time| facts.wall(time)).into(),
+            Cell::count(time),
+            row.cpu.map(i64::from).into(),
+            row.pid.into(),
+            row.tid.into(),
+            row.comm.map(|id| name(session, id)).into(),
+        ];
+        let others: [Cell<'_>; 4] = [
+            self.file.as_deref().into(),
+            (side == RowSide::NoBegin).into(),
+            stack.into(),
+            facts.trace_id.into(),
+        ];
+        let process = process_cells(process);
+        put(columns, of_hit.into_iter().chain(process).chain(others));
         for argument in &self.arguments {
             if let Some(value) = values.get(argument.place) {
                 argument.put(columns, value);
@@ -148,50 +185,34 @@ impl EventFacts {
     }
 }
 
-impl EventTables {
-    /// Writes a file without rows: readers of the dataset find the columns.
-    pub(crate) fn write_empty(facts: &DatasetFacts) -> io::Result<()> {
-        let place = place_of(facts, "events", "probe", "", &mut HashMap::default());
-        let metadata = facts.metadata("events");
-        ParquetTable::new(
-            place,
-            &ColumnSpec::of_table(&DatasetTable::EVENTS),
-            &metadata,
-        )?
-        .finish_always()
-    }
+/// Writes a file of a table without rows: readers of the dataset find the columns.
+pub(crate) fn write_empty(facts: &DatasetFacts, table: &DatasetTable, key: &str) -> io::Result<()> {
+    let place = place_of(facts, table.name, key, "", &mut HashMap::default());
+    let metadata = facts.metadata(table.name);
+    ParquetTable::new(place, &ColumnSpec::of_table(table), &metadata)?.finish_always()
+}
 
+impl EventTables {
     pub(crate) fn new(
         session: &TraceSession,
         asked: impl Fn(usize) -> bool,
         facts: &DatasetFacts,
         redacted: &RedactedArguments,
     ) -> io::Result<Self> {
-        let count = session.events().events.len();
         let mut all = Self {
             tables: Vec::new(),
-            events: (0..count).map(|at| EventFacts::new(session, at)).collect(),
+            events: EventFacts::all(session),
         };
         let mut taken = HashMap::default();
         for row in Rows::new(session, asked).rows {
-            let fixed = ColumnSpec::of_table(&DatasetTable::EVENTS);
-            let mut names = ColumnNames::new(fixed.iter().map(|spec| &*spec.name));
             let ArgumentColumns {
                 columns,
                 specs,
                 mut of_event,
-            } = ArgumentColumns::new(
-                session,
-                &row.events,
-                redacted,
-                "",
-                &mut names,
-                EVENT_COLUMNS,
-            );
+            } = ArgumentColumns::of_events(session, &row.events, redacted);
             let mut metadata = facts.metadata("events");
             metadata.push(("usdtrec.event", row.name.clone()));
             let place = place_of(facts, "events", "probe", &row.name, &mut taken);
-            let specs: Vec<_> = fixed.into_iter().chain(specs).collect();
             for &event in &row.events {
                 if let Some(facts) = all.events.get_mut(event) {
                     facts.table = Some(all.tables.len());

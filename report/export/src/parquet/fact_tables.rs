@@ -10,9 +10,9 @@ use usdtrec_view::losses::{doubt, source_word};
 
 use crate::dataset_table::DatasetTable;
 use crate::parquet::arguments::DescribedColumn;
+use crate::parquet::column::Cell;
 use crate::parquet::event_tables::{ProbeTable, provider_and_name};
 use crate::parquet::facts::{DatasetFacts, SCHEMA_VERSION};
-use crate::parquet::row_cells::RowCells;
 use crate::parquet::span_tables::PairTable;
 use crate::thread_names::name;
 
@@ -36,15 +36,15 @@ pub(crate) fn processes(session: &TraceSession, facts: &DatasetFacts) -> io::Res
     for of in session.processes().comms() {
         let begin = Some(of.comm.from).filter(|time| *time > 0);
         let end = Some(of.comm.until).filter(|time| *time < u64::MAX);
-        let mut cells = RowCells::new(table.row());
-        cells.int64(Some(facts.trace_id));
-        cells.int32(Some(of.tid));
-        cells.text(of.comm.name.map(|id| name(session, id)));
-        cells.int64(begin.and_then(|time| facts.wall(time)));
-        cells.int64(end.and_then(|time| facts.wall(time)));
-        cells.count(begin);
-        cells.count(end);
-        table.end_row()?;
+        table.put_row([
+            facts.trace_id.into(),
+            of.tid.into(),
+            of.comm.name.map(|id| name(session, id)).into(),
+            begin.and_then(|time| facts.wall(time)).into(),
+            end.and_then(|time| facts.wall(time)).into(),
+            Cell::count(begin),
+            Cell::count(end),
+        ])?;
     }
     table.finish_always()
 }
@@ -70,17 +70,17 @@ pub(crate) fn losses(
         }
         let names = event.map(provider_and_name);
         let rows = event.map(|event| exported.get(event).copied().unwrap_or(0));
-        let mut cells = RowCells::new(table.row());
-        cells.int64(Some(facts.trace_id));
-        cells.text(event);
-        cells.text(names.and_then(|(provider, _)| provider));
-        cells.text(names.map(|(_, probe)| probe));
-        cells.count(rows);
-        cells.count(losses.ledger.known(*lost));
-        cells.bool(Some(losses.ledger.is_exact()));
-        cells.text(Some(source_word(losses.ledger.source)));
-        cells.text(doubt(&losses.ledger));
-        table.end_row()?;
+        table.put_row([
+            facts.trace_id.into(),
+            event.into(),
+            names.and_then(|(provider, _)| provider).into(),
+            names.map(|(_, probe)| probe).into(),
+            Cell::count(rows),
+            Cell::count(losses.ledger.known(*lost)),
+            losses.ledger.is_exact().into(),
+            source_word(losses.ledger.source).into(),
+            doubt(&losses.ledger).into(),
+        ])?;
     }
     table.finish_always()
 }
@@ -107,16 +107,16 @@ pub(crate) fn columns(
             description,
         } = described;
         for (at, spec) in kind.specs(column).enumerate() {
-            let mut cells = RowCells::new(table.row());
-            cells.int64(Some(facts.trace_id));
-            cells.text(Some(of_table));
-            cells.text(Some(of));
-            cells.text(Some(&spec.name));
-            cells.text(Some(spec.kind.name()));
-            cells.text(Some(argument));
-            cells.text(unit.as_deref().filter(|_| at == 0));
-            cells.text(description.as_deref().filter(|_| at == 0));
-            table.end_row()?;
+            table.put_row([
+                facts.trace_id.into(),
+                of_table.into(),
+                of.into(),
+                spec.name.as_str().into(),
+                spec.kind.name().into(),
+                argument.as_str().into(),
+                unit.as_deref().filter(|_| at == 0).into(),
+                description.as_deref().filter(|_| at == 0).into(),
+            ])?;
         }
     }
     table.finish_always()
@@ -130,24 +130,24 @@ pub(crate) fn meta(session: &TraceSession, facts: &DatasetFacts) -> io::Result<(
     let known = clock.and_then(|clock| CLOCKS.iter().find(|(id, _)| *id == clock.id));
     let (first, last) = session.time().map(|time| (time.first, time.last)).unzip();
     let online = Some(info.cpus_online).filter(|count| *count > 0);
-    let mut cells = RowCells::new(table.row());
-    cells.int64(Some(facts.trace_id));
-    cells.int32(Some(SCHEMA_VERSION));
-    cells.text(Some(concat!("usdtrec ", env!("CARGO_PKG_VERSION"))));
-    cells.text(said(&info.version));
-    cells.text(facts.origin.engine.as_deref());
-    cells.text(serde_json::to_string(&info.command).ok().as_deref());
-    cells.text(said(&info.machine));
-    cells.text(said(&info.os_release));
-    cells.int64(online.map(i64::from));
-    cells.text(known.map(|(_, name)| *name));
-    cells.count(clock.map(|clock| clock.wall_ns));
-    cells.count(clock.map(|clock| clock.clock_ns));
-    cells.int64(first.and_then(|time| facts.wall(time)));
-    cells.int64(last.and_then(|time| facts.wall(time)));
-    cells.count(first);
-    cells.count(last);
-    cells.int64(facts.wall_error().map(i64::from));
-    table.end_row()?;
+    table.put_row([
+        facts.trace_id.into(),
+        SCHEMA_VERSION.into(),
+        concat!("usdtrec ", env!("CARGO_PKG_VERSION")).into(),
+        said(&info.version).into(),
+        facts.origin.engine.as_deref().into(),
+        serde_json::to_string(&info.command).ok().into(),
+        said(&info.machine).into(),
+        said(&info.os_release).into(),
+        online.map(i64::from).into(),
+        known.map(|(_, name)| *name).into(),
+        Cell::count(clock.map(|clock| clock.wall_ns)),
+        Cell::count(clock.map(|clock| clock.clock_ns)),
+        first.and_then(|time| facts.wall(time)).into(),
+        last.and_then(|time| facts.wall(time)).into(),
+        Cell::count(first),
+        Cell::count(last),
+        facts.wall_error().map(i64::from).into(),
+    ])?;
     table.finish_always()
 }

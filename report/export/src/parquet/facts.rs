@@ -10,8 +10,8 @@ use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::wall_times::WallTimes;
 
 use crate::dataset_table::DatasetTable;
-use crate::parquet::column_spec::ColumnSpec;
-use crate::parquet::folder::folder_name;
+use crate::parquet::column::ColumnSpec;
+use crate::parquet::names::folder_name;
 use crate::parquet::table::{ParquetTable, TablePlace};
 
 /// Version of the tables: it rises when a column gets another meaning or is removed.

@@ -11,19 +11,14 @@
 //! * Ids of stacks and traces are hashes: folders of many hosts can be copied into one.
 
 pub(crate) mod argument;
-pub(crate) mod argument_type;
 pub(crate) mod arguments;
 pub(crate) mod batch_rows;
 pub(crate) mod column;
-pub(crate) mod column_spec;
 pub(crate) mod dataset;
 pub(crate) mod event_tables;
 pub(crate) mod fact_tables;
 pub(crate) mod facts;
-pub(crate) mod folder;
 pub(crate) mod names;
-pub(crate) mod part_file;
-pub(crate) mod row_cells;
 pub(crate) mod span_tables;
 pub(crate) mod stack_table;
 pub(crate) mod table;

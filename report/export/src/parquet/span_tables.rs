@@ -11,18 +11,13 @@ use usdtrec_trace::session::TraceSession;
 use crate::dataset_table::DatasetTable;
 use crate::parquet::argument::TableArgument;
 use crate::parquet::arguments::{ArgumentColumns, DescribedColumn};
-use crate::parquet::column::BatchColumn;
-use crate::parquet::column_spec::ColumnSpec;
-use crate::parquet::event_tables::{EventFacts, place_of};
+use crate::parquet::column::{BatchColumn, Cell, ColumnSpec, put};
+use crate::parquet::event_tables::{EventFacts, place_of, process_cells};
 use crate::parquet::facts::DatasetFacts;
 use crate::parquet::names::ColumnNames;
-use crate::parquet::row_cells::RowCells;
 use crate::parquet::table::ParquetTable;
 use crate::redaction::RedactedArguments;
 use crate::thread_names::name;
-
-/// Columns of every span.
-pub(crate) const SPAN_COLUMNS: usize = DatasetTable::SPANS.columns.len();
 
 /// A table of a pair of probes.
 pub(crate) struct PairTable {
@@ -35,8 +30,42 @@ pub(crate) struct PairTable {
 
 /// By event, the arguments of both sides.
 pub(crate) struct SpanArguments {
-    pub(crate) begin: HashMap<usize, Vec<TableArgument>>,
-    pub(crate) end: HashMap<usize, Vec<TableArgument>>,
+    begin: HashMap<usize, Vec<TableArgument>>,
+    end: HashMap<usize, Vec<TableArgument>>,
+}
+
+/// The columns of a table of spans.
+pub(crate) struct SpanColumns {
+    pub(crate) specs: Vec<ColumnSpec>,
+    columns: Vec<DescribedColumn>,
+    pub(crate) arguments: SpanArguments,
+}
+
+impl SpanColumns {
+    /// Those of the spans that these events begin and end.
+    pub(crate) fn new(
+        session: &TraceSession,
+        starts: &[usize],
+        dones: &[usize],
+        redacted: &RedactedArguments,
+    ) -> Self {
+        let mut specs = ColumnSpec::of_table(&DatasetTable::SPANS);
+        let mut names = ColumnNames::new(&specs);
+        let mut of = |events: &[usize], prefix| {
+            let first = specs.len();
+            let of = ArgumentColumns::new(session, events, redacted, prefix, &mut names, first);
+            specs.extend(of.specs);
+            (of.columns, of.of_event)
+        };
+        let (mut columns, begin) = of(starts, "begin_");
+        let (others, end) = of(dones, "end_");
+        columns.extend(others);
+        Self {
+            specs,
+            columns,
+            arguments: SpanArguments { begin, end },
+        }
+    }
 }
 
 /// The ids of the stacks of both sides, and the fields about the process that began the span.
@@ -48,14 +77,6 @@ pub(crate) struct SpanCells<'a> {
 }
 
 impl PairTable {
-    /// Writes a file without rows: readers of the dataset find the columns.
-    pub(crate) fn write_empty(facts: &DatasetFacts) -> io::Result<()> {
-        let place = place_of(facts, "spans", "span", "", &mut HashMap::default());
-        let metadata = facts.metadata("spans");
-        let specs = ColumnSpec::of_table(&DatasetTable::SPANS);
-        ParquetTable::new(place, &specs, &metadata)?.finish_always()
-    }
-
     pub(crate) fn all(
         session: &TraceSession,
         pairs: &[Pair],
@@ -65,26 +86,15 @@ impl PairTable {
         let mut taken = HashMap::default();
         let mut all = Vec::new();
         for pair in pairs {
-            let fixed = ColumnSpec::of_table(&DatasetTable::SPANS);
-            let mut names = ColumnNames::new(fixed.iter().map(|spec| &*spec.name));
-            let mut of = |events: &[usize], prefix, first| {
-                ArgumentColumns::new(session, events, redacted, prefix, &mut names, first)
-            };
-            let begin = of(&pair.starts, "begin_", SPAN_COLUMNS);
-            let end = of(&pair.dones, "end_", SPAN_COLUMNS + begin.specs.len());
-            let specs = fixed.into_iter().chain(begin.specs).chain(end.specs);
-            let specs: Vec<_> = specs.collect();
+            let of_pair = SpanColumns::new(session, &pair.starts, &pair.dones, redacted);
             let mut metadata = facts.metadata("spans");
             metadata.push(("usdtrec.span", pair.name.clone()));
             let place = place_of(facts, "spans", "span", &pair.name, &mut taken);
             all.push(Self {
                 name: pair.name.clone(),
-                table: ParquetTable::new(place, &specs, &metadata)?,
-                columns: begin.columns.into_iter().chain(end.columns).collect(),
-                arguments: SpanArguments {
-                    begin: begin.of_event,
-                    end: end.of_event,
-                },
+                table: ParquetTable::new(place, &of_pair.specs, &metadata)?,
+                columns: of_pair.columns,
+                arguments: of_pair.arguments,
             });
         }
         Ok(all)
@@ -120,25 +130,29 @@ pub(crate) fn put_facts(
     let of_begin = events.get(begin.event);
     let begin_time = of_begin.and_then(|event| event.time(begin));
     let end_time = end.and_then(|end| events.get(end.event)?.time(end));
-    let mut cells = RowCells::new(columns);
-    cells.int64(begin_time.and_then(|time| facts.wall(time)));
-    cells.int64(end_time.and_then(|time| facts.wall(time)));
-    cells.count(begin_time);
-    cells.count(end_time);
-    cells.count(span.end.map(|end| end.duration));
-    cells.count(span.end.map(|end| end.own));
-    cells.text(Some(span.fate.word()));
-    cells.int32(Some(begin.pid));
-    cells.int32(Some(begin.tid));
-    cells.text(begin.comm.map(|id| name(session, id)));
-    cells.process_fields(of_span.process);
-    cells.int32(end.map(|end| end.pid));
-    cells.int32(end.map(|end| end.tid));
-    cells.int64(begin.cpu.map(i64::from));
-    cells.int64(end.and_then(|end| end.cpu.map(i64::from)));
-    cells.int64(of_span.begin_stack);
-    cells.int64(of_span.end_stack);
-    cells.int64(Some(facts.trace_id));
+    let of_begin: [Cell<'_>; 10] = [
+        begin_time.and_then(|time| facts.wall(time)).into(),
+        end_time.and_then(|time| facts.wall(time)).into(),
+        Cell::count(begin_time),
+        Cell::count(end_time),
+        Cell::count(span.end.map(|end| end.duration)),
+        Cell::count(span.end.map(|end| end.own)),
+        span.fate.word().into(),
+        begin.pid.into(),
+        begin.tid.into(),
+        begin.comm.map(|id| name(session, id)).into(),
+    ];
+    let others: [Cell<'_>; 7] = [
+        end.map(|end| end.pid).into(),
+        end.map(|end| end.tid).into(),
+        begin.cpu.map(i64::from).into(),
+        end.and_then(|end| end.cpu.map(i64::from)).into(),
+        of_span.begin_stack.into(),
+        of_span.end_stack.into(),
+        facts.trace_id.into(),
+    ];
+    let process = process_cells(of_span.process);
+    put(columns, of_begin.into_iter().chain(process).chain(others));
 }
 
 impl SpanArguments {

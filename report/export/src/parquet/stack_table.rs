@@ -13,9 +13,8 @@ use usdtrec_view::stack_cut::reason;
 
 use crate::dataset_table::DatasetTable;
 use crate::frame_file::path_text;
-use crate::parquet::column::BatchColumn;
+use crate::parquet::column::Cell;
 use crate::parquet::facts::{DatasetFacts, id_of};
-use crate::parquet::row_cells::RowCells;
 use crate::parquet::table::ParquetTable;
 
 /// Parts of stacks whose ids are remembered.
@@ -78,8 +77,7 @@ impl StackRows {
             return Ok(None);
         };
         for (depth, frame) in (0..).zip(frames.iter().flatten()) {
-            frame.put(self.table.row(), self.trace_id, id, depth);
-            self.table.end_row()?;
+            self.table.put_row(frame.row(self.trace_id, id, depth))?;
         }
         Ok(Some(id))
     }
@@ -115,19 +113,20 @@ impl StackIds {
 }
 
 impl FrameCells {
-    /// Puts the frame into the columns of a table.
-    pub(crate) fn put(&self, columns: &mut [BatchColumn], trace_id: i64, id: i64, depth: i32) {
-        let mut cells = RowCells::new(columns);
-        cells.int64(Some(trace_id));
-        cells.int64(Some(id));
-        cells.int32(Some(depth));
-        cells.text(self.frame.as_deref());
-        cells.text(self.function.as_deref());
-        cells.text(self.file.as_deref());
-        cells.uint64(self.offset);
-        cells.uint64(self.address);
-        cells.bool(self.is_inlined);
-        cells.text(self.cut.as_deref());
+    /// The row of the frame.
+    pub(crate) fn row(&self, trace_id: i64, id: i64, depth: i32) -> [Cell<'_>; 10] {
+        [
+            trace_id.into(),
+            id.into(),
+            depth.into(),
+            self.frame.as_deref().into(),
+            self.function.as_deref().into(),
+            self.file.as_deref().into(),
+            self.offset.into(),
+            self.address.into(),
+            self.is_inlined.into(),
+            self.cut.as_deref().into(),
+        ]
     }
 }
 

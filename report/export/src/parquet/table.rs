@@ -1,5 +1,6 @@
 //! A table of a dataset: rows in memory, and the files that have the rows before.
 
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,9 +15,7 @@ use parquet::schema::types::ColumnPath;
 
 use crate::dataset_table::ColumnType;
 use crate::parquet::batch_rows::{BatchLimits, BatchRows};
-use crate::parquet::column::BatchColumn;
-use crate::parquet::column_spec::ColumnSpec;
-use crate::parquet::part_file::PartFile;
+use crate::parquet::column::{BatchColumn, Cell, ColumnSpec, put};
 
 /// Level of zstd, of all columns.
 const LEVEL: i32 = 1;
@@ -82,6 +81,15 @@ impl ParquetTable {
     #[inline]
     pub(crate) fn row(&mut self) -> &mut [BatchColumn] {
         self.rows.row()
+    }
+
+    /// Puts a whole row.
+    pub(crate) fn put_row<'c>(
+        &mut self,
+        cells: impl IntoIterator<Item = Cell<'c>>,
+    ) -> io::Result<isize> {
+        put(self.row(), cells);
+        self.end_row()
     }
 
     /// Ends the row; columns that took no value are null. Gives by how much the memory has changed, bytes.
@@ -220,5 +228,50 @@ fn io_error(error: ParquetError) -> io::Error {
             Err(error) => io::Error::other(error),
         },
         error => io::Error::other(error),
+    }
+}
+
+/// Bytes that are written at once.
+const WRITE: usize = 1 << 20;
+
+/// A file that is open only while something is written to it: a dataset may have more files than a process may have open.
+#[derive(Debug)]
+pub(crate) struct PartFile {
+    path: PathBuf,
+    waiting: Vec<u8>,
+}
+
+impl PartFile {
+    /// Makes an empty file, and the folders that it is in.
+    pub(crate) fn create(path: PathBuf) -> io::Result<Self> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        File::create_new(&path)?;
+        Ok(Self {
+            path,
+            waiting: Vec::new(),
+        })
+    }
+}
+
+impl Write for PartFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.waiting.extend_from_slice(bytes);
+        if self.waiting.len() >= WRITE {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let waiting = std::mem::take(&mut self.waiting);
+        match waiting.is_empty() {
+            true => Ok(()),
+            false => File::options()
+                .append(true)
+                .open(&self.path)?
+                .write_all(&waiting),
+        }
     }
 }
