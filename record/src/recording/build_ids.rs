@@ -17,7 +17,7 @@ use usdtrec_kernel::host::identity::generation;
 use usdtrec_kernel::host::process::live_directory;
 
 use super::mapped_file::{Mapped, MappedFileId};
-use super::slow_files::{OpenedFile, SlowFile, SlowFiles};
+use super::slow_files::{OpenedFile, SlowFile, SlowFiles, Tries};
 use super::sought_files::SoughtFiles;
 use super::unread_files::{UnreadCounts, UnreadFiles, UnreadReason};
 
@@ -135,7 +135,7 @@ impl BuildIds {
     /// The files that were read since the last call; of very many, the first ones.
     pub(super) fn take_new(&mut self) -> NewFiles {
         let slow = self.slow.as_mut().map(SlowFiles::take);
-        for OpenedFile { file, outcome } in slow.unwrap_or_default() {
+        for OpenedFile { file, outcome, .. } in slow.unwrap_or_default() {
             let SlowFile { id, mapped } = file;
             if matches!(&outcome, Err(error) if error.is_timeout()) {
                 self.new.unanswered.push(UnansweredFile {
@@ -146,6 +146,11 @@ impl BuildIds {
             self.note(id, mapped, outcome);
         }
         std::mem::take(&mut self.new)
+    }
+
+    /// Numbers of files that did not answer at once.
+    pub(super) fn slow_tries(&self) -> Tries {
+        self.slow.as_ref().map(SlowFiles::tries).unwrap_or_default()
     }
 
     /// Forgets files that were left out: they are read again when they are mapped again.
