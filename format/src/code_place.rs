@@ -1,5 +1,7 @@
 //! Where in a program's code an address is.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// Where an address is, as far as symbols and debugging information say.
@@ -36,5 +38,11 @@ impl CodePlace {
     #[must_use]
     pub const fn is_unknown(&self) -> bool {
         self.function.is_none() && self.source.is_none()
+    }
+}
+
+impl fmt::Display for SourceLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
     }
 }

@@ -13,7 +13,7 @@ use crate::heatmap::{HeatMaps, heat_maps};
 use crate::histogram::{Histograms, histograms};
 use crate::question::{Question, SpanQuestion};
 use crate::rate::{Rates, rates};
-use crate::rows::span_question::asked_pairs;
+use crate::rows::row_walk::asked_pairs;
 use crate::samples::SelectedSamples;
 use crate::span_report::facts::{SpanFacts, SpanReport};
 use crate::span_report::request::SpanRequest;

@@ -50,8 +50,8 @@ fn event_columns() -> String {
 
 /// The fields of the events of a span.
 fn of_sides() -> impl Iterator<Item = &'static FieldSpec> {
-    let of_sides = Fields::OF_SPANS.without(Fields::from_slice(&[Field::Tod, Field::Span]));
-    FIELDS.iter().filter(move |spec| of_sides.has(spec.field))
+    let is_of_sides = |spec: &&FieldSpec| Fields::OF_SIDES.has(spec.field);
+    FIELDS.iter().filter(is_of_sides)
 }
 
 fn spans() -> String {

@@ -3,8 +3,11 @@
 //! A field about the process of an event, as its control group, is a variant and an entry with [`ProcessField`]: text, JSON, CSV, templates, `--sort`, `--by`,
 //! filters, rows, Parquet files and the Python package go through the entries.
 
+use std::borrow::Cow;
+
 use usdtrec_format::perf::SampleType;
 
+use crate::field_value::{FieldSource, FieldValue, GetField};
 use crate::process::process_field::{
     BUILD_ID, CGROUP, CONTAINER, EXE, NOT_KNOWN, ProcessField, SPAN_ID, TRACE_ID, UID, UNIT,
 };
@@ -61,15 +64,15 @@ pub enum Field {
     BuildId,
 }
 
-/// What the values of a field are.
+/// What the values of a field are, and how they are got from a hit.
 #[derive(Clone, Copy, Debug)]
 pub enum FieldValues {
     /// Times, ns.
-    Time,
+    Time(GetField),
     /// Numbers.
-    Number,
+    Number(GetField),
     /// Strings.
-    String,
+    String(GetField),
     /// Fields about the process.
     Process(&'static ProcessField),
     /// Several columns or members, or none.
@@ -99,9 +102,9 @@ pub struct FieldSpec {
 
 const fn spec(field: Field, name: &'static str, values: FieldValues) -> FieldSpec {
     let is_number = match values {
-        FieldValues::Time | FieldValues::Number => true,
+        FieldValues::Time(_) | FieldValues::Number(_) => true,
         FieldValues::Process(of_process) => of_process.is_number,
-        FieldValues::String | FieldValues::Several => false,
+        FieldValues::String(_) | FieldValues::Several => false,
     };
     FieldSpec {
         field,
@@ -116,6 +119,21 @@ const fn spec(field: Field, name: &'static str, values: FieldValues) -> FieldSpe
 }
 
 impl FieldSpec {
+    /// The value of a hit; else what text shows in its place.
+    #[inline]
+    pub fn value<'v>(
+        &self,
+        hit: &'v mut FieldSource<'_, '_>,
+    ) -> Result<FieldValue<'v>, &'static str> {
+        match self.values {
+            FieldValues::Time(get) | FieldValues::Number(get) | FieldValues::String(get) => {
+                get(hit)
+            }
+            FieldValues::Process(field) => hit.process(field),
+            FieldValues::Several => Err(""),
+        }
+    }
+
     const fn help(mut self, help: &'static str) -> Self {
         (self.help, self.meaning) = (help, help);
         self
@@ -146,22 +164,44 @@ const fn of_process(field: Field, of_process: &'static ProcessField) -> FieldSpe
 pub const FIELDS: [FieldSpec; 23] = [
     FieldSpec {
         column: "time_ns",
-        ..spec(Field::Time, "time", FieldValues::Time)
-            .help("when, by the trace's clock")
-            .lacking("null if the event's samples have no time")
+        ..spec(
+            Field::Time,
+            "time",
+            FieldValues::Time(|hit| hit.time().map(FieldValue::Time)),
+        )
+        .help("when, by the trace's clock")
+        .lacking("null if the event's samples have no time")
     },
-    spec(Field::Tod, "tod", FieldValues::Time)
-        .help("time of day")
-        .in_json("string", "time of day in UTC (RFC 3339)")
-        .lacking("null where `time_ns` is"),
-    spec(Field::Cpu, "cpu", FieldValues::Number)
+    spec(
+        Field::Tod,
+        "tod",
+        FieldValues::Time(|hit| hit.time().map(FieldValue::TimeOfDay)),
+    )
+    .help("time of day")
+    .in_json("string", "time of day in UTC (RFC 3339)")
+    .lacking("null where `time_ns` is"),
+    spec(Field::Cpu, "cpu", FieldValues::Number(|hit| hit.cpu()))
         .help("CPU of the hit")
         .lacking("null if the event's samples have none"),
-    spec(Field::Pid, "pid", FieldValues::Number).help("process"),
-    spec(Field::Tid, "tid", FieldValues::Number).help("thread"),
-    spec(Field::Comm, "comm", FieldValues::String)
-        .help("name of the thread")
-        .lacking("never: `:TID` if the trace has no name"),
+    spec(
+        Field::Pid,
+        "pid",
+        FieldValues::Number(|hit| Ok(FieldValue::Signed(hit.sample().pid.into()))),
+    )
+    .help("process"),
+    spec(
+        Field::Tid,
+        "tid",
+        FieldValues::Number(|hit| Ok(FieldValue::Signed(hit.sample().tid.into()))),
+    )
+    .help("thread"),
+    spec(
+        Field::Comm,
+        "comm",
+        FieldValues::String(|hit| Ok(hit.comm())),
+    )
+    .help("name of the thread")
+    .lacking("never: `:TID` if the trace has no name"),
     of_process(Field::Cgroup, &CGROUP),
     of_process(Field::Container, &CONTAINER),
     of_process(Field::Unit, &UNIT),
@@ -170,27 +210,56 @@ pub const FIELDS: [FieldSpec; 23] = [
     of_process(Field::TraceId, &TRACE_ID),
     of_process(Field::SpanId, &SPAN_ID),
     of_process(Field::BuildId, &BUILD_ID),
-    spec(Field::Event, "event", FieldValues::String).help("`sdt_PROVIDER:NAME`"),
-    spec(Field::Ip, "ip", FieldValues::Number)
-        .help("address")
-        .in_json("string", "address in hexadecimal, with `0x`"),
-    spec(Field::Sym, "sym", FieldValues::String)
-        .help("function at the address")
-        .lacking(NOT_KNOWN),
-    spec(Field::Symoff, "symoff", FieldValues::Number)
-        .help("bytes from the function's start")
-        .lacking("absent without a function"),
-    spec(Field::Srcline, "srcline", FieldValues::String)
-        .help("source file and line")
-        .in_json(
-            "string",
-            "`FILE:LINE`, with the path that the compiler wrote",
-        )
-        .lacking(NOT_KNOWN),
-    spec(Field::Dso, "dso", FieldValues::String)
+    spec(
+        Field::Event,
+        "event",
+        FieldValues::String(|hit| hit.event_name()),
+    )
+    .help("`sdt_PROVIDER:NAME`"),
+    spec(
+        Field::Ip,
+        "ip",
+        FieldValues::Number(|hit| Ok(FieldValue::Address(hit.sample().ip))),
+    )
+    .help("address")
+    .in_json("string", "address in hexadecimal, with `0x`"),
+    spec(
+        Field::Sym,
+        "sym",
+        FieldValues::String(|hit| {
+            hit.symbol()
+                .map(|symbol| FieldValue::Text(Cow::Borrowed(&symbol.name)))
+        }),
+    )
+    .help("function at the address")
+    .lacking(NOT_KNOWN),
+    spec(
+        Field::Symoff,
+        "symoff",
+        FieldValues::Number(|hit| hit.symbol().map(|symbol| FieldValue::Offset(symbol.offset))),
+    )
+    .help("bytes from the function's start")
+    .lacking("absent without a function"),
+    spec(
+        Field::Srcline,
+        "srcline",
+        FieldValues::String(|hit| hit.source()),
+    )
+    .help("source file and line")
+    .in_json(
+        "string",
+        "`FILE:LINE`, with the path that the compiler wrote",
+    )
+    .lacking(NOT_KNOWN),
+    spec(Field::Dso, "dso", FieldValues::String(|hit| hit.file()))
         .help("path of the file at the address")
         .lacking(NOT_KNOWN),
-    spec(Field::Period, "period", FieldValues::Number).help("how many events it counts as"),
+    spec(
+        Field::Period,
+        "period",
+        FieldValues::Number(|hit| Ok(hit.weight())),
+    )
+    .help("how many events it counts as"),
     spec(Field::Args, "args", FieldValues::Several)
         .help("the arguments")
         .in_json("object", "the arguments"),
@@ -404,6 +473,9 @@ impl Fields {
         Field::Args,
         Field::Span,
     ]);
+
+    /// What data have of the hits that begin and end spans.
+    pub const OF_SIDES: Self = Self::OF_SPANS.without(Self::from_slice(&[Field::Tod, Field::Span]));
 
     /// What perf script shows besides where callers are known.
     pub const PLACE: Self = Self::from_slice(&[Field::Ip, Field::Sym, Field::Symoff, Field::Dso]);

@@ -8,6 +8,7 @@ pub mod calls;
 pub mod error;
 pub mod events;
 pub mod field_error;
+pub mod field_value;
 pub mod fields;
 pub mod form;
 pub mod list;

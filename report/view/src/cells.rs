@@ -12,7 +12,6 @@ use usdtrec_trace::form::Form;
 
 use crate::answer::figure::Figure;
 use crate::frames::{cut_text, frame_text, stack_json, stack_line};
-use crate::script::location::whole_source_text;
 use crate::stack_cut::reason;
 use crate::text::buffer::Text;
 use crate::text::quoted::Csv;
@@ -92,7 +91,7 @@ impl Cell {
             KeyValue::Source(None) => Self::text("[unknown]").with(Datum::None),
             KeyValue::Source(Some(source)) => {
                 let base = source.file.rsplit('/').next().unwrap_or(&source.file);
-                let whole = escape(&whole_source_text(source)).into_owned();
+                let whole = escape(&source.to_string()).into_owned();
                 Self::text(&format!("{base}:{}", source.line)).with(Datum::Text(whole))
             }
             KeyValue::Stack(stack) => Self {

@@ -4,7 +4,7 @@ use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::selection::SampleFilter;
 use usdtrec_trace::session::TraceSession;
 
-use crate::rows::span_question::SpanRowQuestion;
+use crate::rows::row_walk::SpanRowQuestion;
 use crate::spans::pair::Pair;
 
 /// Which spans are compared, besides probes and arguments.

@@ -3,9 +3,14 @@
 use std::ops::Range;
 
 use usdtrec_format::Value;
+use usdtrec_format::perf::Sample;
+use usdtrec_trace::field_value::{FieldSource, KnownThread};
 use usdtrec_trace::process::hit_names::HitNames;
 use usdtrec_trace::process::names::NameId;
 use usdtrec_trace::process::process_field::ProcessFacts;
+use usdtrec_trace::session::hit::Hit;
+use usdtrec_trace::session::ids::SampleTarget;
+use usdtrec_trace::session::resolver::Resolver;
 use usdtrec_trace::unwind::stack::StackPart;
 
 /// A hit without its values and its stack.
@@ -29,6 +34,53 @@ pub struct HitRow {
     pub comm: Option<NameId>,
     /// Strings about the process.
     pub process: ProcessFacts,
+}
+
+impl HitRow {
+    /// The sample, as far as it is known without arguments and stack.
+    #[must_use]
+    pub fn sample(&self) -> Sample<'static> {
+        Sample {
+            ip: self.ip,
+            pid: self.pid,
+            tid: self.tid,
+            time: self.time,
+            cpu: self.cpu.unwrap_or_default(),
+            ..Sample::default()
+        }
+    }
+
+    /// Its event and site.
+    #[must_use]
+    pub const fn target(&self) -> SampleTarget {
+        SampleTarget {
+            event: self.event as u32,
+            site: self.site,
+        }
+    }
+
+    /// What is known of its thread.
+    #[must_use]
+    pub const fn thread(&self) -> KnownThread {
+        KnownThread {
+            comm: self.comm,
+            process: self.process,
+        }
+    }
+
+    /// What its fields are got from; `sample` is its [`sample`](Self::sample).
+    pub const fn source<'h, 's>(
+        &self,
+        sample: &'h Sample<'h>,
+        resolver: &'h mut Resolver<'s>,
+    ) -> FieldSource<'h, 's> {
+        let target = self.target();
+        FieldSource {
+            resolver,
+            hit: Hit { target, sample },
+            known: Some(self.thread()),
+        }
+    }
 }
 
 /// A hit of a window: its values and its stack are in lists of all hits.

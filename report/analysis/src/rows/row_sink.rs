@@ -55,7 +55,13 @@ pub struct SpanRow<'a> {
     pub until: Option<u64>,
 }
 
-impl SpanRow<'_> {
+impl<'a> SpanRow<'a> {
+    /// The hit that it is shown as: the one that ends it, or without one the begin.
+    #[must_use]
+    pub fn last(&self) -> RowHit<'a> {
+        self.end.map_or(self.begin, |end| end.hit)
+    }
+
     /// When it ended, or at the latest, or when it was last known to be open, ns; `None` if it was open at the end of the trace.
     pub fn end_time(&self) -> Option<u64> {
         self.end.map(|end| end.hit.row.time).or(self.until)
@@ -81,4 +87,43 @@ pub trait RowSink {
     /// Takes a span. Spans come in the order of the hits that end them; those without an end come when that is known, and at the end of the
     /// trace those that are open, in the order of their begins. Those that pauses ended come with these, or in a stream after the next hit of their key.
     fn span(&mut self, span: SpanRow<'_>) -> io::Result<()>;
+}
+
+/// Hands rows to a sink, and counts them.
+pub(crate) struct CountedRows<'a> {
+    pub(crate) sink: &'a mut dyn RowSink,
+    /// Rows that the sink took.
+    pub(crate) rows: u64,
+    /// Spans that ended and are shorter.
+    pub(crate) shorter: u64,
+    /// The duration of the shortest spans that it takes, ns. If it is more than 0, spans without an end are left out, too.
+    pub(crate) least: u64,
+}
+
+impl<'a> CountedRows<'a> {
+    /// Counts from 0.
+    pub(crate) fn new(sink: &'a mut dyn RowSink, least: u64) -> Self {
+        Self {
+            sink,
+            rows: 0,
+            shorter: 0,
+            least,
+        }
+    }
+}
+
+impl RowSink for CountedRows<'_> {
+    fn event(&mut self, hit: RowHit<'_>, side: RowSide) -> io::Result<()> {
+        self.rows += 1;
+        self.sink.event(hit, side)
+    }
+
+    fn span(&mut self, span: SpanRow<'_>) -> io::Result<()> {
+        if self.least > 0 && span.end.is_none_or(|end| end.duration < self.least) {
+            self.shorter += u64::from(span.end.is_some());
+            return Ok(());
+        }
+        self.rows += 1;
+        self.sink.span(span)
+    }
 }

@@ -9,17 +9,60 @@ use usdtrec_trace::pool::Pool;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 
-use crate::rows::counted_rows::CountedRows;
 use crate::rows::joined_windows::RowsAcross;
-use crate::rows::row_sink::RowSink;
+use crate::rows::row_sink::{CountedRows, RowSink};
 use crate::rows::row_window::{RowSource, RowWorker};
-use crate::rows::span_question::{SpanRowQuestion, asked_pairs};
 use crate::rows::window_rows::WindowRows;
 use crate::spans::asked_keys::asked_keys;
 use crate::spans::pair::{Pair, filter_of_pairs};
 use crate::spans::pair_pauses::PairPauses;
 use crate::spans::role::Role;
 use crate::stats::keys::dictionary::Dictionary;
+
+/// Which spans are rows, without events.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpanRowQuestion {
+    /// `START..DONE`, or names of those that are found by the names of probes, with globs.
+    pub spans: Vec<String>,
+    /// Keys by which begins and ends are matched; empty: what is known of them.
+    pub key: Vec<String>,
+    /// Duration of the shortest ones, ns; with 0, those without an end are rows, too.
+    pub least: u64,
+}
+
+impl SpanRowQuestion {
+    /// The spans of the events that `of` says.
+    ///
+    /// # Errors
+    /// [`ReportError::Question`] if there are none of a name.
+    pub(crate) fn pairs(
+        &self,
+        session: &TraceSession,
+        of: impl Fn(usize) -> bool,
+    ) -> Result<Vec<Pair>, ReportError> {
+        asked_pairs(&self.spans, session, of)
+    }
+}
+
+/// The spans that are asked for, of the events that `of` says.
+///
+/// # Errors
+/// [`ReportError::Question`] if there are none of a name.
+pub(crate) fn asked_pairs(
+    spans: &[String],
+    session: &TraceSession,
+    of: impl Fn(usize) -> bool,
+) -> Result<Vec<Pair>, ReportError> {
+    let mut pairs: Vec<Pair> = Vec::new();
+    for text in spans {
+        for pair in Pair::asked_of(text, session, &of)? {
+            if !pairs.contains(&pair) {
+                pairs.push(pair);
+            }
+        }
+    }
+    Ok(pairs)
+}
 
 /// Which rows are wanted.
 #[derive(Clone, Debug, Default)]

@@ -13,11 +13,10 @@ use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::Hit;
 
-use crate::rows::counted_rows::CountedRows;
 use crate::rows::joined_windows::RowsAcross;
-use crate::rows::row_sink::RowSink;
+use crate::rows::row_sink::{CountedRows, RowSink};
+use crate::rows::row_walk::SpanRowQuestion;
 use crate::rows::row_window::{RowSource, RowWorker};
-use crate::rows::span_question::SpanRowQuestion;
 use crate::rows::window_rows::WindowRows;
 use crate::spans::asked_keys::asked_keys;
 use crate::spans::common_integers::IdWatch;

@@ -6,7 +6,7 @@ use usdtrec_trace::events::selection::SampleFilter;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 
-use crate::rows::span_question::asked_pairs;
+use crate::rows::row_walk::asked_pairs;
 use crate::samples::SelectedSamples;
 use crate::span_report::group_keys;
 use crate::span_report::request::SpanRequest;

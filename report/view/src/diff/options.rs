@@ -1,6 +1,6 @@
 //! How two recordings are compared.
 
-use usdtrec_analysis::rows::span_question::SpanRowQuestion;
+use usdtrec_analysis::rows::row_walk::SpanRowQuestion;
 
 use crate::format::Format;
 use crate::hints::HintWords;

@@ -1,17 +1,46 @@
 //! Which arguments of an event are shown, and in which order.
 
+use usdtrec_format::escape::escape;
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{Missing, Value};
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::selection::SampleFilter;
 use usdtrec_trace::field_error::FieldError;
+use usdtrec_trace::form::Form;
 use usdtrec_trace::list::list;
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::TraceSession;
 
+use crate::text::buffer::Text;
+
 /// The value of all arguments of a sample whose site is not known.
 pub(crate) fn of_unknown_site() -> Value {
     Value::Missing(Missing::Operand("site not known".to_owned()))
+}
+
+/// An argument that is shown.
+#[derive(Clone, Debug)]
+pub(crate) struct ShownArgument {
+    /// Its place among the event's.
+    pub(crate) place: usize,
+    /// What it is called.
+    pub(crate) name: String,
+    /// How its values are shown.
+    pub(crate) form: Form,
+}
+
+impl ShownArgument {
+    /// Appends it with its name and a blank after it, if it has a value.
+    pub(crate) fn put(&self, prefix: &str, value: Option<&Value>, out: &mut Text) {
+        let Some(value) = value else {
+            return;
+        };
+        out.string(prefix);
+        out.string(&escape(&self.name));
+        out.byte(b'=');
+        out.formed(&self.form, value);
+        out.byte(b' ');
+    }
 }
 
 /// Which arguments are requested, by their names or as `arg1`, `arg2`, ….
@@ -68,10 +97,10 @@ impl ArgumentChoice {
         }
     }
 
-    /// Of an event's arguments, those that are requested: their places and what they are called.
-    pub(crate) fn choose<'a>(&'a self, arguments: &'a [Argument]) -> Vec<(usize, &'a str)> {
+    /// Of an event's arguments, those that are requested.
+    pub(crate) fn shown(&self, arguments: &[Argument]) -> Vec<ShownArgument> {
         let all = || arguments.iter().map(|argument| &*argument.name).enumerate();
-        match self {
+        let chosen: Vec<(usize, &str)> = match self {
             Self::All => all().collect(),
             Self::Only(names) => {
                 let places = names
@@ -84,7 +113,21 @@ impl ArgumentChoice {
                 let left: Vec<usize> = places.collect();
                 all().filter(|(place, _)| !left.contains(place)).collect()
             }
-        }
+        };
+        let shown = chosen.into_iter().filter_map(|(place, name)| {
+            Some(ShownArgument {
+                place,
+                name: name.to_owned(),
+                form: Form::new(arguments.get(place)?).plain(),
+            })
+        });
+        shown.collect()
+    }
+
+    /// The arguments that are requested of each event.
+    pub(crate) fn of_events(&self, session: &TraceSession) -> Vec<Vec<ShownArgument>> {
+        let events = session.events().events.iter();
+        events.map(|event| self.shown(&event.arguments)).collect()
     }
 
     /// Refuses names that no event that is selected has.
@@ -142,9 +185,11 @@ mod tests {
     fn arguments_are_found_by_name_and_number() {
         let arguments = ["url", "arg1", "size"].map(Argument::named);
         let of = |choice: ArgumentChoice| {
-            let chosen = choice.choose(&arguments);
-            let chosen = chosen.iter().map(|(place, name)| format!("{place}{name}"));
-            chosen.collect::<Vec<_>>().join(" ")
+            let shown = choice.shown(&arguments);
+            let shown = shown
+                .iter()
+                .map(|argument| format!("{}{}", argument.place, argument.name));
+            shown.collect::<Vec<_>>().join(" ")
         };
         let names = || {
             ["size", "arg1", "arg2", "arg4", "x"]

@@ -1,33 +1,29 @@
-//! Comma-separated values (RFC 4180), one line a sample, with a header line; `report/FIELDS.md` describes the columns.
+//! Comma-separated values (RFC 4180), one line an event or a span, with a header line; `report/FIELDS.md` describes the columns.
 
 use std::collections::BTreeSet;
 
 use foldhash::HashMap;
+use usdtrec_analysis::rows::hit_row::RowHit;
+use usdtrec_analysis::rows::row_sink::SpanRow;
+use usdtrec_analysis::spans::pair::Pair;
 use usdtrec_format::Value;
-use usdtrec_format::perf::Sample;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::events::selection::SampleFilter;
-use usdtrec_trace::fields::{FIELDS, Field, FieldSpec, FieldValues, Fields, SPAN, SPAN_NS};
+use usdtrec_trace::field_value::FieldSource;
+use usdtrec_trace::fields::{BEGIN, END, FATE, Field, SPAN, SPAN_NS};
 use usdtrec_trace::form::Form;
-use usdtrec_trace::process::process_field::ProcessValue;
 use usdtrec_trace::session::TraceSession;
-use usdtrec_trace::session::ids::SampleTarget;
+use usdtrec_trace::session::hit::Hit;
 use usdtrec_trace::session::resolver::Resolver;
-use usdtrec_trace::symbols::known_inlining::FoundInlining;
 
-use crate::script::arguments::of_unknown_site;
-use crate::script::location::{file_name, whole_source_text};
+use crate::script::arguments::{ArgumentChoice, of_unknown_site};
+use crate::script::line_field::{LineField, columns};
 use crate::script::options::ScriptOptions;
-use crate::script::times::{TimeOrigin, TimesOfDay, WallClock};
+use crate::script::row_writer::RowWriter;
+use crate::script::times::{TimesOfDay, WallClock};
 use crate::text::buffer::Text;
 use crate::text::quoted::Csv;
-
-/// The columns before those of the arguments, in order.
-fn columns() -> impl Iterator<Item = &'static FieldSpec> {
-    let has_column = |spec: &&FieldSpec| !matches!(spec.values, FieldValues::Several);
-    FIELDS.iter().filter(has_column)
-}
 
 /// Whether an argument is called as another column is.
 fn is_column(name: &str) -> bool {
@@ -39,11 +35,25 @@ fn is_column(name: &str) -> bool {
 #[derive(Debug)]
 pub(crate) struct CsvStyle {
     csv: Csv,
-    fields: Fields,
-    times: TimeOrigin,
+    /// Of each hit, the columns before those of arguments.
+    fields: Vec<LineField>,
+    has_arguments: bool,
+    /// Whether the span that an event ends follows it.
+    has_span: bool,
     clock: Option<WallClock>,
     /// An argument of a site that is not known.
     unknown: Value,
+    /// The hits of a line: an event, or begin and end of a span.
+    sides: Vec<CsvSide>,
+    /// Names of the spans, if they are what lines are about.
+    spans: Option<Vec<String>>,
+}
+
+/// A hit of a line.
+#[derive(Debug)]
+struct CsvSide {
+    /// Which one it is, in the names of its columns; empty for an event.
+    prefix: String,
     /// Names of the argument columns.
     arguments: Vec<String>,
     /// The columns of each event, in their order.
@@ -60,43 +70,34 @@ struct ArgumentColumn {
     form: Form,
 }
 
-impl CsvStyle {
-    pub(crate) fn new(
+impl CsvSide {
+    /// The columns that the events have `of`, after those of `first`.
+    fn new(
         session: &TraceSession,
-        filter: &SampleFilter,
-        options: &ScriptOptions,
-    ) -> Result<Self, ReportError> {
-        let fields = options.fields.apply(Fields::DATA);
-        let tod = fields.has(Field::Tod);
-        let events = &session.events().events;
-        let choice = &options.fields.arguments;
-        let mut arguments: Vec<String> = if choice.is_list() {
-            choice.names().to_vec()
-        } else {
-            Vec::new()
-        };
+        prefix: String,
+        of: impl Iterator<Item = usize>,
+        choice: &ArgumentChoice,
+        first: &[String],
+    ) -> Self {
+        let mut arguments = first.to_vec();
         let mut known: HashMap<String, usize> = arguments.iter().cloned().zip(0..).collect();
-        let asked = events
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| filter.event(*at));
-        for (_, event) in asked {
-            for (_, name) in choice.choose(&event.arguments) {
-                known.entry(name.to_owned()).or_insert_with(|| {
-                    arguments.push(name.to_owned());
+        let events = &session.events().events;
+        for event in of.filter_map(|at| events.get(at)) {
+            for argument in choice.shown(&event.arguments) {
+                let name = argument.name;
+                known.entry(name.clone()).or_insert_with(|| {
+                    arguments.push(name);
                     arguments.len() - 1
                 });
             }
         }
         let columns = events.iter().map(|event| {
-            let places = choice.choose(&event.arguments).into_iter();
-            let columns = places.filter_map(|(place, name)| {
-                let column = *known.get(name)?;
-                let form = Form::new(event.arguments.get(place)?).plain();
+            let shown = choice.shown(&event.arguments).into_iter();
+            let columns = shown.filter_map(|argument| {
                 Some(ArgumentColumn {
-                    column,
-                    place,
-                    form,
+                    column: *known.get(&argument.name)?,
+                    place: argument.place,
+                    form: argument.form,
                 })
             });
             let mut columns: Vec<_> = columns.collect();
@@ -105,19 +106,15 @@ impl CsvStyle {
             columns.dedup_by_key(|argument| argument.column);
             columns
         });
-        Ok(Self {
-            csv: options.format.csv(),
-            fields,
-            times: options.times,
-            clock: tod.then(|| WallClock::utc(session)).transpose()?,
-            unknown: of_unknown_site(),
+        Self {
+            prefix,
             events: columns.collect(),
             arguments,
-        })
+        }
     }
 
-    /// Takes the columns of a header that was printed before events were added. Returns the arguments for which it has no column.
-    pub(crate) fn keep_columns(&mut self, printed: &Self) -> BTreeSet<String> {
+    /// Takes the columns of another one; gives the names of the arguments for which it has none.
+    fn keep_columns(&mut self, printed: &Self) -> Vec<String> {
         let places = printed.arguments.iter().zip(0..);
         let places: HashMap<&str, usize> = places.map(|(name, at)| (&**name, at)).collect();
         for columns in &mut self.events {
@@ -129,39 +126,149 @@ impl CsvStyle {
             });
             columns.sort_by_key(|argument| argument.column);
         }
-        let has_column = |name: &String| places.contains_key(&**name);
-        let arguments = std::mem::replace(&mut self.arguments, printed.arguments.clone());
-        let hidden = arguments.into_iter().filter(|name| !has_column(name));
-        match self.fields.has(Field::Args) {
-            true => hidden.collect(),
+        let own = std::mem::replace(&mut self.arguments, printed.arguments.clone());
+        let hidden = own.into_iter();
+        hidden
+            .filter(|name| !places.contains_key(&**name))
+            .collect()
+    }
+
+    /// The name of the column of an argument.
+    fn column(&self, name: &str) -> String {
+        match &*self.prefix {
+            "" if !is_column(name) => name.to_owned(),
+            prefix => format!("{prefix}args.{name}"),
+        }
+    }
+}
+
+impl CsvStyle {
+    pub(crate) fn new(
+        session: &TraceSession,
+        filter: &SampleFilter,
+        pairs: &[Pair],
+        options: &ScriptOptions,
+    ) -> Result<Self, ReportError> {
+        let csv = options.format.csv();
+        let asked = options.data_fields();
+        let fields = LineField::of_hits(options);
+        let choice = &options.fields.arguments;
+        let is_event = options.spans.is_none();
+        let sides = if is_event {
+            let asked = (0..session.events().events.len()).filter(|at| filter.event(*at));
+            let first = if choice.is_list() {
+                choice.names()
+            } else {
+                &[]
+            };
+            vec![CsvSide::new(session, String::new(), asked, choice, first)]
+        } else {
+            let side = |name, events: fn(&Pair) -> &Vec<usize>| {
+                let events = pairs.iter().flat_map(events).copied();
+                CsvSide::new(session, format!("{name}."), events, choice, &[])
+            };
+            vec![
+                side(BEGIN, |pair| &pair.starts),
+                side(END, |pair| &pair.dones),
+            ]
+        };
+        let names = pairs.iter().map(|pair| csv.field(&pair.name).into_owned());
+        Ok(Self {
+            csv,
+            clock: LineField::utc_clock(&fields, session)?,
+            fields,
+            has_arguments: asked.has(Field::Args),
+            has_span: is_event && asked.has(Field::Span),
+            unknown: of_unknown_site(),
+            sides,
+            spans: (!is_event).then(|| names.collect()),
+        })
+    }
+
+    /// Takes the columns of a header that was printed before events were added. Returns the arguments for which it has no column.
+    pub(crate) fn keep_columns(&mut self, printed: &Self) -> BTreeSet<String> {
+        let sides = self.sides.iter_mut().zip(&printed.sides);
+        let hidden = sides.flat_map(|(new, printed)| new.keep_columns(printed));
+        let hidden: BTreeSet<String> = hidden.collect();
+        match self.has_arguments {
+            true => hidden,
             false => BTreeSet::new(),
         }
     }
 
     /// The header line.
     pub(crate) fn header(&self) -> String {
-        let csv_field = |name| self.csv.field(name);
-        let fixed = columns()
-            .filter(|spec| self.fields.has(spec.field))
-            .flat_map(|spec| {
-                let since = self.times.name().filter(|_| spec.field == Field::Time);
-                [Some(csv_field(spec.column)), since.map(csv_field)]
-            })
-            .flatten();
-        let has_arguments = self.fields.has(Field::Args);
-        let arguments = self.arguments.iter().filter(|_| has_arguments);
-        let missing = has_arguments.then_some("missing".into());
-        let spans = [SPAN, SPAN_NS].map(csv_field).into_iter();
-        let spans = spans.filter(|_| self.fields.has(Field::Span));
-        let columns: Vec<_> = fixed
-            .chain(arguments.map(|name| match is_column(name) {
-                true => self.csv.field(&format!("args.{name}")).into_owned().into(),
-                false => csv_field(name),
-            }))
-            .chain(missing)
-            .chain(spans)
-            .collect();
+        let mut columns: Vec<String> = Vec::new();
+        if self.spans.is_some() {
+            columns.extend([SPAN, SPAN_NS, FATE].map(str::to_owned));
+        }
+        for side in &self.sides {
+            let fields = self.fields.iter();
+            columns.extend(fields.map(|field| format!("{}{}", side.prefix, field.name())));
+            if self.has_arguments {
+                let names = side.arguments.iter().map(|name| side.column(name));
+                columns.extend(names.map(|name| self.csv.field(&name).into_owned()));
+            }
+        }
+        if self.has_arguments {
+            columns.push("missing".to_owned());
+        }
+        if self.has_span {
+            columns.extend([SPAN, SPAN_NS].map(str::to_owned));
+        }
         columns.join(",") + "\n"
+    }
+
+    /// Appends the fields of a hit.
+    fn put_fields(
+        &self,
+        hit: &mut FieldSource<'_, '_>,
+        before: PreviousTimes,
+        times_of_day: &mut Option<TimesOfDay<'_>>,
+        out: &mut Text,
+    ) {
+        let string = |text: &str, out: &mut Text| out.string(&self.csv.field(text));
+        for field in &self.fields {
+            if let Ok(value) = field.value(hit, before) {
+                value.put(b"", times_of_day, string, out);
+            }
+            out.byte(b',');
+        }
+    }
+
+    /// Appends the arguments of a hit, and to `reasons` why values are missing.
+    fn put_arguments<'v>(
+        &self,
+        side: &CsvSide,
+        event: usize,
+        value: impl Fn(usize) -> Option<&'v Value>,
+        reasons: &mut String,
+        out: &mut Text,
+    ) {
+        let columns = side.events.get(event).map_or(&[][..], Vec::as_slice);
+        let mut columns = columns.iter().peekable();
+        for (at, name) in side.arguments.iter().enumerate() {
+            if let Some(argument) = columns.next_if(|argument| argument.column == at)
+                && let Some(value) = value(argument.place)
+            {
+                out.formed_csv(self.csv, &argument.form, value);
+                if let Some(reason) = argument.form.missing(value) {
+                    let separator = if reasons.is_empty() { "" } else { "; " };
+                    reasons.push_str(&format!("{separator}{}{name}: {reason}", side.prefix));
+                }
+            }
+            out.byte(b',');
+        }
+    }
+
+    /// Ends a line, whose cells have a comma after each.
+    fn end(&self, start: usize, reasons: &str, out: &mut Text) {
+        if self.has_arguments {
+            out.string(&self.csv.field(reasons));
+        } else if out.len() > start {
+            out.drop_last(1);
+        }
+        out.byte(b'\n');
     }
 }
 
@@ -170,7 +277,7 @@ impl CsvStyle {
 pub(crate) struct CsvLines<'s> {
     style: &'s CsvStyle,
     times_of_day: Option<TimesOfDay<'s>>,
-    pub(crate) resolver: Resolver<'s>,
+    resolver: Resolver<'s>,
 }
 
 impl<'s> CsvLines<'s> {
@@ -182,148 +289,72 @@ impl<'s> CsvLines<'s> {
         }
     }
 
-    /// Appends a sample's line.
-    pub(crate) fn line(
+    /// Appends a hit of a span, or the cells that it would have.
+    fn side(
         &mut self,
-        target: SampleTarget,
-        sample: &Sample<'_>,
+        side: &CsvSide,
+        hit: Option<RowHit<'_>>,
         before: PreviousTimes,
+        reasons: &mut String,
         out: &mut Text,
     ) {
-        let fields = self.style.fields;
-        let start = out.len();
-        for FieldSpec { field, values, .. } in columns().copied() {
-            if fields.has(field) {
-                match values {
-                    FieldValues::Process(field) => {
-                        match self.resolver.process_value(field, sample) {
-                            Ok(ProcessValue::Number(number)) => out.unsigned(number),
-                            Ok(text) => {
-                                let text = text.escaped().unwrap_or_default();
-                                out.string(&self.style.csv.field(text));
-                            }
-                            Err(_) => {}
-                        }
-                    }
-                    _ => self.field(field, target, sample, out),
-                }
-                out.byte(b',');
-                if field == Field::Time && self.style.times != TimeOrigin::Clock {
-                    self.since(target, sample, before, out);
-                    out.byte(b',');
-                }
-            }
-        }
-        if fields.has(Field::Args) {
-            self.arguments(target, sample, out);
-        } else if out.len() > start {
-            out.drop_last(1);
-        }
-        out.byte(b'\n');
-    }
-
-    fn since(
-        &self,
-        target: SampleTarget,
-        sample: &Sample<'_>,
-        before: PreviousTimes,
-        out: &mut Text,
-    ) {
-        let events = &self.resolver.session().events().events;
-        let event = events.get(target.event as usize);
-        if event.is_some_and(|event| event.sampled_fields().has(Field::Time)) {
-            out.since_ns(self.style.times.difference(sample.time, before));
-        }
-    }
-
-    fn field(&mut self, field: Field, target: SampleTarget, sample: &Sample<'_>, out: &mut Text) {
-        let session = self.resolver.session();
-        let event = session.events().events.get(target.event as usize);
-        if event.is_some_and(|event| !event.sampled_fields().has(field)) {
-            return;
-        }
-        match field {
-            Field::Time => out.unsigned(sample.time),
-            Field::Tod => {
-                if let Some(times_of_day) = &mut self.times_of_day {
-                    times_of_day.put(sample.time, 9, out);
-                    out.byte(b'Z');
-                }
-            }
-            Field::Cpu => out.unsigned(u64::from(sample.cpu)),
-            Field::Pid => out.signed(i64::from(sample.pid)),
-            Field::Tid => out.signed(i64::from(sample.tid)),
-            Field::Comm => {
-                let processes = session.processes();
-                let name = self.resolver.name(sample.tid, sample.time);
-                match name.and_then(|name| processes.name(name)) {
-                    Some(name) => out.string(&self.style.csv.field(name.text)),
-                    None => {
-                        out.byte(b':');
-                        out.signed(i64::from(sample.tid));
-                    }
-                }
-            }
-            Field::Event => {
-                let name = event.map_or("", |event| &event.name);
-                out.string(&self.style.csv.field(name));
-            }
-            Field::Ip => {
-                out.fixed(b"0x");
-                out.hex(sample.ip);
-            }
-            Field::Period => out.unsigned(session.weight(target, sample)),
-            Field::Sym | Field::Symoff | Field::Dso => self.place(field, sample, out),
-            Field::Srcline => {
-                let (_, found) = self.resolver.inlining_of_hit(sample);
-                if let Some(source) = found.and_then(FoundInlining::innermost) {
-                    out.string(&self.style.csv.field(&whole_source_text(source)));
-                }
-            }
-            // Fields about the process are written before; others have columns of their own.
-            _ => {}
-        }
-    }
-
-    fn place(&mut self, field: Field, sample: &Sample<'_>, out: &mut Text) {
-        let session = self.resolver.session();
-        let place = self.resolver.place(sample);
-        match (field, &place.symbol) {
-            (Field::Sym, Some(symbol)) => {
-                out.string(&self.style.csv.field(&symbol.name));
-            }
-            (Field::Symoff, Some(symbol)) => out.unsigned(symbol.offset),
-            (Field::Dso, _) if place.file.is_some() => {
-                out.string(&self.style.csv.field(&file_name(session, place)));
-            }
-            _ => {}
-        }
-    }
-
-    fn arguments(&mut self, target: SampleTarget, sample: &Sample<'_>, out: &mut Text) {
-        let unknown = &self.style.unknown;
-        let site = self.resolver.session().site_of(target, sample);
-        let values = site.map(|site| self.resolver.values(site, sample));
-        let mut reasons = String::new();
         let style = self.style;
-        let columns = style
-            .events
-            .get(target.event as usize)
-            .map_or(&[][..], Vec::as_slice);
-        let mut columns = columns.iter().peekable();
-        for (at, name) in style.arguments.iter().enumerate() {
-            if let Some(ArgumentColumn { place, form, .. }) =
-                columns.next_if(|argument| argument.column == at)
-                && let Some(value) = values.map_or(Some(unknown), |all| all.get(*place))
-            {
-                out.formed_csv(style.csv, form, value);
-                if let Some(reason) = form.missing(value) {
-                    let separator = if reasons.is_empty() { "" } else { "; " };
-                    reasons.push_str(&format!("{separator}{name}: {reason}"));
-                }
-            }
-            out.byte(b',');
+        let Some(hit) = hit else {
+            let arguments = side.arguments.iter().filter(|_| style.has_arguments);
+            return (0..style.fields.len() + arguments.count()).for_each(|_| out.byte(b','));
+        };
+        let sample = hit.row.sample();
+        let mut source = hit.row.source(&sample, &mut self.resolver);
+        style.put_fields(&mut source, before, &mut self.times_of_day, out);
+        if style.has_arguments {
+            let value = |place| hit.values.get(place);
+            style.put_arguments(side, hit.row.event, value, reasons, out);
         }
-        out.string(&self.style.csv.field(&reasons));
+    }
+}
+
+impl<'s> RowWriter<'s> for CsvLines<'s> {
+    fn resolver(&mut self) -> &mut Resolver<'s> {
+        &mut self.resolver
+    }
+
+    fn event(&mut self, hit: Hit<'_>, before: PreviousTimes, out: &mut Text) {
+        let Hit { target, sample } = hit;
+        let style = self.style;
+        let start = out.len();
+        let mut source = FieldSource {
+            resolver: &mut self.resolver,
+            hit,
+            known: None,
+        };
+        style.put_fields(&mut source, before, &mut self.times_of_day, out);
+        let mut reasons = String::new();
+        if let (true, Some(side)) = (style.has_arguments, style.sides.first()) {
+            let site = self.resolver.session().site_of(target, sample);
+            let values = site.map(|site| self.resolver.values(site, sample));
+            let value = |place| values.map_or(Some(&style.unknown), |all| all.get(place));
+            style.put_arguments(side, target.event as usize, value, &mut reasons, out);
+        }
+        style.end(start, &reasons, out);
+    }
+
+    fn span(&mut self, span: &SpanRow<'_>, before: PreviousTimes, out: &mut Text) {
+        let style = self.style;
+        let start = out.len();
+        let name = style.spans.as_ref().and_then(|names| names.get(span.pair));
+        out.string(name.map_or("", String::as_str));
+        out.byte(b',');
+        if let Some(end) = span.end {
+            out.unsigned(end.duration);
+        }
+        out.byte(b',');
+        out.string(span.fate.word());
+        out.byte(b',');
+        let mut reasons = String::new();
+        let hits = [Some(span.begin), span.end.map(|end| end.hit)];
+        for (side, hit) in style.sides.iter().zip(hits) {
+            self.side(side, hit, before, &mut reasons, out);
+        }
+        style.end(start, &reasons, out);
     }
 }

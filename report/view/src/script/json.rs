@@ -1,116 +1,144 @@
 //! One JSON object a line; `report/FIELDS.md` describes its members.
 
-use std::borrow::Cow;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::Arc;
 
-use usdtrec_format::escape::escape_bytes;
+use usdtrec_analysis::rows::hit_row::RowHit;
+use usdtrec_analysis::rows::row_sink::SpanRow;
+use usdtrec_analysis::spans::pair::Pair;
 use usdtrec_format::perf::Sample;
 use usdtrec_format::{SourceLine, Value};
 use usdtrec_trace::calls::ScriptCalls;
 use usdtrec_trace::calls::function::ScriptFunction;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::order::before::PreviousTimes;
+use usdtrec_trace::field_value::{FieldSource, FieldValue};
 use usdtrec_trace::fields::{Field, Fields};
-use usdtrec_trace::form::Form;
-use usdtrec_trace::process::names::{EscapedName, NameId};
-use usdtrec_trace::process::process_field::ProcessValue;
 use usdtrec_trace::session::TraceSession;
-use usdtrec_trace::session::ids::SampleTarget;
+use usdtrec_trace::session::hit::Hit;
 use usdtrec_trace::session::resolver::{CodeLocation, Resolver};
-use usdtrec_trace::symbols::known_inlining::FoundInlining;
 use usdtrec_trace::unwind::CallChains;
 use usdtrec_trace::unwind::chain_address::ChainAddress;
 use usdtrec_trace::unwind::known_cut::KnownCut;
 
 use crate::json_arguments::{JsonArgument, put_arguments};
 use crate::script::arguments::of_unknown_site;
-use crate::script::lines_calls::calls_of;
-use crate::script::location::whole_source_text;
+use crate::script::line_field::LineField;
 use crate::script::options::ScriptOptions;
-use crate::script::times::{TimeOrigin, TimesOfDay, WallClock};
+use crate::script::row_writer::RowWriter;
+use crate::script::times::{TimesOfDay, WallClock};
 use crate::stack_cut::reason;
 use crate::text::buffer::{Piece, Text};
 use crate::text::quoted::json_string;
 
-/// Names of threads that are remembered.
-const NAMES: usize = 256;
-
 /// Settings for all lines of a trace.
 #[derive(Debug)]
 pub(crate) struct JsonStyle {
+    /// Those that are requested.
     fields: Fields,
-    times: TimeOrigin,
+    /// The members of a hit before its stack, and those after it.
+    members: [Vec<JsonMember>; 2],
     clock: Option<WallClock>,
     /// An argument of a site that is not known.
     unknown: Value,
     events: Vec<JsonEvent>,
+    /// Names of spans as JSON strings.
+    spans: Vec<String>,
     max_stack: Option<usize>,
     /// If the functions of scripts are shown in place of call chains.
     pub(crate) calls: Option<Arc<ScriptCalls>>,
 }
 
+/// A member of a hit.
+#[derive(Debug)]
+struct JsonMember {
+    /// A comma, the name, and a colon.
+    key: Piece,
+    field: LineField,
+    /// Whether it is absent without a value, not null.
+    is_optional: bool,
+}
+
 /// Settings for all lines of an event.
 #[derive(Debug)]
 struct JsonEvent {
-    /// The fields that its samples have.
-    sampled: Fields,
-    /// The name as a JSON string.
-    name: Piece,
     /// Whether its call chains are shown.
     chain: bool,
-    /// The fields that are shown.
+    /// Those that are shown.
     arguments: Vec<JsonArgument>,
-}
-
-/// The name of a thread that is remembered.
-#[derive(Clone, Debug, Default)]
-struct JsonName {
-    id: Option<NameId>,
-    /// As a JSON string.
-    text: Piece,
 }
 
 impl JsonStyle {
     pub(crate) fn new(
         session: &TraceSession,
+        pairs: &[Pair],
         options: &ScriptOptions,
     ) -> Result<Self, ReportError> {
-        let fields = options.fields.apply(Fields::DATA);
-        let calls = calls_of(session, options)?;
-        let tod = fields.has(Field::Tod);
-        let events = session.events().events.iter().map(|event| JsonEvent {
-            sampled: event.sampled_fields(),
-            name: Piece::new(json_string(&event.name).as_bytes()),
-            chain: (event.has_chain() || calls.is_some())
-                && !options.hide_call_graph
-                && fields.has(Field::Ip),
-            arguments: options
-                .fields
-                .arguments
-                .choose(&event.arguments)
-                .into_iter()
-                .filter_map(|(place, name)| {
-                    let name = json_string(name) + ":";
-                    let form = Form::new(event.arguments.get(place)?).plain();
-                    Some(JsonArgument {
-                        place,
-                        name: Piece::new(name.as_bytes()),
-                        form,
-                    })
-                })
-                .collect(),
+        let fields = options.data_fields();
+        let calls = options.calls(session)?;
+        let mut of_hits = LineField::of_hits(options);
+        let clock = LineField::utc_clock(&of_hits, session)?;
+        let place = |field: &LineField| match field {
+            LineField::Of(spec) if spec.field == Field::Period => 2,
+            LineField::Of(spec) if spec.field == Field::Srcline => 1,
+            _ => 0,
+        };
+        of_hits.sort_by_key(place);
+        let after = of_hits.partition_point(|field| place(field) < 2);
+        let after = of_hits.split_off(after);
+        let members = |fields: Vec<LineField>| {
+            let members = fields.into_iter().map(|field| JsonMember {
+                key: Piece::new(format!(",\"{}\":", field.name()).as_bytes()),
+                field,
+                is_optional: matches!(field, LineField::Of(spec) if spec.field == Field::Symoff),
+            });
+            members.collect()
+        };
+        let events = session.events().events.iter().map(|event| {
+            let arguments = options.fields.arguments.shown(&event.arguments);
+            let arguments = arguments.into_iter().map(|argument| JsonArgument {
+                place: argument.place,
+                name: Piece::new((json_string(&argument.name) + ":").as_bytes()),
+                form: argument.form,
+            });
+            JsonEvent {
+                chain: (event.has_chain() || calls.is_some())
+                    && !options.hide_call_graph
+                    && fields.has(Field::Ip),
+                arguments: arguments.collect(),
+            }
         });
         Ok(Self {
             fields,
-            times: options.times,
-            clock: tod.then(|| WallClock::utc(session)).transpose()?,
+            members: [of_hits, after].map(members),
+            clock,
             unknown: of_unknown_site(),
             events: events.collect(),
+            spans: pairs.iter().map(|pair| json_string(&pair.name)).collect(),
             max_stack: options.max_stack,
             calls,
         })
+    }
+}
+
+impl JsonMember {
+    fn put(
+        &self,
+        hit: &mut FieldSource<'_, '_>,
+        before: PreviousTimes,
+        times_of_day: &mut Option<TimesOfDay<'_>>,
+        out: &mut Text,
+    ) {
+        match self.field.value(hit, before) {
+            Ok(value) => {
+                out.piece(&self.key);
+                value.put(b"\"", times_of_day, |text, out| out.json_string(text), out);
+            }
+            Err(_) if self.is_optional => {}
+            Err(_) => {
+                out.piece(&self.key);
+                out.fixed(b"null");
+            }
+        }
     }
 }
 
@@ -119,19 +147,10 @@ impl JsonStyle {
 pub(crate) struct JsonLines<'s> {
     style: &'s JsonStyle,
     times_of_day: Option<TimesOfDay<'s>>,
-    pub(crate) resolver: Resolver<'s>,
+    resolver: Resolver<'s>,
     chains: CallChains<'s>,
     /// The addresses of a call chain.
     addresses: Vec<ChainAddress>,
-    names: Vec<JsonName>,
-}
-
-/// A path as text, escaped if it is not UTF-8.
-fn escaped_path(path: &Path) -> Cow<'_, str> {
-    match path.to_str() {
-        Some(text) => text.into(),
-        None => escape_bytes(path.as_os_str().as_bytes()),
-    }
 }
 
 /// Begins a frame.
@@ -139,18 +158,6 @@ fn put_address(address: u64, out: &mut Text) {
     out.fixed(b"{\"ip\":\"0x");
     out.hex(address);
     out.byte(b'"');
-}
-
-/// The function and the file of an address.
-fn put_place(fields: Fields, session: &TraceSession, place: &CodeLocation, out: &mut Text) {
-    if fields.has(Field::Sym) {
-        out.fixed(b",\"sym\":");
-        match &place.symbol {
-            Some(symbol) => out.json_string(&symbol.name),
-            None => out.fixed(b"null"),
-        }
-    }
-    put_offset_and_file(fields, session, place, out);
 }
 
 /// The distance from the start of the function that is not inlined, and its file.
@@ -167,13 +174,7 @@ fn put_offset_and_file(
     if fields.has(Field::Dso) {
         out.fixed(b",\"dso\":");
         match place.file.and_then(|file| session.mappings().file(file)) {
-            Some(file) => {
-                let bytes = file.path.as_os_str().as_bytes();
-                match std::str::from_utf8(bytes) {
-                    Ok(text) => out.json_string(text),
-                    Err(_) => out.json_string(&escape_bytes(bytes)),
-                }
-            }
+            Some(file) => out.json_string(&FieldValue::Path(&file.path).text().unwrap_or_default()),
             None => out.fixed(b"null"),
         }
     }
@@ -184,7 +185,7 @@ fn put_source(fields: Fields, source: Option<&SourceLine>, out: &mut Text) {
     if fields.has(Field::Srcline) {
         out.fixed(b",\"srcline\":");
         match source {
-            Some(source) => out.json_string(&whole_source_text(source)),
+            Some(source) => out.json_string(&source.to_string()),
             None => out.fixed(b"null"),
         }
     }
@@ -200,12 +201,79 @@ fn script_frames(functions: &[Arc<ScriptFunction>], most: Option<usize>, out: &m
         out.json_string(&function.name);
         out.fixed(b",\"file\":");
         match &function.file {
-            Some(file) => out.json_string(&escaped_path(file)),
+            Some(file) => out.json_string(&FieldValue::Path(file).text().unwrap_or_default()),
             None => out.fixed(b"null"),
         }
         out.byte(b'}');
     }
     out.byte(b']');
+}
+
+impl<'s> RowWriter<'s> for JsonLines<'s> {
+    fn resolver(&mut self) -> &mut Resolver<'s> {
+        &mut self.resolver
+    }
+
+    fn event(&mut self, hit: Hit<'_>, before: PreviousTimes, out: &mut Text) {
+        let Hit { target, sample } = hit;
+        let style = self.style;
+        let Some(event) = style.events.get(target.event as usize) else {
+            return;
+        };
+        let start = out.len();
+        for (at, members) in style.members.iter().enumerate() {
+            if at > 0 && event.chain {
+                self.chain(hit, out);
+            }
+            let mut source = FieldSource {
+                resolver: &mut self.resolver,
+                hit,
+                known: None,
+            };
+            for member in members {
+                member.put(&mut source, before, &mut self.times_of_day, out);
+            }
+        }
+        if style.fields.has(Field::Args) {
+            out.byte(b',');
+            let site = self.resolver.session().site_of(target, sample);
+            let values = site.map(|site| self.resolver.values(site, sample));
+            let value = |at| values.map_or(Some(&style.unknown), |values: &[Value]| values.get(at));
+            put_arguments(&event.arguments, value, out);
+        }
+        end_object(start, out);
+        out.byte(b'\n');
+    }
+
+    fn span(&mut self, span: &SpanRow<'_>, before: PreviousTimes, out: &mut Text) {
+        let names = &self.style.spans;
+        out.fixed(b"{\"span\":");
+        out.string(names.get(span.pair).map_or("null", String::as_str));
+        out.fixed(b",\"span_ns\":");
+        match span.end {
+            Some(end) => out.unsigned(end.duration),
+            None => out.fixed(b"null"),
+        }
+        out.fixed(b",\"fate\":\"");
+        out.string(span.fate.word());
+        out.fixed(b"\",\"begin\":");
+        self.side(span.begin, before, out);
+        out.fixed(b",\"end\":");
+        match span.end {
+            Some(end) => self.side(end.hit, before, out),
+            None => out.fixed(b"null"),
+        }
+        out.fixed(b"}\n");
+    }
+}
+
+/// Ends an object whose members, from `start` on, have a comma before each.
+fn end_object(start: usize, out: &mut Text) {
+    match out.byte_at(start) {
+        Some(comma) => *comma = b'{',
+        None => out.byte(b'{'),
+    }
+    out.byte(b'}');
 }
 
 impl<'s> JsonLines<'s> {
@@ -216,148 +284,30 @@ impl<'s> JsonLines<'s> {
             resolver: Resolver::new(session),
             chains: CallChains::new(session, style.max_stack),
             addresses: Vec::new(),
-            names: vec![JsonName::default(); NAMES],
         }
     }
 
-    /// Appends a sample's line.
-    #[inline]
-    pub(crate) fn line(
-        &mut self,
-        target: SampleTarget,
-        sample: &Sample<'_>,
-        before: PreviousTimes,
-        out: &mut Text,
-    ) {
-        let Some(event) = self.style.events.get(target.event as usize) else {
-            return;
-        };
-        let fields = self.style.fields;
+    /// The hit that begins or ends a span.
+    fn side(&mut self, hit: RowHit<'_>, before: PreviousTimes, out: &mut Text) {
+        let style = self.style;
         let start = out.len();
-        let number = |field, key: &[u8], number, out: &mut Text| {
-            if fields.has(field) {
-                out.bytes(key);
-                if event.sampled.has(field) {
-                    out.unsigned(number);
-                } else {
-                    out.fixed(b"null");
-                }
-            }
-        };
-        number(Field::Time, b",\"time_ns\":", sample.time, out);
-        if self.style.times != TimeOrigin::Clock || self.times_of_day.is_some() {
-            self.times(event.sampled, sample, before, out);
+        let sample = hit.row.sample();
+        let mut source = hit.row.source(&sample, &mut self.resolver);
+        for member in style.members.iter().flatten() {
+            member.put(&mut source, before, &mut self.times_of_day, out);
         }
-        number(Field::Cpu, b",\"cpu\":", sample.cpu.into(), out);
-        for (field, key, number) in [
-            (Field::Pid, &b",\"pid\":"[..], sample.pid),
-            (Field::Tid, b",\"tid\":", sample.tid),
-        ] {
-            if fields.has(field) {
-                out.bytes(key);
-                out.signed(i64::from(number));
-            }
+        if let (true, Some(event)) = (
+            style.fields.has(Field::Args),
+            style.events.get(hit.row.event),
+        ) {
+            out.byte(b',');
+            put_arguments(&event.arguments, |at| hit.values.get(at), out);
         }
-        if fields.has(Field::Comm) {
-            out.fixed(b",\"comm\":");
-            self.comm(sample, out);
-        }
-        for field in fields.process_fields() {
-            out.fixed(b",\"");
-            out.string(field.name);
-            out.fixed(b"\":");
-            match self.resolver.process_value(field, sample) {
-                Ok(ProcessValue::Number(number)) => out.unsigned(number),
-                Ok(text) => out.string(&json_string(text.text().unwrap_or_default())),
-                Err(_) => out.fixed(b"null"),
-            }
-        }
-        if fields.has(Field::Event) {
-            out.fixed(b",\"event\":");
-            out.piece(&event.name);
-        }
-        if fields.has(Field::Ip) {
-            out.fixed(b",\"ip\":\"0x");
-            out.hex(sample.ip);
-            out.byte(b'"');
-        }
-        self.place(fields, sample, out);
-        if event.chain {
-            self.chain(target, sample, out);
-        }
-        if fields.has(Field::Period) {
-            out.fixed(b",\"period\":");
-            out.unsigned(self.resolver.session().weight(target, sample));
-        }
-        if fields.has(Field::Args) {
-            self.arguments(event, target, sample, out);
-        }
-        match out.byte_at(start) {
-            Some(comma) => *comma = b'{',
-            None => out.byte(b'{'),
-        }
-        out.fixed(b"}\n");
-    }
-
-    /// The time since another line, and the time of day.
-    fn times(
-        &mut self,
-        sampled: Fields,
-        sample: &Sample<'_>,
-        before: PreviousTimes,
-        out: &mut Text,
-    ) {
-        let Self {
-            style,
-            times_of_day,
-            ..
-        } = self;
-        if let Some(name) = style.times.name()
-            && style.fields.has(Field::Time)
-        {
-            out.fixed(b",\"");
-            out.string(name);
-            out.fixed(b"\":");
-            if sampled.has(Field::Time) {
-                out.since_ns(style.times.difference(sample.time, before));
-            } else {
-                out.fixed(b"null");
-            }
-        }
-        if let Some(times_of_day) = times_of_day {
-            out.fixed(b",\"tod\":");
-            if sampled.has(Field::Tod) {
-                out.byte(b'"');
-                times_of_day.put(sample.time, 9, out);
-                out.fixed(b"Z\"");
-            } else {
-                out.fixed(b"null");
-            }
-        }
-    }
-
-    fn comm(&mut self, sample: &Sample<'_>, out: &mut Text) {
-        let Some(id) = self.resolver.name(sample.tid, sample.time) else {
-            out.fixed(b"\":");
-            out.signed(i64::from(sample.tid));
-            return out.byte(b'"');
-        };
-        let Some(name) = self.names.get_mut(id.0 as usize % NAMES) else {
-            return;
-        };
-        if name.id != Some(id) {
-            let processes = self.resolver.session().processes();
-            let text = processes.name(id).map_or("", EscapedName::unescaped);
-            *name = JsonName {
-                id: Some(id),
-                text: Piece::new(json_string(text).as_bytes()),
-            };
-        }
-        out.piece(&name.text);
+        end_object(start, out);
     }
 
     /// The call chain, and why it is cut.
-    fn chain(&mut self, target: SampleTarget, sample: &Sample<'_>, out: &mut Text) {
+    fn chain(&mut self, Hit { target, sample }: Hit<'_>, out: &mut Text) {
         if let Some(calls) = &self.style.calls {
             let path = self.resolver.path().unwrap_or_default();
             return script_frames(&calls.functions(path), self.style.max_stack, out);
@@ -405,40 +355,19 @@ impl<'s> JsonLines<'s> {
             out.fixed(b",\"inlined\":true},");
         }
         put_address(address, out);
-        put_place(fields, session, place, out);
+        if fields.has(Field::Sym) {
+            out.fixed(b",\"sym\":");
+            match &place.symbol {
+                Some(symbol) => out.json_string(&symbol.name),
+                None => out.fixed(b"null"),
+            }
+        }
+        put_offset_and_file(fields, session, place, out);
         let source = found.and_then(|found| match shows_inlined {
             true => found.source.as_ref(),
             false => found.innermost(),
         });
         put_source(fields, source, out);
         out.byte(b'}');
-    }
-
-    fn place(&mut self, fields: Fields, sample: &Sample<'_>, out: &mut Text) {
-        let asked = [Field::Sym, Field::Symoff, Field::Dso];
-        let session = self.resolver.session();
-        if asked.iter().any(|&field| fields.has(field)) {
-            put_place(fields, session, self.resolver.place(sample), out);
-        }
-        if fields.has(Field::Srcline) {
-            let (_, found) = self.resolver.inlining_of_hit(sample);
-            put_source(fields, found.and_then(FoundInlining::innermost), out);
-        }
-    }
-
-    #[inline]
-    fn arguments(
-        &mut self,
-        event: &JsonEvent,
-        target: SampleTarget,
-        sample: &Sample<'_>,
-        out: &mut Text,
-    ) {
-        out.byte(b',');
-        let unknown = &self.style.unknown;
-        let site = self.resolver.session().site_of(target, sample);
-        let values = site.map(|site| self.resolver.values(site, sample));
-        let value = |at: usize| values.map_or(Some(unknown), |values| values.get(at));
-        put_arguments(&event.arguments, value, out);
     }
 }

@@ -16,15 +16,11 @@ use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::events::Event;
 use usdtrec_trace::session::{Sources, TraceSession};
 
-use crate::script::lines::{LineStyle, LineWriter};
-use crate::script::options::ScriptOptions;
-use crate::script::span_lines::live::print_span_stream;
+use crate::script::options::{ScriptOptions, StreamOutput};
+use crate::script::row_writer::LineStyle;
+use crate::script::span_lines::{WRITE, print_span_stream};
 use crate::script::spans::{SpanColumn, WindowText};
-use crate::script::stream_output::StreamOutput;
 use crate::text::buffer::Text;
-
-/// Bytes of text that are written at once.
-const WRITE: usize = 256 << 10;
 
 /// Prints the selected samples of a stream, until it ends. `path` is what the stream is called; `context` says which
 /// arguments events get besides their own.
@@ -58,9 +54,9 @@ pub fn print_stream<'a>(
                 return Err(QuestionError::NoStacks { what }.into());
             }
             let spans = SpanColumn::new(session, filter, options)?;
-            let style = LineStyle::new(session, filter, options)?;
-            if let LineStyle::Csv(style) = &style {
-                to.out.write_all(style.header().as_bytes())?;
+            let style = LineStyle::new(session, filter, &[], options)?;
+            if let Some(header) = style.header() {
+                to.out.write_all(header.as_bytes())?;
             }
             Ok(Printer {
                 options,
@@ -97,7 +93,7 @@ struct Printer<'a, 't> {
 
 impl StreamView for Printer<'_, '_> {
     fn show(&mut self, samples: StreamSamples<'_>) -> Result<(), ReportError> {
-        let mut lines = LineWriter::new(samples.session, &self.style);
+        let mut lines = self.style.writer(samples.session);
         let mut worker = EndsWorker::new(
             samples.session,
             self.spans.as_ref().map(|spans| &spans.ends),
@@ -122,8 +118,8 @@ impl StreamView for Printer<'_, '_> {
             |event| spans.is_some_and(|spans| spans.ends.has_role(event)),
             |hit, context, asked| {
                 if asked {
-                    lines.set_context(context);
-                    lines.line(hit.target, hit.sample, *before, &mut shown.text);
+                    lines.resolver().set_context(context);
+                    lines.event(hit, *before, &mut shown.text);
                     before.pass(hit.sample.time);
                 }
                 if let Some(spans) = spans {
@@ -153,11 +149,8 @@ impl StreamView for Printer<'_, '_> {
         session: &TraceSession,
         filter: &SampleFilter,
     ) -> Result<BTreeSet<String>, ReportError> {
-        let mut style = LineStyle::new(session, filter, self.options)?;
-        let hidden = match (&mut style, &self.style) {
-            (LineStyle::Csv(new), LineStyle::Csv(printed)) => new.keep_columns(printed),
-            _ => BTreeSet::new(),
-        };
+        let mut style = LineStyle::new(session, filter, &[], self.options)?;
+        let hidden = style.keep_columns(&self.style);
         self.style = style;
         if let Some(spans) = &mut self.spans {
             spans.add_events(session, filter);

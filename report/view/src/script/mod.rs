@@ -4,16 +4,16 @@ pub(crate) mod arguments;
 pub(crate) mod choice;
 pub(crate) mod csv;
 pub(crate) mod json;
-pub(crate) mod lines;
-pub(crate) mod lines_calls;
+pub(crate) mod line_field;
 pub(crate) mod live;
-pub(crate) mod location;
 pub(crate) mod options;
+pub(crate) mod row_writer;
 pub(crate) mod span_lines;
+pub(crate) mod span_text;
 pub(crate) mod spans;
-pub(crate) mod stream_output;
 pub(crate) mod template;
 pub(crate) mod text;
+pub(crate) mod text_frames;
 pub(crate) mod times;
 pub(crate) mod writer;
 
@@ -29,20 +29,19 @@ use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::pool::Pool;
 use usdtrec_trace::session::TraceSession;
 
-use crate::script::lines::{LineStyle, LineWriter};
-use crate::script::span_lines::printing::print_spans;
+use crate::script::row_writer::LineStyle;
+use crate::script::span_lines::print_spans;
 use crate::script::spans::{SpanColumn, WindowText};
 use crate::script::writer::Writer;
 use crate::text::buffer::Text;
 
 pub use crate::script::choice::FieldChoice;
 pub use crate::script::live::print_stream;
-pub use crate::script::options::ScriptOptions;
-pub use crate::script::stream_output::StreamOutput;
+pub use crate::script::options::{ScriptOptions, StreamOutput};
 pub use crate::script::template::Template;
 pub use crate::script::template::error::{SpecPart, TemplateError, TemplateErrorKind};
 pub use crate::script::times::TimeOrigin;
-pub use usdtrec_analysis::rows::span_question::SpanRowQuestion;
+pub use usdtrec_analysis::rows::row_walk::SpanRowQuestion;
 pub use usdtrec_trace::fields::{Field, Fields, process_field_named, process_field_names};
 
 /// Prints the selected samples.
@@ -59,9 +58,9 @@ pub fn print(
         return print_spans(session, selection, question, options, out);
     }
     let filter = SampleFilter::new(selection, session)?;
-    let style = LineStyle::new(session, &filter, options)?;
-    if let LineStyle::Csv(style) = &style {
-        out.write_all(style.header().as_bytes())?;
+    let style = LineStyle::new(session, &filter, &[], options)?;
+    if let Some(header) = style.header() {
+        out.write_all(header.as_bytes())?;
     }
     let spans = SpanColumn::new(session, &filter, options)?;
     let calls = style.calls();
@@ -69,21 +68,20 @@ pub fn print(
     let renderers = Pool::default();
     let buffers = Pool::<Text>::default();
     let show = |window: Window<'_>| {
-        let mut lines = renderers
-            .take()
-            .unwrap_or_else(|| LineWriter::new(session, &style));
+        let mut lines = renderers.take().unwrap_or_else(|| style.writer(session));
         let mut text = buffers.take().unwrap_or_default();
         let shown = match &spans {
             Some(spans) => {
                 let mut worker = workers
                     .take()
                     .unwrap_or_else(|| EndsWorker::new(session, Some(&spans.ends)));
-                let shown = spans.window(session, &filter, window, &mut lines, &mut worker, text);
+                let lines = &mut *lines;
+                let shown = spans.window(session, &filter, window, lines, &mut worker, text);
                 workers.put(worker);
                 shown
             }
             None => {
-                let short = lines.window(session, window, &mut text);
+                let short = lines.window(window, &mut text);
                 WindowText::new(text, short)
             }
         };

@@ -16,8 +16,8 @@ use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::{Hit, ParsedHit};
 
 use crate::format::Format;
-use crate::script::lines::LineWriter;
 use crate::script::options::ScriptOptions;
+use crate::script::row_writer::RowWriter;
 use crate::script::times::TimeOrigin;
 use crate::text::buffer::Text;
 use crate::text::quoted::json_string;
@@ -113,7 +113,7 @@ impl SpanColumn {
         session: &'s TraceSession,
         filter: &SampleFilter,
         window: Window<'_>,
-        lines: &mut LineWriter<'s>,
+        lines: &mut dyn RowWriter<'s>,
         worker: &mut EndsWorker<'s>,
         text: Text,
     ) -> WindowText {
@@ -128,15 +128,15 @@ impl SpanColumn {
             worker.resolver.set_context(context);
             let asked = filter.early(target, sample.time)
                 && (filter.is_simple() || filter.late(target, &sample, &mut worker.resolver));
-            if asked {
-                lines.set_context(context);
-                lines.line(target, &sample, before, &mut shown.text);
-                before.pass(sample.time);
-            }
             let hit = Hit {
                 target,
                 sample: &sample,
             };
+            if asked {
+                lines.resolver().set_context(context);
+                lines.event(hit, before, &mut shown.text);
+                before.pass(sample.time);
+            }
             self.sample(worker, hit, asked, &mut shown);
         }
         shown.end(worker);

@@ -7,14 +7,14 @@
 //!
 //! Of an event that the trace defines no arguments for, the line is what perf prints of its kind.
 
-use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use usdtrec_format::escape::{escape, escape_bytes};
+use usdtrec_analysis::rows::row_sink::SpanRow;
+use usdtrec_analysis::spans::pair::Pair;
+use usdtrec_format::escape::escape;
 use usdtrec_format::perf::Sample;
-use usdtrec_format::{Missing, SourceLine, Value};
+use usdtrec_format::{Missing, Value};
 use usdtrec_trace::calls::ScriptCalls;
-use usdtrec_trace::calls::function::ScriptFunction;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::events::site_samples::RawInteger;
@@ -23,17 +23,19 @@ use usdtrec_trace::form::Form;
 use usdtrec_trace::process::process_field::ProcessValue;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::events::EventSite;
+use usdtrec_trace::session::hit::Hit;
 use usdtrec_trace::session::ids::SampleTarget;
-use usdtrec_trace::session::resolver::{CodeLocation, Resolver};
+use usdtrec_trace::session::resolver::Resolver;
 use usdtrec_trace::symbols::known_inlining::FoundInlining;
 use usdtrec_trace::unwind::CallChains;
 use usdtrec_trace::unwind::chain_address::ChainAddress;
 use usdtrec_trace::unwind::known_cut::KnownCut;
 
-use crate::script::lines_calls::calls_of;
-use crate::script::location::{file_name, source_text, symbol_name};
 use crate::script::options::ScriptOptions;
-use crate::script::times::{TimeOrigin, TimesOfDay, WallClock};
+use crate::script::row_writer::RowWriter;
+use crate::script::span_text::{SpanText, put_thread};
+use crate::script::text_frames::{put_offset, put_place, put_source, script_frames};
+use crate::script::times::{TextTimes, TimeOrigin, TimesOfDay, WallClock};
 use crate::stack_cut::reason;
 use crate::text::buffer::{Piece, Text};
 
@@ -74,9 +76,9 @@ struct StringArgument {
 #[derive(Debug)]
 pub(crate) struct TextStyle {
     events: Vec<TextEvent>,
-    times: TimeOrigin,
+    spans: SpanText,
+    times: TextTimes,
     clock: Option<WallClock>,
-    nanoseconds: bool,
     max_stack: Option<usize>,
     /// If the functions of scripts are shown in place of call chains.
     pub(crate) calls: Option<Arc<ScriptCalls>>,
@@ -85,18 +87,18 @@ pub(crate) struct TextStyle {
 impl TextStyle {
     pub(crate) fn new(
         session: &TraceSession,
+        pairs: &[Pair],
         options: &ScriptOptions,
     ) -> Result<Self, ReportError> {
         let ScriptOptions {
             fields: ref choice,
             times,
-            nanoseconds,
             max_stack,
             hide_call_graph,
             hide_address,
             ..
         } = *options;
-        let calls = calls_of(session, options)?;
+        let calls = options.calls(session)?;
         let tod = choice.apply(Fields::TRACEPOINT).has(Field::Tod);
         let events = &session.events().events;
         let width = events.iter().map(|event| event.name.len()).max();
@@ -113,16 +115,16 @@ impl TextStyle {
             let chain = (event.has_chain() || calls.is_some()) && !hide_call_graph;
             let fields = choice.of_event(event, chain);
             let mut blank = if address { " " } else { "" };
-            let arguments = choice.arguments.choose(&event.arguments).into_iter();
-            let arguments = arguments.filter_map(|(place, name)| {
-                let name = format!("{blank}{}=", escape(name));
+            let arguments = choice.arguments.shown(&event.arguments).into_iter();
+            let arguments = arguments.map(|argument| {
+                let name = format!("{blank}{}=", escape(&argument.name));
                 blank = " ";
-                Some(StringArgument {
-                    place,
-                    is_added: place >= event.own_arguments().len(),
+                StringArgument {
+                    place: argument.place,
+                    is_added: argument.place >= event.own_arguments().len(),
                     name: Piece::new(name.as_bytes()),
-                    form: Form::new(event.arguments.get(place)?).plain(),
-                })
+                    form: argument.form,
+                }
             });
             let head = if fields.has(Field::Tod) || times != TimeOrigin::Clock {
                 fields.without(Fields::from_slice(&[Field::Time, Field::Tod]))
@@ -140,9 +142,9 @@ impl TextStyle {
         });
         Ok(Self {
             events: events.collect(),
-            times,
+            spans: SpanText::new(session, pairs, options),
+            times: options.text_times(),
             clock: tod.then(|| WallClock::local(session)).transpose()?,
-            nanoseconds,
             max_stack,
             calls,
         })
@@ -153,7 +155,7 @@ impl TextStyle {
 #[derive(Debug)]
 pub(crate) struct TextLines<'s> {
     style: &'s TextStyle,
-    pub(crate) resolver: Resolver<'s>,
+    resolver: Resolver<'s>,
     chains: CallChains<'s>,
     /// The addresses of a call chain.
     addresses: Vec<ChainAddress>,
@@ -201,50 +203,6 @@ impl<'s> TextLines<'s> {
             heads: vec![Head::default(); HEADS],
             middles: vec![Middle::default(); session.events().sites.len()],
         }
-    }
-
-    /// Appends a sample's line.
-    #[inline]
-    pub(crate) fn line(
-        &mut self,
-        target: SampleTarget,
-        sample: &Sample<'_>,
-        before: PreviousTimes,
-        out: &mut Text,
-    ) {
-        let Some(event) = self.style.events.get(target.event as usize) else {
-            return;
-        };
-        let fields = event.fields;
-        self.head(event.head, event.chain, sample, out);
-        if event.head != fields {
-            self.times(fields, sample, before, out);
-        }
-        if fields.has(Field::Period) {
-            self.period(target, sample, out);
-        }
-        match self.resolver.session().site_of(target, sample) {
-            Some(site) => self.middle_and_arguments(event, site, sample, out),
-            None => event.without_site(sample, out),
-        }
-        if event.chain {
-            self.process_fields(fields, sample, out);
-            return self.chain(fields, target, sample, out);
-        }
-        if fields.has(Field::Ip) {
-            out.byte(b' ');
-            out.right_hex(sample.ip);
-        }
-        if fields.has(Field::Sym) || fields.has(Field::Dso) {
-            let session = self.resolver.session();
-            put_place(fields, session, self.resolver.place(sample), out);
-        }
-        if fields.has(Field::Srcline) {
-            let (_, found) = self.resolver.inlining_of_hit(sample);
-            put_source(fields, found.and_then(FoundInlining::innermost), out);
-        }
-        self.process_fields(fields, sample, out);
-        out.byte(b'\n');
     }
 
     /// The fields about the process that are requested.
@@ -343,32 +301,11 @@ impl<'s> TextLines<'s> {
         out.piece(&head.text);
         if fields.has(Field::Time) {
             let fraction = sample.time.wrapping_sub(head.second) as u32;
-            if self.style.nanoseconds {
+            if self.style.times.digits == 9 {
                 out.nanoseconds(fraction);
             } else {
                 out.microseconds(fraction / 1000);
             }
-        }
-    }
-
-    /// The time of day, and the time where it is not part of the head.
-    fn times(
-        &mut self,
-        fields: Fields,
-        sample: &Sample<'_>,
-        before: PreviousTimes,
-        out: &mut Text,
-    ) {
-        let digits = if self.style.nanoseconds { 9 } else { 6 };
-        if let Some(times_of_day) = &mut self.times_of_day
-            && fields.has(Field::Tod)
-        {
-            times_of_day.put(sample.time, digits, out);
-            out.byte(b' ');
-        }
-        if fields.has(Field::Time) {
-            out.since(self.style.times.difference(sample.time, before), 5, digits);
-            out.fixed(b": ");
         }
     }
 
@@ -433,49 +370,56 @@ impl<'s> TextLines<'s> {
     }
 }
 
-/// The function and the file of an address.
-fn put_place(fields: Fields, session: &TraceSession, place: &CodeLocation, out: &mut Text) {
-    if fields.has(Field::Sym) {
-        out.byte(b' ');
-        out.string(&symbol_name(place));
-        put_offset(fields, place, out);
+impl<'s> RowWriter<'s> for TextLines<'s> {
+    fn resolver(&mut self) -> &mut Resolver<'s> {
+        &mut self.resolver
     }
-    if fields.has(Field::Dso) {
-        out.fixed(b" (");
-        out.string(&file_name(session, place));
-        out.byte(b')');
-    }
-}
 
-/// The distance from the start of the function that is not inlined.
-fn put_offset(fields: Fields, place: &CodeLocation, out: &mut Text) {
-    if let (true, Some(symbol)) = (fields.has(Field::Symoff), &place.symbol) {
-        out.fixed(b"+0x");
-        out.hex(symbol.offset);
-    }
-}
-
-/// The line of source, as perf on a line of its own.
-fn put_source(fields: Fields, source: Option<&SourceLine>, out: &mut Text) {
-    if let (true, Some(source)) = (fields.has(Field::Srcline), source) {
-        out.fixed(b"\n  ");
-        out.string(&source_text(source));
-    }
-}
-
-/// The functions of a script, one a line where the name in a call chain is, and an empty line.
-fn script_frames(functions: &[Arc<ScriptFunction>], most: Option<usize>, out: &mut Text) {
-    for function in functions.iter().take(most.unwrap_or(usize::MAX)) {
-        out.fixed(b"\t                 ");
-        out.string(&escape(&function.name));
-        if let Some(file) = &function.file {
-            out.fixed(b" (");
-            out.string(&escape_bytes(file.as_os_str().as_bytes()));
-            out.byte(b')');
+    #[inline]
+    fn event(&mut self, Hit { target, sample }: Hit<'_>, before: PreviousTimes, out: &mut Text) {
+        let Some(event) = self.style.events.get(target.event as usize) else {
+            return;
+        };
+        let fields = event.fields;
+        self.head(event.head, event.chain, sample, out);
+        if event.head != fields {
+            let times_of_day = &mut self.times_of_day;
+            (self.style.times).put(fields, sample.time, before, times_of_day, out);
         }
+        if fields.has(Field::Period) {
+            self.period(target, sample, out);
+        }
+        match self.resolver.session().site_of(target, sample) {
+            Some(site) => self.middle_and_arguments(event, site, sample, out),
+            None => event.without_site(sample, out),
+        }
+        if event.chain {
+            self.process_fields(fields, sample, out);
+            return self.chain(fields, target, sample, out);
+        }
+        if fields.has(Field::Ip) {
+            out.byte(b' ');
+            out.right_hex(sample.ip);
+        }
+        if fields.has(Field::Sym) || fields.has(Field::Dso) {
+            let session = self.resolver.session();
+            put_place(fields, session, self.resolver.place(sample), out);
+        }
+        if fields.has(Field::Srcline) {
+            let (_, found) = self.resolver.inlining_of_hit(sample);
+            put_source(fields, found.and_then(FoundInlining::innermost), out);
+        }
+        self.process_fields(fields, sample, out);
         out.byte(b'\n');
     }
-    out.byte(b'\n');
+
+    fn span(&mut self, span: &SpanRow<'_>, before: PreviousTimes, out: &mut Text) {
+        let session = self.resolver.session();
+        let times_of_day = &mut self.times_of_day;
+        self.style
+            .spans
+            .line(session, span, before, times_of_day, out);
+    }
 }
 
 impl TextEvent {
@@ -543,17 +487,9 @@ impl Head {
         let processes = session.processes();
         let span = processes.comm(sample.tid, sample.time);
         let mut text = Text::default();
-        if fields.has(Field::Comm) {
-            let width = if chain { 0 } else { 16 };
-            text.right(&processes.name_or_number(span.name, sample.tid), width);
-            text.byte(b' ');
-        }
-        text.string(&match (fields.has(Field::Pid), fields.has(Field::Tid)) {
-            (true, true) => format!("{:5}/{:<5} ", sample.pid, sample.tid),
-            (true, false) => format!("{:5} ", sample.pid),
-            (false, true) => format!("{:5} ", sample.tid),
-            (false, false) => String::new(),
-        });
+        let name = processes.name_or_number(span.name, sample.tid);
+        let width = if chain { 0 } else { 16 };
+        put_thread(fields, width, &name, [sample.pid, sample.tid], &mut text);
         if fields.has(Field::Cpu) {
             text.string(&format!("[{:03}] ", sample.cpu));
         }

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::order::before::PreviousTimes;
+use usdtrec_trace::fields::{Field, Fields};
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::wall_times::WallTimes;
@@ -57,6 +58,35 @@ impl TimeOrigin {
             Self::Clock => None,
             Self::First => Some("reltime_ns"),
             Self::Previous => Some("deltatime_ns"),
+        }
+    }
+}
+
+/// How times are written in text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TextTimes {
+    pub(crate) origin: TimeOrigin,
+    /// Digits of their fractions.
+    pub(crate) digits: usize,
+}
+
+impl TextTimes {
+    /// Appends the time of day and the time of a line, if these fields are among those requested.
+    pub(crate) fn put(
+        self,
+        fields: Fields,
+        time: u64,
+        before: PreviousTimes,
+        times_of_day: &mut Option<TimesOfDay<'_>>,
+        out: &mut Text,
+    ) {
+        if let (true, Some(times_of_day)) = (fields.has(Field::Tod), times_of_day) {
+            times_of_day.put(time, self.digits, out);
+            out.byte(b' ');
+        }
+        if fields.has(Field::Time) {
+            out.since(self.origin.difference(time, before), 5, self.digits);
+            out.fixed(b": ");
         }
     }
 }

@@ -9,7 +9,13 @@ use crate::text::buffer::Text;
 impl Text {
     /// Appends a JSON string (RFC 8259) with its quotes, harmless for a terminal.
     pub fn json_string(&mut self, text: &str) {
-        if text.is_ascii() {
+        // Without an early end this is a loop over wide words.
+        let is_special = |byte| !matches!(byte, b' '..=b'~') | matches!(byte, b'"' | b'\\');
+        if !text.bytes().fold(false, |any, byte| any | is_special(byte)) {
+            self.byte(b'"');
+            self.string(text);
+            self.byte(b'"');
+        } else if text.is_ascii() {
             self.json_bytes(text);
         } else {
             let mut string = Self::default();

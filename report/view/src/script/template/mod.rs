@@ -73,14 +73,14 @@ impl Meaning {
             Self::Field(field) => *field,
         };
         let values = field.spec().values;
-        let is_time = matches!(values, FieldValues::Time);
+        let is_time = matches!(values, FieldValues::Time(_));
         let is_number = match values {
             FieldValues::Process(field) => field.is_number,
-            values => matches!(values, FieldValues::Number),
+            values => matches!(values, FieldValues::Number(_)),
         };
         let is_string = match values {
             FieldValues::Process(field) => !field.is_number,
-            values => matches!(values, FieldValues::String),
+            values => matches!(values, FieldValues::String(_)),
         };
         match spec {
             Spec {

@@ -1,14 +1,19 @@
-//! Lines of the spans of a stream, while it is written.
+//! One line for each span, with the arguments of its begin and of its end.
+//!
+//! A line is made when the span has ended, so lines are in the order of the ends.
 
 use std::collections::BTreeSet;
-use std::io::Read;
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use usdtrec_analysis::context_question::ContextQuestion;
-use usdtrec_analysis::rows::span_question::SpanRowQuestion;
+use usdtrec_analysis::rows::hit_row::RowHit;
+use usdtrec_analysis::rows::row_sink::{RowSide, RowSink, SpanRow};
+use usdtrec_analysis::rows::row_walk::{RowQuestion, RowWalk, SpanRowQuestion};
 use usdtrec_analysis::rows::span_stream::{SpanStream, stream_selection};
+use usdtrec_analysis::spans::pair::Pair;
 use usdtrec_trace::error::ReportError;
-use usdtrec_trace::events::notices::SpanOverlap;
+use usdtrec_trace::events::notices::{Notices, SpanOverlap};
 use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::events::stream::{SpanTotals, StreamSamples, StreamSummary, StreamView, watch};
@@ -16,10 +21,44 @@ use usdtrec_trace::process::hit_names::HitNames;
 use usdtrec_trace::session::hit::Hit;
 use usdtrec_trace::session::{Sources, TraceSession};
 
-use crate::script::options::ScriptOptions;
-use crate::script::span_lines::style::SpanStyle;
-use crate::script::span_lines::writer::SpanWriter;
-use crate::script::stream_output::StreamOutput;
+use crate::script::options::{ScriptOptions, StreamOutput};
+use crate::script::row_writer::{AnyWriter, LineStyle};
+use crate::text::buffer::Text;
+
+/// Settings for the lines of spans of these pairs.
+fn style(
+    session: &TraceSession,
+    pairs: &[Pair],
+    options: &ScriptOptions,
+) -> Result<LineStyle, ReportError> {
+    let all = SampleFilter::new(&EventSelection::default(), session)?;
+    LineStyle::new(session, &all, pairs, options)
+}
+
+/// Prints the spans of a trace.
+///
+/// # Errors
+/// Those of [`print`](crate::script::print).
+pub(crate) fn print_spans(
+    session: &TraceSession,
+    selection: &EventSelection,
+    question: &SpanRowQuestion,
+    options: &ScriptOptions,
+    out: &mut (dyn Write + Send),
+) -> Result<Notices, ReportError> {
+    let walk = RowWalk::new(session, selection, &RowQuestion::from(question))?;
+    let style = style(session, &walk.pairs, options)?;
+    if let Some(header) = style.header() {
+        out.write_all(header.as_bytes())?;
+    }
+    let mut before = PreviousTimes::default();
+    let mut notices = Notices::new(session);
+    let mut writer = SpanWriter::new(session, &style, &mut before, out);
+    let walk = walk.at_least(question.least);
+    walk.run(&mut writer, &mut notices)?;
+    writer.finish()?;
+    Ok(notices)
+}
 
 /// Prints the spans of a stream, until it ends.
 ///
@@ -45,7 +84,7 @@ pub(crate) fn print_span_stream(
         &ContextQuestion::default(),
         |session, _| {
             let spans = SpanStream::new(session, selection, question.clone())?;
-            let style = SpanStyle::new(session, &spans.pairs, options)?;
+            let style = style(session, &spans.pairs, options)?;
             if let Some(header) = style.header() {
                 to.out.write_all(header.as_bytes())?;
             }
@@ -69,7 +108,7 @@ pub(crate) fn print_span_stream(
 /// Prints spans.
 struct SpanPrinter<'a, 't> {
     options: &'a ScriptOptions,
-    style: SpanStyle,
+    style: LineStyle,
     /// `None` when the stream has ended.
     spans: Option<SpanStream>,
     before: PreviousTimes,
@@ -113,7 +152,7 @@ impl StreamView for SpanPrinter<'_, '_> {
             return Ok(BTreeSet::new());
         };
         spans.add_events(session)?;
-        let mut style = SpanStyle::new(session, &spans.pairs, self.options)?;
+        let mut style = style(session, &spans.pairs, self.options)?;
         let hidden = style.keep_columns(&self.style);
         self.style = style;
         Ok(hidden)
@@ -136,5 +175,64 @@ impl StreamView for SpanPrinter<'_, '_> {
             writer.finish()?;
         }
         Ok(())
+    }
+}
+
+/// Bytes of text that are written at once.
+pub(crate) const WRITE: usize = 256 << 10;
+
+/// Writes a line for each span.
+pub(crate) struct SpanWriter<'a> {
+    lines: AnyWriter<'a>,
+    /// The lines before.
+    before: &'a mut PreviousTimes,
+    text: Text,
+    out: &'a mut dyn Write,
+}
+
+impl<'a> SpanWriter<'a> {
+    /// Goes on after the lines of `before`.
+    pub(crate) fn new(
+        session: &'a TraceSession,
+        style: &'a LineStyle,
+        before: &'a mut PreviousTimes,
+        out: &'a mut dyn Write,
+    ) -> Self {
+        Self {
+            lines: style.writer(session),
+            before,
+            text: Text::default(),
+            out,
+        }
+    }
+
+    /// Writes what waits.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        if self.text.len() > 0 {
+            self.write()?;
+            self.out.flush()?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        self.out.write_all(self.text.as_slice())?;
+        self.text.clear();
+        Ok(())
+    }
+}
+
+impl RowSink for SpanWriter<'_> {
+    fn event(&mut self, _: RowHit<'_>, _: RowSide) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn span(&mut self, span: SpanRow<'_>) -> io::Result<()> {
+        self.lines.span(&span, *self.before, &mut self.text);
+        self.before.pass(span.last().row.time);
+        match self.text.len() >= WRITE {
+            true => self.write(),
+            false => Ok(()),
+        }
     }
 }
