@@ -47,7 +47,7 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
             trigger_head::write(&session, &args.selection.input, out)?;
         }
         report::write(&answer, &options, out)?;
-        Ok::<_, ReportError>(answer.into_notices())
+        Ok::<_, ReportError>(answer.notices)
     })?;
     out.finish();
     selection::print_faults(&session, &notices);
