@@ -5,8 +5,7 @@ use gimli::{
 };
 use usdtrec_format::SourceLine;
 
-use super::sections::Bytes;
-use super::texts::{text, utf8};
+use crate::sections::{Bytes, text, utf8};
 
 /// Maximum number of rows that are read.
 const MAX_ROWS: usize = 1 << 21;
@@ -19,7 +18,7 @@ const MAX_PATH_BYTES: usize = 4096;
 
 /// A table of lines.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub struct Lines {
     header: LineProgramHeader<Bytes>,
     /// Sorted.
     sequences: Vec<Sequence>,
@@ -31,7 +30,7 @@ pub(super) struct Lines {
 
 /// Why a table of lines is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoLines {
+pub(crate) enum NoLines {
     /// It is damaged.
     Damaged,
     /// Its header is longer than is read.
@@ -61,7 +60,7 @@ struct LineRow {
 
 impl Lines {
     /// Reads the table at an offset of `.debug_line`, which ends at `end`. What comes after damage is not found.
-    pub(super) fn read(
+    pub(crate) fn read(
         dwarf: &Dwarf<Bytes>,
         unit: &Unit<Bytes>,
         at: DebugLineOffset,
@@ -123,12 +122,13 @@ impl Lines {
     }
 
     /// Whether the table has more rows than are read.
-    pub(super) const fn is_cut(&self) -> bool {
+    pub(crate) const fn is_cut(&self) -> bool {
         self.is_cut
     }
 
     /// Size in memory, bytes.
-    pub(super) fn size(&self) -> usize {
+    #[must_use]
+    pub fn size(&self) -> usize {
         let names = self.header.file_names().len() + self.header.include_directories().len();
         size_of_val(&*self.rows)
             + size_of_val(&*self.sequences)
@@ -136,7 +136,7 @@ impl Lines {
     }
 
     /// The line of the code at an address.
-    pub(super) fn at(
+    pub(crate) fn at(
         &self,
         dwarf: &Dwarf<Bytes>,
         unit: &Unit<Bytes>,
@@ -155,7 +155,8 @@ impl Lines {
     }
 
     /// The line of a file, by its number in the table.
-    pub(super) fn line(
+    #[must_use]
+    pub fn line(
         &self,
         dwarf: &Dwarf<Bytes>,
         unit: &Unit<Bytes>,
@@ -166,7 +167,7 @@ impl Lines {
             return None;
         }
         let file = self.header.file(file?)?;
-        let part = |value| utf8(&text(dwarf, unit, value)?);
+        let part = |value| text(dwarf, unit, value);
         let mut path = part(file.path_name())?;
         let directory = file.directory(&self.header).and_then(part);
         let compiled_in = unit.comp_dir.as_ref().and_then(utf8);

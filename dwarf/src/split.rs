@@ -1,25 +1,25 @@
 //! Split DWARF: the entries of a unit that are in a `.dwo` file, or in the package of a program's `.dwo` files (`.dwp`), of which the program
 //! has a skeleton with the addresses and the lines.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use gimli::{Dwarf, DwarfPackage, EndianReader, Reader, Section, SectionId};
-use object::Object;
+use gimli::{Dwarf, DwarfPackage, Reader, Section};
 use usdtrec_format::{split_debug_files, split_debug_package};
 
-use super::lines::Lines;
-use super::sections::{Bytes, Room, endian, load_split, package_sections};
-use super::units::{ReadUnit, Units, lock};
-use crate::symbols::image::Binary;
+use crate::lines::Lines;
+use crate::sections::{Bytes, DwarfNeed, Room, SectionOpener, load_package, load_split};
+use crate::units::{ReadUnit, Units, lock};
 
 /// Maximum number of `.dwo` files that are opened for a program.
 const MAX_FILES: usize = 1024;
 
 /// The files with split units of a program, each opened when it is needed.
-pub(super) struct SplitFiles {
-    /// The program.
-    path: PathBuf,
+pub(crate) struct SplitFiles {
+    /// The program, and its separate file.
+    programs: Vec<PathBuf>,
+    open: SectionOpener,
+    need: DwarfNeed,
     package: OnceLock<Option<DwarfPackage<Bytes>>>,
     left: Mutex<Left>,
 }
@@ -31,18 +31,27 @@ struct Left {
 }
 
 /// A split unit.
-pub(super) struct SplitUnit {
-    pub(super) units: Units,
-    pub(super) read: ReadUnit,
+pub struct SplitUnit {
+    /// The units of its file.
+    pub units: Units,
+    /// The unit.
+    pub read: Arc<ReadUnit>,
     /// The files that its calls name; `None` if they are those of the skeleton's table.
-    pub(super) lines: Option<Arc<Lines>>,
+    pub lines: Option<Lines>,
 }
 
 impl SplitFiles {
     /// Those of a program, of which so much may be read.
-    pub(super) fn new(path: &Path, room: Room) -> Self {
+    pub(crate) fn new(
+        programs: Vec<PathBuf>,
+        open: SectionOpener,
+        need: DwarfNeed,
+        room: Room,
+    ) -> Self {
         Self {
-            path: path.to_owned(),
+            programs,
+            open,
+            need,
             package: OnceLock::new(),
             left: Mutex::new(Left {
                 room,
@@ -52,7 +61,7 @@ impl SplitFiles {
     }
 
     /// The split unit of a skeleton of the program; `None` if the unit is whole, or its other part is not found.
-    pub(super) fn unit(&self, skeleton: &ReadUnit, own: &Dwarf<Bytes>) -> Option<SplitUnit> {
+    pub(crate) fn unit(&self, skeleton: &ReadUnit, own: &Dwarf<Bytes>) -> Option<SplitUnit> {
         let id = skeleton.unit.dwo_id?;
         let package = self.package.get_or_init(|| self.open_package());
         let packed = package
@@ -66,19 +75,18 @@ impl SplitFiles {
             Lines::read(&units.dwarf, &read.unit, at, end).ok()
         });
         Some(SplitUnit {
-            lines: lines.map(Arc::new),
-            read,
+            lines,
+            read: Arc::new(read),
             units,
         })
     }
 
     fn open_package(&self) -> Option<DwarfPackage<Bytes>> {
-        let binary = Binary::open(&split_debug_package(&self.path))?;
-        let file = binary.parse(None)?;
-        file.section_by_name(SectionId::DebugCuIndex.name())?;
-        let sections = package_sections(&binary, &file, &mut lock(&self.left).room)?;
-        let empty = EndianReader::new(Arc::from([]), endian(&file));
-        sections.borrow(Clone::clone, empty).ok()
+        let mut left = lock(&self.left);
+        self.programs.iter().find_map(|program| {
+            let file = (self.open)(&split_debug_package(program))?;
+            load_package(&*file, &mut left.room)
+        })
     }
 
     /// The `.dwo` file that a skeleton names.
@@ -87,13 +95,14 @@ impl SplitFiles {
         let directory = skeleton.unit.comp_dir.as_ref();
         let directory = directory.and_then(|directory| directory.to_slice().ok());
         let directory = directory.unwrap_or_default();
-        let candidates = split_debug_files(&self.path, &name, &directory);
         let mut left = lock(&self.left);
-        candidates.iter().find_map(|path| {
+        let programs = self.programs.iter();
+        let mut candidates =
+            programs.flat_map(|program| split_debug_files(program, &name, &directory));
+        candidates.find_map(|path| {
             left.files = left.files.checked_sub(1)?;
-            let binary = Binary::open(path)?;
-            let file = binary.parse(None)?;
-            let sections = load_split(&binary, &file, &mut left.room)?;
+            let file = (self.open)(&path)?;
+            let sections = load_split(&*file, self.need, &mut left.room)?;
             let mut dwarf = sections.borrow(Clone::clone);
             dwarf.make_dwo(own);
             Some(dwarf)

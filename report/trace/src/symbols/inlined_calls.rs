@@ -1,9 +1,7 @@
 //! The inlined calls of a unit (DWARF 5, 3.3.8).
 
 use gimli::{AttributeValue, Dwarf, EntriesRaw, Unit, UnitOffset};
-
-use super::sections::Bytes;
-use super::units::CodeRanges;
+use usdtrec_dwarf::{Bytes, CodeRanges};
 
 /// Maximum number of ranges of calls of a unit.
 const MAX_CALLS: usize = 1 << 20;
@@ -14,7 +12,7 @@ const MAX_DEPTH: u16 = 128;
 
 /// The inlined calls of a unit, sorted by depth and address: those of a depth are within those of the one above it.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
+pub(super) struct InlinedCalls {
     calls: Vec<Call>,
     /// Whether there are more, or deeper ones, than are read.
     is_cut: bool,
@@ -37,7 +35,7 @@ pub(super) struct Call {
     pub(super) line: u64,
 }
 
-impl Calls {
+impl InlinedCalls {
     /// Reads the entries of a unit. What comes after damage is not found.
     pub(super) fn read(dwarf: &Dwarf<Bytes>, unit: &Unit<Bytes>) -> Self {
         let mut reading = Reading {

@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use foldhash::HashMap;
 use gimli::{
     Abbreviations, AttributeValue, DebugAbbrev, DebugAbbrevOffset, DebugAddrBase, DebugInfoOffset,
-    DebugLineOffset, DebugLocListsBase, DebugRngListsBase, DebugStrOffsetsBase, Dwarf, Reader,
-    Section, Unit, UnitHeader, UnitType,
+    DebugLineOffset, DebugLocListsBase, DebugRngListsBase, DebugStrOffsetsBase, DebugTypeSignature,
+    Dwarf, Reader, Section, Unit, UnitHeader, UnitOffset, UnitType,
 };
 
-use super::sections::Bytes;
+use crate::sections::{Bytes, raw_text};
 
 /// Maximum number of units of a file. Those of the largest browsers have 30,000.
 const MAX_UNITS: usize = 1 << 18;
@@ -30,13 +30,16 @@ const READ_AGAIN: usize = 64 << 20;
 /// Maximum size of an abbreviation in memory, divided by its bytes in the file: 112 for 4.
 const ABBREVIATION_RATIO: usize = 28;
 /// Maximum number of ranges that are checked for an address: they overlap only if a linker removed sections.
-const MAX_CHECKED: usize = 64;
+const MAX_CHECKED: usize = 1024;
 
 /// The units of one file.
-pub(super) struct Units {
-    pub(super) dwarf: Dwarf<Bytes>,
+pub struct Units {
+    /// Their sections.
+    pub dwarf: Dwarf<Bytes>,
     /// The units of `.debug_info`, in their order.
     headers: Vec<UnitHeader<Bytes>>,
+    /// Type units, with the offsets of their types.
+    types: HashMap<DebugTypeSignature, (UnitHeader<Bytes>, UnitOffset)>,
     /// Where each table of abbreviations ends.
     abbreviations_end: BTreeMap<usize, usize>,
     abbreviations: Mutex<KnownAbbreviations>,
@@ -55,21 +58,21 @@ struct KnownAbbreviations {
 }
 
 /// A unit whose first entry was read.
-pub(super) struct ReadUnit {
+pub struct ReadUnit {
     /// Without its line program.
-    pub(super) unit: Unit<Bytes>,
+    pub unit: Unit<Bytes>,
     /// Offset of its line program.
-    pub(super) lines: Option<DebugLineOffset>,
+    pub lines: Option<DebugLineOffset>,
     /// Of a skeleton: the name of the file with its other entries.
-    pub(super) split_name: Option<Bytes>,
+    pub(crate) split_name: Option<Bytes>,
     /// Maximum size of its abbreviations in memory, bytes.
-    pub(super) abbreviations_size: usize,
+    pub abbreviations_size: usize,
     ranges: CodeRanges,
 }
 
 /// Addresses of code, as an entry says them.
 #[derive(Default)]
-pub(super) struct CodeRanges {
+pub struct CodeRanges {
     low: Option<AttributeValue<Bytes>>,
     high: Option<AttributeValue<Bytes>>,
     list: Option<AttributeValue<Bytes>>,
@@ -77,18 +80,18 @@ pub(super) struct CodeRanges {
 
 /// Code of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct UnitCode {
+pub(crate) struct UnitCode {
     /// First address.
     begin: u64,
     /// Address after the last one.
     end: u64,
     /// The unit, by its place in the file.
-    pub(super) unit: u32,
+    pub(crate) unit: u32,
 }
 
 impl Units {
     /// The units of sections.
-    pub(super) fn new(dwarf: Dwarf<Bytes>) -> Self {
+    pub(crate) fn new(dwarf: Dwarf<Bytes>) -> Self {
         let mut headers = Vec::new();
         let mut all = dwarf.units();
         // Units after damage cannot be found.
@@ -98,39 +101,61 @@ impl Units {
             }
             headers.push(header);
         }
-        let starts = headers.iter().map(|header| header.debug_abbrev_offset().0);
+        let mut types = HashMap::default();
+        let mut note_type = |header: &UnitHeader<Bytes>| {
+            if let UnitType::Type {
+                type_signature,
+                type_offset,
+            } = header.type_()
+            {
+                types.insert(type_signature, (header.clone(), type_offset));
+            }
+        };
+        headers.iter().for_each(&mut note_type);
+        let mut others = dwarf.type_units();
+        for _ in 0..MAX_UNITS {
+            let Ok(Some(header)) = others.next() else {
+                break;
+            };
+            note_type(&header);
+        }
+        let of_types = types.values().map(|(header, _)| header);
+        let all = headers.iter().chain(of_types);
+        let starts = all.map(|header| header.debug_abbrev_offset().0);
         let end = dwarf.debug_abbrev.reader().len();
         Self {
             abbreviations_end: ends(starts, end),
             abbreviations: Mutex::default(),
             has_long_tables: AtomicBool::new(false),
             headers,
+            types,
             dwarf,
         }
     }
 
     /// Notes that a table is longer than is read.
-    pub(super) fn note_long_table(&self) {
+    pub fn note_long_table(&self) {
         self.has_long_tables.store(true, Relaxed);
     }
 
     /// Whether a table was requested that is longer than is read, so that something is missing.
-    pub(super) fn has_long_tables(&self) -> bool {
+    pub(crate) fn has_long_tables(&self) -> bool {
         self.has_long_tables.load(Relaxed)
     }
 
     /// Whether there are no units.
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.headers.is_empty()
     }
 
     /// A unit by its place in the file.
-    pub(super) fn unit(&self, at: u32) -> Option<ReadUnit> {
+    #[must_use]
+    pub fn unit(&self, at: u32) -> Option<ReadUnit> {
         ReadUnit::new(self, self.headers.get(at as usize)?.clone(), None)
     }
 
     /// The unit that a skeleton of the program is of.
-    pub(super) fn split_unit(&self, skeleton: &ReadUnit) -> Option<ReadUnit> {
+    pub(crate) fn split_unit(&self, skeleton: &ReadUnit) -> Option<ReadUnit> {
         let mut units = self.headers.iter();
         units.find_map(|header| {
             let read = ReadUnit::new(self, header.clone(), Some(skeleton))?;
@@ -138,17 +163,28 @@ impl Units {
         })
     }
 
-    /// The place of the unit with an entry.
-    pub(super) fn of_entry(&self, offset: DebugInfoOffset) -> Option<u32> {
+    /// The entry at an offset of `.debug_info`, with its unit.
+    pub(crate) fn entry(&self, offset: DebugInfoOffset) -> Option<(ReadUnit, UnitOffset)> {
         let start = |header: &UnitHeader<Bytes>| header.debug_info_offset();
         let after = self
             .headers
             .partition_point(|header| start(header) <= Some(offset));
-        u32::try_from(after.checked_sub(1)?).ok()
+        let header = self.headers.get(after.checked_sub(1)?)?;
+        let unit = ReadUnit::new(self, header.clone(), None)?;
+        Some((unit, offset.to_unit_offset(header)?))
+    }
+
+    /// The type with a signature, with its unit.
+    pub(crate) fn type_unit(
+        &self,
+        signature: DebugTypeSignature,
+    ) -> Option<(ReadUnit, UnitOffset)> {
+        let (header, at) = self.types.get(&signature)?;
+        Some((ReadUnit::new(self, header.clone(), None)?, *at))
     }
 
     /// The code of all units, sorted, and where the tables of lines end.
-    pub(super) fn code(&self) -> (Vec<UnitCode>, BTreeMap<usize, usize>) {
+    pub(crate) fn code(&self) -> (Vec<UnitCode>, BTreeMap<usize, usize>) {
         let (mut found, mut lines) = (Vec::new(), Vec::new());
         let mut room = MAX_RANGES;
         for place in 0..self.headers.len() as u32 {
@@ -207,7 +243,7 @@ impl Units {
 
 impl UnitCode {
     /// The unit with the code at an address.
-    pub(super) fn find(all: &[Self], address: u64) -> Option<u32> {
+    pub(crate) fn find(all: &[Self], address: u64) -> Option<u32> {
         let after = all.partition_point(|code| code.begin <= address);
         let before = all.get(..after)?.iter().rev().take(MAX_CHECKED);
         let mut before = before.filter(|code| address < code.end);
@@ -279,6 +315,9 @@ impl ReadUnit {
                 (gimli::DW_AT_rnglists_base, AttributeValue::DebugRngListsBase(base)) => {
                     unit.rnglists_base = base;
                 }
+                (gimli::DW_AT_loclists_base, AttributeValue::DebugLocListsBase(base)) => {
+                    unit.loclists_base = base;
+                }
                 (name, value) => ranges.note(name, value),
             }
         }
@@ -294,9 +333,9 @@ impl ReadUnit {
         ) {
             ranges = CodeRanges::default();
         }
-        let directory = directory.and_then(|value| super::texts::text(dwarf, &unit, value));
+        let directory = directory.and_then(|value| raw_text(dwarf, &unit, value));
         unit.comp_dir = directory.or_else(|| skeleton?.unit.comp_dir.clone());
-        let split_name = split_name.and_then(|value| super::texts::text(dwarf, &unit, value));
+        let split_name = split_name.and_then(|value| raw_text(dwarf, &unit, value));
         Some(Self {
             unit,
             lines,
@@ -309,7 +348,7 @@ impl ReadUnit {
 
 impl CodeRanges {
     /// Notes an attribute that says addresses.
-    pub(super) fn note(&mut self, name: gimli::DwAt, value: AttributeValue<Bytes>) {
+    pub fn note(&mut self, name: gimli::DwAt, value: AttributeValue<Bytes>) {
         match name {
             gimli::DW_AT_low_pc => self.low = Some(value),
             gimli::DW_AT_high_pc => self.high = Some(value),
@@ -319,7 +358,7 @@ impl CodeRanges {
     }
 
     /// Calls `each` with the first address and the one after the last of each range that is not empty, as long as there is room.
-    pub(super) fn each(
+    pub fn each(
         self,
         dwarf: &Dwarf<Bytes>,
         unit: &Unit<Bytes>,
@@ -375,6 +414,6 @@ fn ends(starts: impl Iterator<Item = usize>, end: usize) -> BTreeMap<usize, usiz
 }
 
 /// Nothing in here can be left half-done by a panic elsewhere.
-pub(super) fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(crate) fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
