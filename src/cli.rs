@@ -9,6 +9,7 @@ mod callers;
 mod capture;
 mod colour;
 mod completions;
+mod conflicts;
 #[cfg(feature = "record")]
 mod delay;
 #[cfg(feature = "record")]
@@ -106,7 +107,7 @@ pub(crate) use self::selection::{SelectionArgs, WhichArgs};
 pub(crate) use self::span_stat::SpanStatArgs;
 pub(crate) use self::spans::{ALL_SPANS, SpanArgs};
 pub(crate) use self::sql::{SqlArgs, SqlEngine};
-pub(crate) use self::stacks::{Stacks, kind as stack_kind};
+pub(crate) use self::stacks::kind as stack_kind;
 #[cfg(feature = "record")]
 pub(crate) use self::stat::StatArgs;
 pub(crate) use self::text::PagerArgs;
@@ -166,6 +167,7 @@ impl Cli {
         let matches = Self::whole()
             .try_get_matches_from(normalized(std::env::args_os()))
             .unwrap_or_else(|error| refuse(&true_advice(error)));
+        conflicts::check(&mut Self::whole(), &matches).unwrap_or_else(|error| refuse(&error));
         let cli =
             Self::from_arg_matches(&matches).unwrap_or_else(|error| refuse(&true_advice(error)));
         #[cfg(feature = "record")]

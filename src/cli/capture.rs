@@ -4,8 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Arg, Args, ValueEnum};
 use usdtrec_format::expr::TimedFilter;
+
+use super::hidden_options::refused_flag;
 
 /// What captures a hit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -206,6 +208,19 @@ pub(crate) struct CaptureArgs {
     /// Command to run and record; put -- before it if it has options of its own
     #[arg(value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// What is otherwise where hits are counted: arguments are read only if other options need them, and no events are shown. The group `arguments` has
+/// those options.
+pub(super) fn counted(option: Arg) -> Arg {
+    match option.get_id().as_str() {
+        "strings" => option.requires_if("all", "arguments"),
+        "strlen" | "nonresident" | "schema" => option.requires("arguments"),
+        "thread_context" => {
+            refused_flag(option, "counts do not show which requests hits belong to")
+        }
+        _ => option,
+    }
 }
 
 impl CaptureArgs {

@@ -31,10 +31,10 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) key: Vec<String>,
     /// Export only spans of at least this duration (10us, 5ms, 1s), as --filter 'span >= TIME'; without --span, of all spans that are found by the names of probes
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", conflicts_with = "value")]
     pub(crate) min: Option<String>,
     /// With --to folded or pprof, weigh stacks by the sum of this argument instead of their hits
-    #[arg(long, value_name = "ARG", conflicts_with_all = ["span", "min"])]
+    #[arg(long, value_name = "ARG", conflicts_with = "span")]
     pub(crate) value: Option<String>,
     /// With --to folded or pprof, which stacks are exported [default: native where they were recorded, else script]
     #[arg(long, value_enum, value_name = "KIND")]

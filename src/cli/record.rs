@@ -69,6 +69,6 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) key: Vec<String>,
     /// Record only spans of at least this duration (10us, 5ms, 1s), as --filter 'span >= TIME'
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", conflicts_with = "recorded_callers")]
     pub(crate) min: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! Options of `usdtrec report`.
 
 use clap::builder::PossibleValue;
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use usdtrec_report::question::GroupOrder;
 use usdtrec_report::report::CallGraphStyle;
 
@@ -77,6 +77,7 @@ pub(crate) enum HistScale {
 
 /// `usdtrec report`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("weighed").args(["sort", "by", "call_graph"])))]
 pub(crate) struct ReportArgs {
     /// The trace and the selection of events
     #[command(flatten)]
@@ -85,7 +86,7 @@ pub(crate) struct ReportArgs {
     pub(crate) sort: Vec<String>,
     /// With --sort, show sum, mean and percentiles of this argument for each group; sorts by sum unless --order is given. With
     /// --call-graph, weigh stacks by its sum
-    #[arg(long, value_name = "ARG", conflicts_with = "span")]
+    #[arg(long, value_name = "ARG", requires = "weighed", conflicts_with_all = ["span", "hist", "heatmap", "rate"])]
     pub(crate) value: Option<String>,
     /// Show durations from one probe to another: START..DONE, or the name of a span, with globs (may be repeated)
     ///
@@ -110,7 +111,7 @@ pub(crate) struct ReportArgs {
     pub(crate) by: Vec<String>,
     /// Show only spans of at least this duration (10us, 5ms, 1s), as --filter 'span >= TIME'; without --span, and --hist or --heatmap span:NAME, of all spans that are found by
     /// the names of probes
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["sort", "value", "rate"])]
     pub(crate) min: Option<String>,
     /// With --span and --by, or --sort and --value, sort groups by this value [default: total]
     #[arg(long, value_enum)]
@@ -119,7 +120,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "ARG|span:NAME", conflicts_with_all = ["sort", "span"])]
     pub(crate) hist: Option<String>,
     /// Buckets of --hist [default: auto]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, requires = "hist")]
     pub(crate) scale: Option<HistScale>,
     /// Show the distribution of an argument, or with span:NAME of the durations of spans, over time
     #[arg(long, value_name = "ARG|span:NAME", conflicts_with_all = ["sort", "span", "hist"])]

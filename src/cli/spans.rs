@@ -12,12 +12,12 @@ pub(crate) struct SpanArgs {
     ///
     /// Spans are found by the names of probes: query__start and query__done make the span query; so do entry and return, begin and end. A span is printed when it has ended. If --filter or --min ask for slow
     /// spans, the default is all of them.
-    #[arg(long, value_name = "START..DONE|NAME")]
+    #[arg(long, value_name = "START..DONE|NAME", conflicts_with_all = ["with", "holders"])]
     pub(crate) span: Vec<String>,
     /// With --span, keys by which begin and end are matched (comma list), as of report
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) key: Vec<String>,
     /// Print only spans of at least this duration (10us, 5ms, 1s), as --filter 'span >= TIME'
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["with", "holders"])]
     pub(crate) min: Option<String>,
 }

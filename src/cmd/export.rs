@@ -33,7 +33,6 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     )?;
     check_format(args)?;
     check_with(args)?;
-    selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
     redacted::check(args)?;
     let Some(format) = format(args.to) else {
         return dataset(args, buildid_dir);
@@ -99,32 +98,6 @@ fn check_format(args: &ExportArgs) -> anyhow::Result<()> {
         !is_copy || args.output.extension() != Some("gz".as_ref()),
         "--to perf writes a plain file: expected a name that does not end with .gz",
     )?;
-    let is_of_filter = args.selection.which.span_least > 0;
-    Usage::ensure(
-        !is_of_filter || args.value.is_none(),
-        "--filter 'span > TIME' has no effect with --value: stacks weigh spans or an argument",
-    )?;
-    let has_stacks = matches!(args.to, ExportTo::Folded | ExportTo::Pprof);
-    let is_otlp = matches!(args.to, ExportTo::Otlp | ExportTo::OtlpProto);
-    let others = "--to perf, which copies the records of events";
-    let stacks = "this format: use it with --to folded or pprof";
-    let ids = "this format: use it with --to otlp or otlp-proto";
-    let idle = [
-        ("--span", is_copy && !args.span.is_empty(), others),
-        ("--min", is_copy && args.min.is_some(), others),
-        ("--filter 'span > TIME'", is_copy && is_of_filter, others),
-        (
-            "--no-inline",
-            is_copy && args.selection.inline.no_inline,
-            others,
-        ),
-        ("--value", !has_stacks && args.value.is_some(), stacks),
-        ("--stacks", !has_stacks && args.stacks.is_some(), stacks),
-        ("--trace-id", !is_otlp && args.trace_id.is_some(), ids),
-    ];
-    if let Some((option, _, what)) = idle.into_iter().find(|(_, is_idle, _)| *is_idle) {
-        return Err(Usage(format!("{option} has no effect on {what}")).into());
-    }
     if args.span.is_empty() && least(args)? == 0 {
         print::refuse_key(&args.key)?;
     }

@@ -30,13 +30,11 @@ use super::selection;
 use crate::cli::PagerArgs;
 use crate::cli::{ListArgs, ListFormat};
 use crate::fold::Fold;
-use crate::terminal::{Usage, say};
+use crate::terminal::say;
 use crate::{schemas, shell, text_room};
 
 /// Runs the verb.
 pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let is_text = args.format == ListFormat::Text;
-    selection::refuse_of_text("--width", args.width.width.is_some() && !is_text)?;
     let patterns = patterns(&args.patterns)?;
     let dir = selection::cache_dir(buildid_dir);
     let mut listing = Listing::default();
@@ -48,10 +46,6 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         return Ok(listing.print_nothing(args, files.is_empty()));
     }
     let found = choose(&listing.binaries, &patterns)?;
-    Usage::ensure(
-        args.width.width.is_none() || args.verbose,
-        "--width has no effect without -v or -a: the lines are those of perf list",
-    )?;
     let mut out = BufWriter::new(selection::paged_output(args.pager)?);
     match args.format {
         ListFormat::Json if args.verbose => {

@@ -38,8 +38,8 @@ pub(super) use messages::{
 };
 pub(super) use names::OfRunning;
 use once::Once;
+pub(super) use options::capture;
 use options::options;
-pub(super) use options::{capture, refuse_options_of_arguments};
 
 /// Runs the verb.
 pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {

@@ -83,9 +83,6 @@ pub(super) fn colours(when: Colour) -> bool {
 /// Refuses options that would have no effect.
 fn refuse(args: &ReportArgs, asked: Asked) -> Result<(), Usage> {
     let is_text = args.format == OutputFormat::Text;
-    selection::refuse_of_text("--width", args.width.width.is_some() && !is_text)?;
-    selection::refuse_of_text("--clock", args.clock && !is_text)?;
-    selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
     refuse_with(args, asked)?;
     Usage::ensure(
         is_text || args.call_graph.is_none(),

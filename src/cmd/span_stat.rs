@@ -9,18 +9,15 @@ use crate::units::least_ns;
 /// The spans that are aggregated; `None` for none.
 ///
 /// # Errors
-/// [`Usage`] if an option has no effect without spans.
+/// [`Usage`] if a filter asks for spans and there are none.
 pub(super) fn asked(
-    verb: &str,
     args: &SpanStatArgs,
     capture: &CaptureArgs,
 ) -> anyhow::Result<Option<SlowSpans>> {
     if args.span.is_empty() {
         Usage::ensure(
             capture.span_least == 0,
-            format!(
-                "--filter: span > TIME has no effect on {verb}, which matches no spans without --span"
-            ),
+            "--filter 'span > TIME' needs --span",
         )?;
         return Ok(None);
     }

@@ -12,7 +12,6 @@ use usdtrec_report::top::{self, TopOptions};
 
 use self::by_key::ByKey;
 use super::live::Live;
-use super::record::refuse_options_of_arguments;
 use super::screen::{Screen, TextDestination};
 use super::{selection, span_stat};
 use crate::cli::TopArgs;
@@ -22,11 +21,10 @@ use crate::units::parse_duration;
 
 /// Runs the verb.
 pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let spans = span_stat::asked("top", &args.spans, &args.capture)?;
+    let spans = span_stat::asked(&args.spans, &args.capture)?;
     if spans.is_some() || !args.by.is_empty() {
         return ByKey::run(args, spans, buildid_dir);
     }
-    refuse_options_of_arguments("top", &args.capture, false)?;
     let options = TopOptions {
         every: parse_duration("--delay", &args.delay)?,
         tables: args.iterations,

@@ -8,7 +8,7 @@ use anyhow::Context;
 use usdtrec_format::escape::shown;
 use usdtrec_report::export::Redaction;
 
-use crate::cli::{ExportArgs, ExportTo};
+use crate::cli::ExportArgs;
 use crate::terminal::Usage;
 
 /// Minimum bytes of a key.
@@ -27,47 +27,14 @@ pub(super) fn redaction(args: &ExportArgs) -> anyhow::Result<Redaction> {
     })
 }
 
-/// Refuses to redact what another option needs, and formats that have no arguments or all of them.
+/// Refuses to leave out the id of traces. A hash can be one.
 pub(super) fn check(args: &ExportArgs) -> Result<(), Usage> {
-    let redacts = [
-        ("--drop", "leaves out", &args.drop),
-        ("--hash", "replaces", &args.hash),
-    ];
-    for (option, does, names) in redacts {
-        if names.is_empty() {
-            continue;
-        }
-        if let Some((needs, name)) = needed(args, option).find(|(_, name)| names.contains(name)) {
-            return Err(Usage(format!(
-                "{needs} {name} needs the values of {name}, which {option} {does}"
-            )));
-        }
-        let why = match args.to {
-            ExportTo::Folded => {
-                "folded, which has functions and no arguments: functions of scripts keep their names"
-            }
-            ExportTo::Pprof => {
-                "pprof, which has functions and no arguments: functions of scripts keep their names"
-            }
-            ExportTo::Perf => {
-                "perf, which copies the records of the trace; all formats with arguments but this one can leave values out"
-            }
-            _ => continue,
-        };
-        return Err(Usage(format!("{option} has no effect with --to {why}")));
+    match args.trace_id.as_ref().filter(|id| args.drop.contains(id)) {
+        None => Ok(()),
+        Some(name) => Err(Usage(format!(
+            "--trace-id {name} needs the values of {name}, which --drop leaves out"
+        ))),
     }
-    Ok(())
-}
-
-/// Options that need values, with the names of the arguments. A hash can be the id of a trace.
-fn needed<'a>(
-    args: &'a ExportArgs,
-    option: &str,
-) -> impl Iterator<Item = (&'static str, &'a String)> {
-    let trace_id = args.trace_id.iter().filter(move |_| option == "--drop");
-    let weights = args.value.iter().map(|name| ("--value", name));
-    let trace_id = trace_id.map(|name| ("--trace-id", name));
-    trace_id.chain(weights)
 }
 
 /// The key of hashes: the bytes of the file, or random ones.

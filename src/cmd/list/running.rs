@@ -77,12 +77,7 @@ pub(super) fn print(args: &ListArgs, files: &[Matching<'_>]) -> anyhow::Result<(
     let out = BufWriter::new(selection::paged_output(args.pager)?);
     let mut out = Fold::new(out, text_room::fold_columns(args.width.width));
     match (args.format, args.by) {
-        (ListFormat::Json, Some(_)) => {
-            anyhow::bail!(
-                "--by has no effect with --format json, where each process has its container and unit"
-            )
-        }
-        (ListFormat::Json, None) => print_json(&mut out, files, &processes)?,
+        (ListFormat::Json, _) => print_json(&mut out, files, &processes)?,
         (ListFormat::Text, None) => print_files(&mut out, files, &processes)?,
         (ListFormat::Text, Some(_)) => print_places(&mut out, files, &processes)?,
     }

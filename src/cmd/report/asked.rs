@@ -48,7 +48,6 @@ const MATCHED: &[Asked] = &[Spans, HistogramOfSpans, HeatMapOfSpans, StacksOfSpa
 const BY: &[Asked] = &[Spans, HistogramOfSpans, HeatMapOfSpans, Rate];
 const TOP: &[Asked] = &[Groups, Spans, HistogramOfSpans, HeatMapOfSpans];
 const MOMENTS: &[Asked] = &[Spans, HeatMapOfSpans, HeatMapOfArgument];
-const HISTOGRAMS: &[Asked] = &[HistogramOfSpans, HistogramOfArgument];
 const FOLDED: &[Asked] = &[
     Summary,
     Spans,
@@ -62,15 +61,13 @@ const FOLDED: &[Asked] = &[
 ];
 
 /// The options whose effect depends on values of others, as `--hist span:NAME`; the rest is said to clap.
-const OPTIONS: [QuestionOption; 14] = [
+const OPTIONS: [QuestionOption; 12] = [
     option("--key", |args| !args.key.is_empty(), MATCHED),
     option("--min", |args| args.min.is_some(), MATCHED),
     option("--filter 'span > TIME'", has_least, MATCHED),
-    option("--value", |args| args.value.is_some(), &[Groups, Stacks]),
     option("--by", |args| !args.by.is_empty(), BY),
     option("--order without --by", is_unordered, &[Groups]),
     option("--order without --value", is_plain_order, OF_SPANS),
-    option("--scale", |args| args.scale.is_some(), HISTOGRAMS),
     option("--top", |args| args.top.is_some(), TOP),
     option("--top without --by", is_top_of_all, &[Groups, Spans]),
     option("--top without --by in CSV", is_top_of_csv, &[Groups]),

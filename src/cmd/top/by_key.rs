@@ -15,14 +15,12 @@ use crate::cli::{TopArgs, TopOrder};
 use crate::cmd::count_screen::{CountScreen, TableKeys};
 use crate::cmd::live::{CountView, Live};
 use crate::cmd::named_counts;
-use crate::cmd::record::refuse_options_of_arguments;
 use crate::cmd::selection;
 use crate::cmd::span_stat;
 use crate::cmd::stat::by::StatBy;
 use crate::cmd::stat::snapshots::Snapshots;
 use crate::cmd::stat::sums::StatGrouping;
-use crate::cmd::stat::{check_interval, refuse_options_of_rings};
-use crate::terminal::Usage;
+use crate::cmd::stat::{check_interval, refuse_perf_engine};
 use crate::units::parse_duration;
 
 /// What is refused names the option.
@@ -64,12 +62,7 @@ impl ByKey {
             Some(_) => WHAT_OF_SPANS,
             None => WHAT,
         };
-        refuse_options_of_arguments("top", &args.capture, true)?;
-        refuse_options_of_rings(what, &args.capture)?;
-        Usage::ensure(
-            spans.is_some() || !order(args.order).is_of_spans(),
-            "--order by durations has no effect without --span",
-        )?;
+        refuse_perf_engine(what, &args.capture)?;
         let keys = args.by.iter().map(|key| StatBy::named(what, key));
         let grouping = StatGrouping {
             keys: keys.collect::<Result<_, _>>()?,
