@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::callers::CallersArgs;
-use super::capture::CaptureArgs;
-use super::delay::DelayArgs;
+use super::capture::{CaptureArgs, DelayArgs};
 use super::ring::RingArgs;
+use super::stacks::CallersArgs;
 
 /// `usdtrec record`.
 #[derive(Debug, Args)]

@@ -5,14 +5,10 @@ use clap::{ArgGroup, Args, ValueEnum};
 use usdtrec_report::question::GroupOrder;
 use usdtrec_report::report::CallGraphStyle;
 
-use super::call_graph::call_graph;
-use super::colour::Colour;
-use super::fields::with_fields;
-use super::format::OutputFormat;
-use super::selection::SelectionArgs;
+use super::selection::{SelectionArgs, with_fields};
 use super::spans::ALL_SPANS;
-use super::stacks::Stacks;
-use super::text::{PagerArgs, WidthArgs};
+use super::stacks::{Stacks, call_graph};
+use super::text::{Colour, OutputFormat, PagerArgs, WidthArgs};
 
 /// Help of `--sort`.
 const SORT: &str = "\

@@ -6,11 +6,10 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgGroup, Args};
 
-use super::capture::{CaptureArgs, counted};
-use super::delay::DelayArgs;
-use super::format::OutputFormat;
+use super::capture::{CaptureArgs, DelayArgs, counted};
 use super::hidden_options::refused;
-use super::span_stat::SpanStatArgs;
+use super::spans::SpanStatArgs;
+use super::text::OutputFormat;
 
 /// Hits are counted where they happen.
 fn without_rings(option: Arg) -> Arg {

@@ -4,12 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgGroup, Args, ValueEnum};
 
-use super::callers::CallersArgs;
-use super::capture::{CaptureArgs, counted};
-use super::delay::DelayArgs;
+use super::capture::{CaptureArgs, DelayArgs, counted};
 use super::print::{PrintArgs, templates};
-use super::span_stat::SpanStatArgs;
-use super::spans::SpanArgs;
+use super::spans::{SpanArgs, SpanStatArgs};
+use super::stacks::CallersArgs;
 use super::with::WithArgs;
 
 /// Lines of spans have no callers.

@@ -2,7 +2,6 @@
 
 pub(super) mod by;
 mod group_key;
-pub(super) mod known_stacks;
 #[cfg(feature = "listen")]
 mod listen;
 mod metrics;
@@ -31,22 +30,20 @@ use self::snapshots::Snapshots;
 use self::sums::StatGrouping;
 use super::count_screen::{CountScreen, TableKeys};
 use super::live::{CountView, Live};
-use super::named_counts;
-use super::{selection, span_stat};
+use super::{named_counts, selection};
 use crate::cli::{CaptureArgs, OutputFormat, StatArgs};
-use crate::output;
 use crate::terminal::{Usage, say};
-use crate::text_room;
 use crate::units::parse_duration;
+use crate::{output, text_room};
 
 /// Runs the verb.
 pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let spans = span_stat::asked(&args.spans, &args.capture)?;
+    let spans = named_counts::spans(&args.spans, &args.capture)?;
     refuse(args)?;
     let keys = args.by.iter().map(|key| StatBy::named("stat", key));
     let counted = StatGrouping {
         keys: keys.collect::<Result<_, _>>()?,
-        measured: span_stat::with_durations(measured(args), spans.as_ref()),
+        measured: named_counts::with_durations(measured(args), spans.as_ref()),
     };
     let interval = args.interval.as_deref().map(interval).transpose()?;
     let aggregation = counted.aggregation(interval);

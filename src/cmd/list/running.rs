@@ -13,8 +13,7 @@ use usdtrec_format::{BuildId, Pattern, Probe, counted};
 
 use crate::cli::{ListArgs, ListFormat};
 use crate::cmd::selection;
-use crate::fold::Fold;
-use crate::text_room;
+use crate::text_room::{self, Fold};
 
 /// Digits of a container's id that texts show.
 const CONTAINER_DIGITS: usize = 12;

@@ -21,8 +21,7 @@ use usdtrec_record::{
     TriggerOptions, parse_cpus, was_closed,
 };
 
-use super::numbered_files::NumberedFiles;
-use super::switch_output::SwitchOutputFiles;
+use super::switch_output::{NumberedFiles, SwitchOutputFiles};
 use super::{call_graph, no_follow, ring};
 use crate::cli::{self, CaptureArgs, RecordArgs};
 use crate::cmd::print::spans_or_all;
