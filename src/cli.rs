@@ -1,35 +1,20 @@
 //! The command line: verbs and their options, in perf's words where perf has them.
 
-mod archive;
 mod buildid_cache;
-mod call_graph;
-#[cfg(feature = "record")]
-mod callers;
 #[cfg(feature = "record")]
 mod capture;
-mod colour;
 mod completions;
-#[cfg(feature = "record")]
-mod delay;
-#[cfg(feature = "record")]
-mod demo;
+mod conflicts;
 mod diff;
 #[cfg(feature = "record")]
 mod doctor;
-#[cfg(feature = "record")]
-mod dump;
 mod example;
 mod export;
-mod fields;
 #[cfg(feature = "flame")]
 mod flame;
-mod format;
 #[cfg(all(test, feature = "record"))]
 mod generated;
 mod hidden_options;
-#[cfg(feature = "record")]
-mod import;
-mod inline;
 mod list;
 mod option_tips;
 mod perf_syntax;
@@ -44,11 +29,7 @@ mod script;
 mod selection;
 #[cfg(feature = "record")]
 mod short_help;
-mod shown_command;
-#[cfg(feature = "record")]
-mod span_stat;
 mod spans;
-mod sql;
 mod stacks;
 #[cfg(feature = "record")]
 mod stat;
@@ -69,47 +50,39 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use usdtrec_format::escape::escape;
 
-pub(crate) use self::archive::ArchiveArgs;
 pub(crate) use self::buildid_cache::BuildidCacheArgs;
 #[cfg(feature = "record")]
-pub(crate) use self::callers::CallersArgs;
-#[cfg(feature = "record")]
 pub(crate) use self::capture::{CaptureArgs, Engine, NoGap, NonResident, Strings};
-pub(crate) use self::colour::Colour;
 pub(crate) use self::completions::{CompletionsArgs, ManArgs};
-#[cfg(feature = "record")]
-pub(crate) use self::demo::DemoArgs;
 pub(crate) use self::diff::DiffArgs;
 #[cfg(feature = "record")]
-pub(crate) use self::doctor::{DoctorArgs, DoctorFormat, HitKind};
-#[cfg(feature = "record")]
-pub(crate) use self::dump::DumpArgs;
+pub(crate) use self::doctor::{DemoArgs, DoctorArgs, DoctorFormat, HitKind};
 pub(crate) use self::example::Example;
-pub(crate) use self::export::{ExportArgs, ExportTo};
-pub(crate) use self::fields::group_keys;
+#[cfg(feature = "record")]
+pub(crate) use self::export::ImportArgs;
+pub(crate) use self::export::{ArchiveArgs, ExportArgs, ExportTo, SqlArgs, SqlEngine};
 #[cfg(feature = "flame")]
 pub(crate) use self::flame::FlameArgs;
-pub(crate) use self::format::OutputFormat;
-#[cfg(feature = "record")]
-pub(crate) use self::import::ImportArgs;
-pub(crate) use self::inline::InlineArgs;
 pub(crate) use self::list::{ListArgs, ListFormat};
 use self::perf_syntax::normalized;
 pub(crate) use self::print::{PrintArgs, ScriptFormat, Times};
 #[cfg(feature = "record")]
 pub(crate) use self::record::RecordArgs;
 pub(crate) use self::report::{HistScale, ReportArgs};
+#[cfg(feature = "record")]
+pub(crate) use self::ring::DumpArgs;
 pub(crate) use self::schema::{SchemaAction, SchemaArgs};
 pub(crate) use self::script::ScriptArgs;
-pub(crate) use self::selection::{SelectionArgs, WhichArgs};
+pub(crate) use self::selection::{SelectionArgs, WhichArgs, group_keys};
 #[cfg(feature = "record")]
-pub(crate) use self::span_stat::SpanStatArgs;
+pub(crate) use self::spans::SpanStatArgs;
 pub(crate) use self::spans::{ALL_SPANS, SpanArgs};
-pub(crate) use self::sql::{SqlArgs, SqlEngine};
-pub(crate) use self::stacks::{Stacks, kind as stack_kind};
+#[cfg(feature = "record")]
+pub(crate) use self::stacks::CallersArgs;
+pub(crate) use self::stacks::{InlineArgs, kind as stack_kind};
 #[cfg(feature = "record")]
 pub(crate) use self::stat::StatArgs;
-pub(crate) use self::text::PagerArgs;
+pub(crate) use self::text::{Colour, OutputFormat, PagerArgs};
 #[cfg(feature = "record")]
 pub(crate) use self::trace::{TopArgs, TopOrder, TraceArgs};
 pub(crate) use self::with::{HOLDER_KEYS, WithArgs};
@@ -153,7 +126,7 @@ impl Cli {
 
     /// What completions show.
     pub(crate) fn listed() -> clap::Command {
-        shown_command::shown_command(&Self::with_examples())
+        completions::shown_command(&Self::with_examples())
     }
 
     /// What is parsed.
@@ -166,6 +139,7 @@ impl Cli {
         let matches = Self::whole()
             .try_get_matches_from(normalized(std::env::args_os()))
             .unwrap_or_else(|error| refuse(&true_advice(error)));
+        conflicts::check(&mut Self::whole(), &matches).unwrap_or_else(|error| refuse(&error));
         let cli =
             Self::from_arg_matches(&matches).unwrap_or_else(|error| refuse(&true_advice(error)));
         #[cfg(feature = "record")]
@@ -308,6 +282,8 @@ pub(crate) enum Command {
     #[cfg(feature = "record")]
     Record(RecordArgs),
     /// Print probe hits while they happen, one line per event
+    ///
+    /// Lines are in the order of time, and at most about a tenth of a second late.
     #[cfg(feature = "record")]
     Trace(TraceArgs),
     /// Show the rates of probe hits, once per second
@@ -346,6 +322,8 @@ pub(crate) enum Command {
     /// Show, check, import and export schemas: the names, types and meanings of probe arguments
     Schema(SchemaArgs),
     /// Print the completions of a shell
+    ///
+    /// Those of bash, zsh and fish complete patterns by what is indexed and what runs, and keys of --by and --sort by the arguments of the trace.
     Completions(CompletionsArgs),
     /// Write the man pages into a folder
     Man(ManArgs),

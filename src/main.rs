@@ -9,7 +9,6 @@ mod cli;
 mod cmd;
 #[cfg(feature = "debuginfod")]
 mod debuginfod;
-mod fold;
 mod functions;
 #[cfg(feature = "record")]
 mod helper;
@@ -27,7 +26,6 @@ mod schemas;
 mod sdt;
 #[cfg(feature = "record")]
 mod service;
-mod severity;
 mod shell;
 #[cfg(feature = "record")]
 mod slow_start;

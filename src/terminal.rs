@@ -1,18 +1,18 @@
 //! Messages on stderr, exit statuses, and closed pipes, which are a normal end.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, Write, stderr};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
+use rustix::fs::fstat;
 use usdtrec_format::PatternError;
+use usdtrec_format::escape::{escape, shown};
 #[cfg(feature = "record")]
 use usdtrec_record::RecordError;
 
-use usdtrec_format::escape::{escape, shown};
-
 use crate::advice::explained;
-use crate::severity::Severity;
 
 /// Prints a message on stderr, of something that is missing or other than what was asked for.
 pub(crate) fn say(message: impl fmt::Display) {
@@ -108,6 +108,36 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
 /// Prints a warning about a file on stderr.
 pub(crate) fn warn(path: &Path, error: &dyn fmt::Display) {
     say(format_args!("usdtrec: {}: {error}", shown(path)));
+}
+
+/// As syslog(3) numbers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Severity {
+    /// The command fails.
+    Error = 3,
+    /// Something is missing, or is not as it was asked for.
+    Warning = 4,
+    /// What has begun or is done.
+    Info = 6,
+}
+
+impl Severity {
+    /// What begins each line of a message on stderr, if that is the journal (sd-daemon(3)); else nothing.
+    fn prefix(self) -> String {
+        static IS_JOURNAL: LazyLock<bool> = LazyLock::new(is_journal);
+        match *IS_JOURNAL {
+            true => format!("<{}>", self as u8),
+            false => String::new(),
+        }
+    }
+}
+
+/// Whether stderr is the stream of which `$JOURNAL_STREAM` has device and inode (systemd.exec(5)). A process that was started with stderr elsewhere has
+/// the variable, too.
+fn is_journal() -> bool {
+    let named = std::env::var("JOURNAL_STREAM");
+    let found = fstat(stderr()).map(|found| format!("{}:{}", found.st_dev, found.st_ino));
+    named.is_ok_and(|named| found.is_ok_and(|found| found == named))
 }
 
 #[cfg(test)]

@@ -497,10 +497,7 @@ fn options_without_effect_on_stacks_are_refused() {
         &["-g", "--key", "tid"],
         "--key has no effect on --call-graph",
     );
-    refused(
-        &["-g", "--by", "comm"],
-        "--by has no effect on --call-graph",
-    );
+    refused(&["-g", "--by", "comm"], "cannot be used with");
     refused(&["-g", "--top", "3"], "--top has no effect on --call-graph");
     refused(
         &["-g", "--span", "a", "--value", "b"],

@@ -140,9 +140,10 @@ fn a_killed_recorder() {
         let semaphores = loader.semaphores();
         semaphores.iter().filter(|value| **value > 0).count() <= 1
     });
-    lab.usdtrec(["doctor", "--heal"]);
+    let healed = lab.usdtrec(["doctor", "--heal"]);
     // On a busy host the kernel may still be at the breakpoints.
-    wait_until("all semaphores to be 0", || loader.semaphores() == [0, 0]);
+    let what = format!("all semaphores to be 0 after {healed:?}");
+    wait_until(&what, || loader.semaphores() == [0, 0]);
     assert_eq!(loader.hit(0, 5) + loader.hit(1, 5), 0);
     assert_eq!(complaints(&library), 0);
 }

@@ -248,7 +248,7 @@ fn what_needs_capabilities_to_the_end_is_refused() {
         (&["-p", "1", "-i", "--no-gap"], "cannot be used with"),
         (
             &["-a", "--no-wait"],
-            "--no-wait has no effect beside --no-follow",
+            "--no-wait has no effect: --no-follow waits for no file",
         ),
         (
             &["-a", "--thread-context"],

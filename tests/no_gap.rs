@@ -21,6 +21,8 @@ fn files() -> usize {
 const IN_TIME: &str = " before its code ran: the thread was held for ";
 /// What it says if one was not, or not for long enough.
 const UNHELD: &str = "the thread was not held until";
+/// What it says if a thread was held until it went on without waiting for a slow file.
+const LATE: &str = "hits in that time are not recorded";
 
 /// Threads are held, or the recorder does not begin.
 const HELD: &str = "--no-gap=held";
@@ -76,7 +78,8 @@ fn record(lab: &Lab, event: &str, command: &[&str]) -> Finished {
 #[track_caller]
 fn has_all(lab: &Lab, ended: &Finished, hits: usize) -> bool {
     let found = lab.events("trace").len();
-    if ended.stderr.contains(UNHELD) || ended.stderr.contains(RAN_BEFORE) {
+    let is_late = found < hits && ended.stderr.contains(LATE);
+    if is_late || ended.stderr.contains(UNHELD) || ended.stderr.contains(RAN_BEFORE) {
         assert!(found <= hits, "{ended:?}");
         return false;
     }

@@ -229,7 +229,10 @@ fn what_has_no_effect_is_refused() {
             &["-e", &tick, "--engine", "perf"],
             "stat needs the bpf engine",
         ),
-        (&["-e", &tick, "-m", "4M"], "-m has no effect on stat"),
+        (
+            &["-e", &tick, "-m", "4M"],
+            "-m, --mmap-pages: hits are not written to rings",
+        ),
         (
             &["-e", &listed],
             "stat without --by, --value, --hist and --span shows no arguments",
@@ -238,10 +241,7 @@ fn what_has_no_effect_is_refused() {
             &["-e", &tick, "-I", "5"],
             "--interval: expected at least 10ms",
         ),
-        (
-            &["-e", &tick, "--strlen", "5"],
-            "--strlen has no effect on stat without --filter",
-        ),
+        (&["-e", &tick, "--strlen", "5"], "<--filter <EXPR>|"),
         (&["-e", &tick, "-x;"], "[possible values: ,]"),
         (&["-e", &tick, "--by", "sym"], "--by sym: stat counts by"),
         (

@@ -449,7 +449,7 @@ fn what_cannot_be_is_refused() {
         (
             "stat",
             &["--span", "request", "--value", "span"],
-            "--value span has no effect",
+            "cannot be used with",
         ),
         (
             "stat",

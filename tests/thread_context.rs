@@ -482,7 +482,7 @@ fn what_cannot_be_read_is_refused_or_said() {
         .complains("--thread-context needs the bpf engine");
     lab.usdtrec(["top", "--thread-context", "-e", &event])
         .exits(2)
-        .complains("--thread-context has no effect on top");
+        .complains("--thread-context: counts do not show");
     let pid = target.process.pid().to_string();
     let recorder = Recorder::start(&lab, ["-o", "trace", "-p", &pid, "-e", &event]);
     target.tell("hit 2");

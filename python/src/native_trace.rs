@@ -8,10 +8,10 @@ use pyo3::types::{PyDict, PyList};
 use usdtrec_report::rows::{LossCounts, RowQuestion, RowReader};
 use usdtrec_report::{
     AnswerQuestions as _, ContextQuestion, EventSelection, HintWords, ReportError, Sentences,
-    Sources, TraceSession,
+    Sources, TraceSession, report,
 };
 
-use crate::failure::{Error, exception};
+use crate::failure::exception;
 use crate::native_rows::NativeRows;
 use crate::question::{Asked, AskedReport};
 use crate::schema_files;
@@ -71,10 +71,9 @@ impl NativeTrace {
         let answer = py
             .detach(|| self.session.answer(&selection, &question))
             .map_err(|error| exception(&error))?;
-        let json = py.detach(|| serde_json::to_string(&answer));
         Ok((
-            json.map_err(|error| Error::new_err(error.to_string()))?,
-            answer.notices().sentences(HintWords::default()),
+            py.detach(|| report::json(&answer.facts).to_string()),
+            answer.notices.sentences(HintWords::default()),
         ))
     }
 

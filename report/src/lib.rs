@@ -1,7 +1,8 @@
 //! Answers to questions about usdtrec's and perf's traces, and their views.
 //!
 //! A [`TraceSession`] opens a trace, a [`EventSelection`] says which of its events are requested. [`script::print`] prints them in the order of
-//! time, [`AnswerQuestions::answer`] answers a [`Question`](question::Question) about them: as plain data, and by [`report::write`] as text, JSON and CSV.
+//! time, [`AnswerQuestions::answer`] answers a [`Question`](question::Question) about them with [`Facts`](answer::Facts), which [`report::write`] shows as text,
+//! JSON and CSV.
 //! [`diff::print`] compares two traces. All decode blocks of the trace in parallel and in bounded memory. [`Format`] has the fields of their JSON and CSV.
 //!
 //! [`rows`] has the events and spans one by one, with typed values, for programs that use this crate, and with feature `arrow` module `arrow` has them as
@@ -12,7 +13,7 @@
 //! ```
 //! use std::path::Path;
 //!
-//! use usdtrec_report::answer::AnswerData;
+//! use usdtrec_report::answer::Facts;
 //! use usdtrec_report::question::{Question, SpanQuestion};
 //! use usdtrec_report::{AnswerQuestions, EventSelection, HintWords, Sentences, Sources, TraceSession};
 //!
@@ -24,10 +25,10 @@
 //!     ..SpanQuestion::default()
 //! });
 //! let answer = session.answer(&EventSelection::default(), &question)?;
-//! assert!(answer.notices().sentences(HintWords::default()).is_empty());
-//! if let AnswerData::Spans(report) = answer.data() {
-//!     for group in &report.spans[0].groups {
-//!         println!("{:?}: {:?} ns", group.keys.values, group.durations.p99_ns);
+//! assert!(answer.notices.sentences(HintWords::default()).is_empty());
+//! if let Facts::Spans(report) = answer.facts {
+//!     for group in &report.groups[0] {
+//!         println!("{:?}: {} ns", group.values, group.durations.p99);
 //!     }
 //! }
 //! # Ok(())
@@ -83,6 +84,7 @@
 
 #![forbid(unsafe_code)]
 
+pub use usdtrec_analysis::answer::{self, AnswerQuestions};
 pub use usdtrec_analysis::context_question::ContextQuestion;
 pub use usdtrec_analysis::origin::TriggerFacts;
 pub use usdtrec_analysis::question;
@@ -113,7 +115,6 @@ pub use usdtrec_trace::time_of_day::{DaySpan, WrittenTime};
 pub use usdtrec_trace::time_span::{TimeSpan, TimeSpanError, TraceTimes};
 pub use usdtrec_trace::wall_times::WallTimes;
 pub use usdtrec_trace::{fields, process, symbols};
-pub use usdtrec_view::answer::AnswerQuestions;
 pub use usdtrec_view::columns::fold;
 #[cfg(feature = "flame")]
 pub use usdtrec_view::flame;
@@ -122,4 +123,4 @@ pub use usdtrec_view::flame;
 pub use usdtrec_view::format::Format;
 pub use usdtrec_view::hints::{Hint, HintWords};
 pub use usdtrec_view::sentences::Sentences;
-pub use usdtrec_view::{answer, diff, report, script, stat, top, trigger};
+pub use usdtrec_view::{diff, report, script, stat, top, trigger};

@@ -400,7 +400,7 @@ fn questions_have_the_arguments_as_others() {
     let session = session(&recorded);
     let answer = |question: &Question| {
         let answer = session.answer(&EventSelection::default(), question);
-        serde_json::to_value(answer.unwrap()).unwrap()
+        report::json(&answer.unwrap().facts)
     };
     let sort = vec!["event".to_owned(), "request.arg1".to_owned()];
     let groups = answer(&Question::Groups {

@@ -2,7 +2,8 @@
 
 use crate::support::{self, DONE, HIT, Hit, REQUEST, REQUEST_INLINED, Recorded, Recording};
 use serde_json::Value;
-use usdtrec_report::answer::{AnswerData, UnusualRow};
+use usdtrec_analysis::summary::unusual::{Unusual, UnusualKind};
+use usdtrec_report::answer::Facts;
 use usdtrec_report::question::Question;
 use usdtrec_report::report::ReportOptions;
 use usdtrec_report::{AnswerQuestions as _, EventSelection, Format};
@@ -45,15 +46,22 @@ fn bursts_and_pauses_are_reported_with_their_times() {
     assert!(text.contains("Rate { interval: 200000000 }"), "{text}");
     let answer = recorded.session();
     let answer = answer.answer(&EventSelection::default(), &Question::Summary);
-    let AnswerData::Summary(summary) = answer.unwrap().data() else {
+    let Facts::Summary(summary) = answer.unwrap().facts else {
         panic!("expected a summary");
     };
-    let [UnusualRow::Pause { .. }, UnusualRow::Burst { event, times }] = &summary.unusual[..]
-    else {
+    let [pause, burst] = &summary.unusual[..] else {
         panic!("{:?}", summary.unusual);
     };
+    assert!(matches!(pause.what, UnusualKind::Pauses(_)), "{pause:?}");
+    let Unusual {
+        event,
+        what: UnusualKind::Bursts(bursts),
+    } = burst
+    else {
+        panic!("{burst:?}");
+    };
     assert_eq!(event, "sdt_app:request");
-    assert!(times[0].times_median.unwrap() > 5.0, "{times:?}");
+    assert!(bursts[0].times > 5.0, "{bursts:?}");
     let json: Value = serde_json::from_str(&recorded.report_as(Format::Json, &[])).unwrap();
     let unusual = json["unusual"].as_array().unwrap();
     assert_eq!(unusual.len(), 2, "{unusual:?}");

@@ -4,8 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Arg, Args, ValueEnum};
 use usdtrec_format::expr::TimedFilter;
+
+use super::hidden_options::refused_flag;
 
 /// What captures a hit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -208,6 +210,19 @@ pub(crate) struct CaptureArgs {
     pub(crate) command: Vec<OsString>,
 }
 
+/// What is otherwise where hits are counted: arguments are read only if other options need them, and no events are shown. The group `arguments` has
+/// those options.
+pub(super) fn counted(option: Arg) -> Arg {
+    match option.get_id().as_str() {
+        "strings" => option.requires_if("all", "arguments"),
+        "strlen" | "nonresident" | "schema" => option.requires("arguments"),
+        "thread_context" => {
+            refused_flag(option, "counts do not show which requests hits belong to")
+        }
+        _ => option,
+    }
+}
+
 impl CaptureArgs {
     /// Default of `--strlen`.
     pub(crate) const STRLEN: &str = "256";
@@ -244,4 +259,37 @@ fn events_before(matches: &clap::ArgMatches, option: &str) -> Vec<Option<usize>>
     indices(option)
         .map(|index| before(index).checked_sub(1))
         .collect()
+}
+
+/// When probes are attached.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct DelayArgs {
+    /// Attach the probes so many milliseconds after CMD has started, or from now on: until then programs have no breakpoints
+    ///
+    /// For programs that copy their code when they start, to huge pages for instance: with breakpoints in the copy they end by SIGTRAP. Hits in a copy are not recorded. --duration counts from when the probes are attached.
+    #[arg(short = 'D', long, value_name = "MSECS", allow_hyphen_values = true)]
+    pub(crate) delay: Option<String>,
+}
+
+impl DelayArgs {
+    /// The delay.
+    ///
+    /// # Errors
+    /// The message of a usage error.
+    pub(super) fn parsed(&self) -> Result<Option<Duration>, String> {
+        const MAX_MSECS: u64 = 86_400_000;
+        let Some(text) = self.delay.as_deref() else {
+            return Ok(None);
+        };
+        match text.parse() {
+            Ok(msecs @ 1..=MAX_MSECS) => Ok(Some(Duration::from_millis(msecs))),
+            _ if text == "-1" => Err(
+                "--delay -1, to begin without events, is perf's: nothing could enable them here; give milliseconds, as 500"
+                    .to_owned(),
+            ),
+            _ => Err(format!(
+                "--delay: expected milliseconds from 1 to {MAX_MSECS} (a day), found {text:?}"
+            )),
+        }
+    }
 }

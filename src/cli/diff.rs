@@ -5,11 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use usdtrec_report::diff::DiffOptions;
 
-use super::colour::Colour;
-use super::format::OutputFormat;
-use super::inline::InlineArgs;
 use super::selection::WhichArgs;
-use super::text::{PagerArgs, WidthArgs};
+use super::stacks::InlineArgs;
+use super::text::{Colour, OutputFormat, PagerArgs, WidthArgs};
 
 /// Text after the options in `diff --help`: the statistical method.
 const METHOD: &str = "\

@@ -1,4 +1,4 @@
-//! Options of `usdtrec doctor`.
+//! Options of `usdtrec doctor` and `usdtrec demo`.
 
 use clap::{Args, ValueEnum};
 
@@ -41,4 +41,12 @@ pub(crate) struct DoctorArgs {
     /// Pass one of this program's own probes, and print what a hit costs, ns: what doctor records
     #[arg(long, value_enum, hide = true, conflicts_with_all = ["heal", "format", "probe", "try"])]
     pub(crate) hits: Option<HitKind>,
+}
+
+/// `usdtrec demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Run only the traced workload (started by the demo)
+    #[arg(long, hide = true)]
+    pub(crate) workload: bool,
 }

@@ -1,4 +1,4 @@
-//! Options of `usdtrec export`.
+//! Options of the verbs that write and read files of other programs and hosts: `export`, `sql`, `import`, `archive`.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -31,10 +31,10 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) key: Vec<String>,
     /// Export only spans of at least this duration (10us, 5ms, 1s), as --filter 'span >= TIME'; without --span, of all spans that are found by the names of probes
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", conflicts_with = "value")]
     pub(crate) min: Option<String>,
     /// With --to folded or pprof, weigh stacks by the sum of this argument instead of their hits
-    #[arg(long, value_name = "ARG", conflicts_with_all = ["span", "min"])]
+    #[arg(long, value_name = "ARG", conflicts_with = "span")]
     pub(crate) value: Option<String>,
     /// With --to folded or pprof, which stacks are exported [default: native where they were recorded, else script]
     #[arg(long, value_enum, value_name = "KIND")]
@@ -115,4 +115,60 @@ fn instead(format: &str) -> Option<&'static str> {
         "speedscope" => "use --to folded, which speedscope.app opens",
         _ => return None,
     })
+}
+
+/// `usdtrec sql`.
+#[derive(Debug, Args)]
+pub(crate) struct SqlArgs {
+    /// Engine to write SQL for
+    #[arg(long, value_enum, value_name = "ENGINE")]
+    pub(crate) engine: SqlEngine,
+    /// Folder of export --to parquet, or the address of one (s3://…). Of a folder there is a view for each probe and each kind of span, too
+    #[arg(value_name = "DIR", default_value = "dataset")]
+    pub(crate) dataset: PathBuf,
+}
+
+/// Engines of `sql`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SqlEngine {
+    /// DuckDB
+    Duckdb,
+    /// Spark SQL
+    Spark,
+}
+
+/// `usdtrec import`.
+#[cfg(feature = "record")]
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// Output of bpftrace -f json; - reads standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) input: PathBuf,
+    /// Trace file; an existing file is renamed to FILE.old
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+}
+
+/// `usdtrec archive`.
+#[derive(Debug, Args)]
+pub(crate) struct ArchiveArgs {
+    /// Trace file
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        default_value = super::DEFAULT_TRACE,
+        conflicts_with = "unpack"
+    )]
+    pub(crate) input: PathBuf,
+    /// Write the programs and libraries in which the trace has hits or frames, and their separate files with debugging information, into a tarball in the
+    /// layout of perf archive
+    #[arg(long)]
+    pub(crate) debug: bool,
+    /// With --debug, the tarball to write [default: FILE.tar.bz2]; an existing file is replaced
+    #[arg(short, long, value_name = "TARBALL", requires = "debug")]
+    pub(crate) output: Option<PathBuf>,
+    /// Add the files of a tarball, of archive --debug or of perf archive, to the build-id cache
+    #[arg(long, value_name = "TARBALL", conflicts_with = "debug")]
+    pub(crate) unpack: Option<PathBuf>,
 }

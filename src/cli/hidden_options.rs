@@ -267,6 +267,42 @@ impl TypedValueParser for NoValue {
     }
 }
 
+/// An option of other verbs that is refused, whatever its value.
+#[cfg(feature = "record")]
+pub(super) fn refused(option: Arg, reason: &'static str) -> Arg {
+    option.value_parser(NoValue(reason)).hide(true)
+}
+
+/// The same, of an option without a value.
+#[cfg(feature = "record")]
+pub(super) fn refused_flag(option: Arg, reason: &'static str) -> Arg {
+    option.value_parser(NoFlag(reason)).hide(true)
+}
+
+/// Refuses a flag; that it is not there is its default value.
+#[cfg(feature = "record")]
+#[derive(Clone, Copy, Debug)]
+struct NoFlag(&'static str);
+
+#[cfg(feature = "record")]
+impl TypedValueParser for NoFlag {
+    type Value = bool;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<bool, clap::Error> {
+        match value == "false" {
+            true => Ok(false),
+            false => NoValue(self.0)
+                .parse_ref(command, argument, value)
+                .map(|_| true),
+        }
+    }
+}
+
 /// `-c, --count`.
 fn names(option: &Arg) -> String {
     let short = option.get_short().map(|short| format!("-{short}"));

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Arg, ArgGroup, Args, ValueEnum};
 
 use super::text::{PagerArgs, WidthArgs};
 
@@ -23,8 +23,20 @@ pub(crate) enum ListKey {
     Container,
 }
 
+/// The lines of `perf list` have no width.
+fn with_columns(option: Arg) -> Arg {
+    match option.get_id().as_str() {
+        "width" => option.requires("columns"),
+        _ => option,
+    }
+}
+
 /// `usdtrec list`.
 #[derive(Debug, Default, Args)]
+#[command(
+    group(ArgGroup::new("columns").args(["all", "verbose"]).multiple(true)),
+    mut_args(with_columns)
+)]
 pub(crate) struct ListArgs {
     /// Probes to list: [sdt_]PROVIDER:NAME[@PATH|@build-id:HEX], with globs; a pattern without a colon matches any part of a name [default: all]
     #[arg(value_name = "PATTERN")]

@@ -3,8 +3,8 @@
 use clap::{Args, ValueEnum};
 use usdtrec_report::script::{FieldChoice, Template, TemplateError};
 
-use super::fields::with_fields;
-use super::format::OutputFormat;
+use super::selection::with_fields;
+use super::text::OutputFormat;
 use crate::advice;
 
 /// Text after the options in `script --help` and `trace --help`: the syntax of templates.

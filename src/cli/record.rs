@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::callers::CallersArgs;
-use super::capture::CaptureArgs;
-use super::delay::DelayArgs;
+use super::capture::{CaptureArgs, DelayArgs};
 use super::ring::RingArgs;
+use super::stacks::CallersArgs;
 
 /// `usdtrec record`.
 #[derive(Debug, Args)]
@@ -69,6 +68,6 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) key: Vec<String>,
     /// Record only spans of at least this duration (10us, 5ms, 1s), as --filter 'span >= TIME'
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", conflicts_with = "recorded_callers")]
     pub(crate) min: Option<String>,
 }

@@ -1,18 +1,14 @@
 //! Options of `usdtrec report`.
 
 use clap::builder::PossibleValue;
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use usdtrec_report::question::GroupOrder;
 use usdtrec_report::report::CallGraphStyle;
 
-use super::call_graph::call_graph;
-use super::colour::Colour;
-use super::fields::with_fields;
-use super::format::OutputFormat;
-use super::selection::SelectionArgs;
+use super::selection::{SelectionArgs, with_fields};
 use super::spans::ALL_SPANS;
-use super::stacks::Stacks;
-use super::text::{PagerArgs, WidthArgs};
+use super::stacks::{Stacks, call_graph};
+use super::text::{Colour, OutputFormat, PagerArgs, WidthArgs};
 
 /// Help of `--sort`.
 const SORT: &str = "\
@@ -77,6 +73,7 @@ pub(crate) enum HistScale {
 
 /// `usdtrec report`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("weighed").args(["sort", "by", "call_graph"])))]
 pub(crate) struct ReportArgs {
     /// The trace and the selection of events
     #[command(flatten)]
@@ -85,7 +82,7 @@ pub(crate) struct ReportArgs {
     pub(crate) sort: Vec<String>,
     /// With --sort, show sum, mean and percentiles of this argument for each group; sorts by sum unless --order is given. With
     /// --call-graph, weigh stacks by its sum
-    #[arg(long, value_name = "ARG", conflicts_with = "span")]
+    #[arg(long, value_name = "ARG", requires = "weighed", conflicts_with_all = ["span", "hist", "heatmap", "rate"])]
     pub(crate) value: Option<String>,
     /// Show durations from one probe to another: START..DONE, or the name of a span, with globs (may be repeated)
     ///
@@ -110,7 +107,7 @@ pub(crate) struct ReportArgs {
     pub(crate) by: Vec<String>,
     /// Show only spans of at least this duration (10us, 5ms, 1s), as --filter 'span >= TIME'; without --span, and --hist or --heatmap span:NAME, of all spans that are found by
     /// the names of probes
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["sort", "value", "rate"])]
     pub(crate) min: Option<String>,
     /// With --span and --by, or --sort and --value, sort groups by this value [default: total]
     #[arg(long, value_enum)]
@@ -119,7 +116,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "ARG|span:NAME", conflicts_with_all = ["sort", "span"])]
     pub(crate) hist: Option<String>,
     /// Buckets of --hist [default: auto]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, requires = "hist")]
     pub(crate) scale: Option<HistScale>,
     /// Show the distribution of an argument, or with span:NAME of the durations of spans, over time
     #[arg(long, value_name = "ARG|span:NAME", conflicts_with_all = ["sort", "span", "hist"])]

@@ -1,4 +1,4 @@
-//! Options of `record` about triggers.
+//! Options of `record` about triggers, and of `usdtrec dump`, which is one.
 
 use clap::Args;
 
@@ -36,4 +36,15 @@ pub(crate) struct RingArgs {
     /// USDTREC_SPAN, USDTREC_DURATION_NS, USDTREC_PID and USDTREC_TID. It is killed after 60 seconds.
     #[arg(long, value_name = "COMMAND", requires = "ring", conflicts_with_all = ["switch_output", "max_size"])]
     pub(crate) trigger_cmd: Option<String>,
+}
+
+/// `usdtrec dump`.
+#[derive(Debug, Args)]
+pub(crate) struct DumpArgs {
+    /// The recorder with this process id [default: the only one that there is]
+    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) pid: Option<u32>,
+    /// All recorders of this user
+    #[arg(short, long, conflicts_with = "pid")]
+    pub(crate) all: bool,
 }

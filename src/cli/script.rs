@@ -1,6 +1,6 @@
 //! Options of `usdtrec script`.
 
-use clap::Args;
+use clap::{Arg, Args};
 
 use super::print::{PrintArgs, templates};
 use super::selection::SelectionArgs;
@@ -8,9 +8,19 @@ use super::spans::SpanArgs;
 use super::stacks::Stacks;
 use super::text::PagerArgs;
 
+/// Spans have no call chains.
+fn without_chains(option: Arg) -> Arg {
+    match option.get_id().as_str() {
+        "span" | "min" => {
+            option.conflicts_with_all(["hide_call_graph", "max_stack", "stacks", "no_inline"])
+        }
+        _ => option,
+    }
+}
+
 /// `usdtrec script`.
 #[derive(Debug, Args)]
-#[command(after_help = templates())]
+#[command(after_help = templates(), mut_args(without_chains))]
 pub(crate) struct ScriptArgs {
     /// Selection of events
     #[command(flatten)]

@@ -4,15 +4,27 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Arg, ArgGroup, Args};
 
-use super::capture::CaptureArgs;
-use super::delay::DelayArgs;
-use super::format::OutputFormat;
-use super::span_stat::SpanStatArgs;
+use super::capture::{CaptureArgs, DelayArgs, counted};
+use super::hidden_options::refused;
+use super::spans::SpanStatArgs;
+use super::text::OutputFormat;
+
+/// Hits are counted where they happen.
+fn without_rings(option: Arg) -> Arg {
+    match option.get_id().as_str() {
+        "mmap_pages" => refused(option, "hits are not written to rings"),
+        _ => counted(option),
+    }
+}
 
 /// `usdtrec stat`.
 #[derive(Debug, Args)]
+#[command(
+    group(ArgGroup::new("arguments").args(["filter", "by", "value", "hist", "span"]).multiple(true)),
+    mut_args(without_rings)
+)]
 pub(crate) struct StatArgs {
     /// What to count
     #[command(flatten)]

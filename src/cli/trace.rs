@@ -2,19 +2,33 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::{Arg, ArgGroup, Args, ValueEnum};
 
-use super::callers::CallersArgs;
-use super::capture::CaptureArgs;
-use super::delay::DelayArgs;
+use super::capture::{CaptureArgs, DelayArgs, counted};
 use super::print::{PrintArgs, templates};
-use super::span_stat::SpanStatArgs;
-use super::spans::SpanArgs;
+use super::spans::{SpanArgs, SpanStatArgs};
+use super::stacks::CallersArgs;
 use super::with::WithArgs;
+
+/// Lines of spans have no callers.
+fn without_callers(option: Arg) -> Arg {
+    match option.get_id().as_str() {
+        "span" | "min" => option.conflicts_with("recorded_callers"),
+        _ => option,
+    }
+}
+
+/// Rates by keys are counted where the hits happen.
+fn without_rings(option: Arg) -> Arg {
+    match option.get_id().as_str() {
+        "mmap_pages" => option.conflicts_with("counted"),
+        _ => counted(option),
+    }
+}
 
 /// `usdtrec trace`.
 #[derive(Debug, Args)]
-#[command(after_help = templates())]
+#[command(after_help = templates(), mut_args(without_callers))]
 pub(crate) struct TraceArgs {
     /// What to capture
     #[command(flatten)]
@@ -41,7 +55,11 @@ pub(crate) struct TraceArgs {
 
 /// `usdtrec top`.
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("counted").args(["by", "span"]).multiple(true)))]
+#[command(
+    group(ArgGroup::new("counted").args(["by", "span"]).multiple(true)),
+    group(ArgGroup::new("arguments").args(["filter", "by", "span"]).multiple(true)),
+    mut_args(without_rings)
+)]
 pub(crate) struct TopArgs {
     /// What to capture
     #[command(flatten)]
@@ -67,7 +85,8 @@ pub(crate) struct TopArgs {
         value_enum,
         value_name = "ORDER",
         default_value_t,
-        requires = "counted"
+        requires = "counted",
+        requires_ifs = [("p99", "span"), ("max", "span"), ("p50", "span")]
     )]
     pub(crate) order: TopOrder,
 }

@@ -1,8 +1,5 @@
 //! `usdtrec archive`.
 
-mod pack;
-mod unpack;
-
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,9 +10,9 @@ use usdtrec_format::escape::shown;
 use usdtrec_format::scaled::size;
 use usdtrec_report::{CodeFile, Sources, TraceSession};
 
-use self::pack::Packed;
-use self::unpack::Unpacked;
+use super::pack::{self, Packed};
 use super::selection::{cache_dir, fetch, named};
+use super::unpack::{self, Unpacked};
 use crate::cli::ArchiveArgs;
 use crate::terminal::say;
 use crate::{progress, shell};

@@ -1,6 +1,5 @@
 //! `usdtrec buildid-cache`.
 
-mod added;
 mod cache_of_sudo_user;
 mod missing;
 mod scan;
@@ -12,7 +11,7 @@ use std::process::ExitCode;
 use usdtrec_buildid_cache::{Cache, CacheError};
 use usdtrec_format::escape::{escape_bytes, shown};
 
-use self::added::{print, print_added};
+use self::scan::{print, print_added};
 use crate::advice::explained;
 use crate::cli::BuildidCacheArgs;
 use crate::terminal::say;

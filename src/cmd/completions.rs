@@ -2,8 +2,6 @@
 
 mod candidates;
 mod keys;
-mod lines;
-mod patterns;
 mod reader;
 mod spans;
 
@@ -80,8 +78,8 @@ impl CompletionTask {
         let text = |word: &OsString| word.to_string_lossy().into_owned();
         let (task, rest) = arguments.split_first()?;
         match (task.to_str()?, rest) {
-            (patterns::PATTERNS, []) => Some(Self::Events),
-            (patterns::PATTERNS, [word]) => Some(Self::Patterns(text(word))),
+            (candidates::PATTERNS, []) => Some(Self::Events),
+            (candidates::PATTERNS, [word]) => Some(Self::Patterns(text(word))),
             ("complete-keys", [word, words @ ..]) => Some(Self::Keys {
                 word: text(word),
                 words: words.iter().map(text).collect(),
@@ -99,8 +97,8 @@ impl CompletionTask {
     /// Prints the answer. A failure is no words: a shell has no place for messages.
     pub(crate) fn answer(&self) -> ExitCode {
         let printed = match self {
-            Self::Patterns(word) => patterns::print_words(word),
-            Self::Events => patterns::print_events(),
+            Self::Patterns(word) => candidates::print_words(word),
+            Self::Events => candidates::print_events(),
             Self::Keys { word, words } => keys::print_words(word, &keys::Words(words)),
             Self::Arguments(trace) => keys::print_arguments(trace),
             Self::Spans { word, words } => spans::print_words(word, &keys::Words(words)),

@@ -12,7 +12,7 @@ use usdtrec_report::script::SpanRowQuestion;
 use super::report::colours;
 use super::selection::{self, Extent};
 use crate::advice::HINTS;
-use crate::cli::{DiffArgs, OutputFormat};
+use crate::cli::DiffArgs;
 use crate::terminal::{Usage, fail, is_closed_pipe, say};
 use crate::text_room;
 use crate::units::least_ns;
@@ -33,9 +33,6 @@ pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result
 }
 
 fn compare(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let is_text = args.format == OutputFormat::Text;
-    selection::refuse_of_text("--all", args.all && !is_text)?;
-    selection::refuse_of_text("--width", args.width.width.is_some() && !is_text)?;
     let options = DiffOptions {
         spans: SpanRowQuestion {
             spans: args.span.clone(),

@@ -1,7 +1,6 @@
 //! `usdtrec doctor`.
 
 mod finding;
-mod hits;
 mod host;
 mod leftovers;
 mod probes;
@@ -16,7 +15,7 @@ use crate::cli::{DoctorArgs, DoctorFormat};
 /// Runs the verb. The exit status is 1 if anything is left of killed recorders, or a probe that is asked about cannot be recorded.
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     if let Some(kind) = args.hits {
-        hits::print(kind);
+        trials::print_hits(kind);
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(what) = &args.probe {

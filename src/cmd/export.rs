@@ -1,19 +1,19 @@
 //! `usdtrec export`.
 
-#[cfg(feature = "parquet")]
-mod dataset;
-mod redacted;
-
 use std::fs::File;
-use std::io::{self, Seek};
+use std::io::{self, Read, Seek};
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use usdtrec_format::escape::shown;
-use usdtrec_report::export::{self, ExportFormat, ExportOptions, RowFormat, StackFormat};
+use usdtrec_report::export::{
+    self, ExportFormat, ExportOptions, Redaction, RowFormat, StackFormat,
+};
 use usdtrec_report::{EventSelection, Notices, TraceSession};
 
+#[cfg(feature = "parquet")]
+use super::dataset;
 use super::print;
 use super::selection::{self, Extent};
 use crate::cli::{ExportArgs, ExportTo, SelectionArgs, stack_kind};
@@ -33,8 +33,7 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     )?;
     check_format(args)?;
     check_with(args)?;
-    selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
-    redacted::check(args)?;
+    check_redaction(args)?;
     let Some(format) = format(args.to) else {
         return dataset(args, buildid_dir);
     };
@@ -50,7 +49,7 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         value: args.value.clone(),
         stacks: stack_kind(args.stacks),
         trace_id: args.trace_id.clone(),
-        redaction: redacted::redaction(args)?,
+        redaction: redaction(args)?,
         // Profiles of pprof always are.
         gzip: args.to != ExportTo::Pprof && args.output.extension() == Some("gz".as_ref()),
         ..ExportOptions::new(format)
@@ -99,32 +98,6 @@ fn check_format(args: &ExportArgs) -> anyhow::Result<()> {
         !is_copy || args.output.extension() != Some("gz".as_ref()),
         "--to perf writes a plain file: expected a name that does not end with .gz",
     )?;
-    let is_of_filter = args.selection.which.span_least > 0;
-    Usage::ensure(
-        !is_of_filter || args.value.is_none(),
-        "--filter 'span > TIME' has no effect with --value: stacks weigh spans or an argument",
-    )?;
-    let has_stacks = matches!(args.to, ExportTo::Folded | ExportTo::Pprof);
-    let is_otlp = matches!(args.to, ExportTo::Otlp | ExportTo::OtlpProto);
-    let others = "--to perf, which copies the records of events";
-    let stacks = "this format: use it with --to folded or pprof";
-    let ids = "this format: use it with --to otlp or otlp-proto";
-    let idle = [
-        ("--span", is_copy && !args.span.is_empty(), others),
-        ("--min", is_copy && args.min.is_some(), others),
-        ("--filter 'span > TIME'", is_copy && is_of_filter, others),
-        (
-            "--no-inline",
-            is_copy && args.selection.inline.no_inline,
-            others,
-        ),
-        ("--value", !has_stacks && args.value.is_some(), stacks),
-        ("--stacks", !has_stacks && args.stacks.is_some(), stacks),
-        ("--trace-id", !is_otlp && args.trace_id.is_some(), ids),
-    ];
-    if let Some((option, _, what)) = idle.into_iter().find(|(_, is_idle, _)| *is_idle) {
-        return Err(Usage(format!("{option} has no effect on {what}")).into());
-    }
     if args.span.is_empty() && least(args)? == 0 {
         print::refuse_key(&args.key)?;
     }
@@ -146,7 +119,7 @@ fn check_with(args: &ExportArgs) -> Result<(), Usage> {
 
 #[cfg(feature = "parquet")]
 fn dataset(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let options = dataset::options(args, least(args)?, redacted::redaction(args)?)?;
+    let options = dataset::options(args, least(args)?, redaction(args)?)?;
     let session = selection::open(&args.selection, Extent::Whole, buildid_dir)?;
     let asked = selection::selection(&args.selection.which);
     let notices = dataset::write(&session, &asked, &options, &args.output)?;
@@ -216,4 +189,58 @@ impl Exported<'_> {
         unfinished.finish(path).with_context(cannot)?;
         Ok(notices)
     }
+}
+
+/// Minimum bytes of a key.
+const MIN_KEY: usize = 16;
+/// Maximum bytes of a key.
+const MAX_KEY: u64 = 4096;
+/// Bytes of a random key.
+const RANDOM_KEY: u64 = 32;
+
+/// What is left out and hashed.
+fn redaction(args: &ExportArgs) -> anyhow::Result<Redaction> {
+    Ok(Redaction {
+        drop: args.drop.clone(),
+        hash: args.hash.clone(),
+        key: key(args)?,
+    })
+}
+
+/// Refuses to leave out the id of traces. A hash can be one.
+fn check_redaction(args: &ExportArgs) -> Result<(), Usage> {
+    match args.trace_id.as_ref().filter(|id| args.drop.contains(id)) {
+        None => Ok(()),
+        Some(name) => Err(Usage(format!(
+            "--trace-id {name} needs the values of {name}, which --drop leaves out"
+        ))),
+    }
+}
+
+/// The key of hashes: the bytes of the file, or random ones.
+fn key(args: &ExportArgs) -> anyhow::Result<Vec<u8>> {
+    let mut key = Vec::new();
+    let Some(path) = &args.hash_key else {
+        if !args.hash.is_empty() {
+            let random = Path::new("/dev/urandom");
+            let read =
+                File::open(random).and_then(|file| file.take(RANDOM_KEY).read_to_end(&mut key));
+            read.with_context(|| format!("cannot read {}", shown(random)))?;
+        }
+        return Ok(key);
+    };
+    let read = File::open(path).and_then(|file| file.take(MAX_KEY + 1).read_to_end(&mut key));
+    read.with_context(|| format!("cannot read {}", shown(path)))?;
+    if !(MIN_KEY..=MAX_KEY as usize).contains(&key.len()) {
+        let found = match key.len() as u64 > MAX_KEY {
+            true => "more".to_owned(),
+            false => key.len().to_string(),
+        };
+        return Err(Usage(format!(
+            "--hash-key {}: expected {MIN_KEY} to {MAX_KEY} bytes, found {found}",
+            shown(path)
+        ))
+        .into());
+    }
+    Ok(key)
 }

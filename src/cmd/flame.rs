@@ -13,22 +13,16 @@ use usdtrec_report::question::{SpanQuestion, StackWeight};
 use super::print;
 use super::selection::{self, Extent};
 use crate::cli::{FlameArgs, stack_kind};
-use crate::terminal::Usage;
 use crate::unfinished_file::UnfinishedFile;
 use crate::units::least_ns;
 
 /// Runs the verb.
 pub(crate) fn run(args: &FlameArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
     let with = &args.selection.with;
     let least = least_ns(args.min.as_ref(), args.selection.which.span_least)?;
     if args.span.is_empty() && least == 0 {
         print::refuse_key(&args.key)?;
     }
-    Usage::ensure(
-        least == 0 || args.diff.is_empty() && args.value.is_none(),
-        "--filter 'span > TIME' has no effect with --diff, which weighs hits, and --value, which weighs an argument",
-    )?;
     if let [a, b] = &*args.diff {
         return diff(args, a, b, buildid_dir);
     }

@@ -1,11 +1,9 @@
 //! `usdtrec import`: lines of `bpftrace -f json`.
 
-mod bad_line;
 mod bounded_lines;
 mod bpftrace;
 mod counts;
 mod event;
-mod parsed_line;
 mod raw;
 mod shapes;
 mod trace_maker;
@@ -18,10 +16,9 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use usdtrec_format::escape::shown;
 
-use self::bad_line::BadLine;
 use self::bounded_lines::BoundedLines;
 use self::counts::Counts;
-use self::parsed_line::ParsedLine;
+use self::event::{BadLine, ParsedLine};
 use self::shapes::Shapes;
 use self::trace_maker::TraceMaker;
 use crate::cli::ImportArgs;

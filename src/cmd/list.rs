@@ -2,13 +2,12 @@
 
 mod describe;
 mod json;
-mod listed_probes;
 mod listing;
-#[cfg(feature = "record")]
-mod next_commands;
 mod running;
 mod text;
 
+#[cfg(feature = "record")]
+use std::io;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,25 +17,22 @@ use usdtrec_buildid_cache::elf::FileState;
 use usdtrec_format::Pattern;
 use usdtrec_format::escape::shown;
 
-use self::listed_probes::choose;
-use self::listing::Listing;
 #[cfg(feature = "record")]
-pub(super) use self::{
-    listing::warn_about_unread,
-    running::{Matching, container_of_process, matching},
-};
+pub(super) use self::listing::warn_about_unread;
+use self::listing::{Listing, choose};
+#[cfg(feature = "record")]
+pub(super) use self::running::{Matching, container_of_process, matching};
 use super::selection;
 #[cfg(feature = "record")]
 use crate::cli::PagerArgs;
 use crate::cli::{ListArgs, ListFormat};
-use crate::fold::Fold;
-use crate::terminal::{Usage, say};
-use crate::{schemas, shell, text_room};
+use crate::terminal::say;
+#[cfg(feature = "record")]
+use crate::text_room::{self, Fold};
+use crate::{schemas, shell};
 
 /// Runs the verb.
 pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let is_text = args.format == ListFormat::Text;
-    selection::refuse_of_text("--width", args.width.width.is_some() && !is_text)?;
     let patterns = patterns(&args.patterns)?;
     let dir = selection::cache_dir(buildid_dir);
     let mut listing = Listing::default();
@@ -48,10 +44,6 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         return Ok(listing.print_nothing(args, files.is_empty()));
     }
     let found = choose(&listing.binaries, &patterns)?;
-    Usage::ensure(
-        args.width.width.is_none() || args.verbose,
-        "--width has no effect without -v or -a: the lines are those of perf list",
-    )?;
     let mut out = BufWriter::new(selection::paged_output(args.pager)?);
     match args.format {
         ListFormat::Json if args.verbose => {
@@ -98,7 +90,7 @@ pub(crate) fn run_without_verb() -> anyhow::Result<ExitCode> {
     let running = listing.running.unwrap_or_default();
     let files = running::matching(&running, std::iter::empty())?;
     running::print(&args, &files)?;
-    next_commands::print(&files)?;
+    print_next_commands(&files)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -132,4 +124,39 @@ fn warn_about_changed(found: &[IndexedProbe<'_>]) {
             )),
         }
     }
+}
+
+/// Prints a command that records the file that most processes run, and where the other commands are.
+#[cfg(feature = "record")]
+fn print_next_commands(files: &[Matching<'_>]) -> io::Result<()> {
+    let mut out = text_room::stdout();
+    let sudo = if rustix::process::geteuid().is_root() {
+        ""
+    } else {
+        "sudo "
+    };
+    match files.iter().max_by_key(|file| file.running.processes.len()) {
+        Some(file) => {
+            let event = shell::event(&format!("{}:*", file.provider()), file.path());
+            writeln!(out, "\nTo record what runs, for example:")?;
+            writeln!(out, "  {sudo}usdtrec record -a -e {event} --duration 10s")?;
+            writeln!(out, "  usdtrec report")?;
+        }
+        None => {
+            writeln!(
+                out,
+                "No process that you may see runs code with USDT probes. To record a program:"
+            )?;
+            writeln!(
+                out,
+                "  {sudo}usdtrec record -e '*:*@./PROGRAM' -- ./PROGRAM"
+            )?;
+            writeln!(out, "  usdtrec report")?;
+        }
+    }
+    writeln!(
+        out,
+        "To see it on probes of its own: {sudo}usdtrec demo. All commands: usdtrec --help"
+    )?;
+    out.flush()
 }

@@ -5,6 +5,8 @@ pub(crate) mod buildid_cache;
 pub(crate) mod completions;
 #[cfg(feature = "record")]
 mod count_screen;
+#[cfg(feature = "parquet")]
+mod dataset;
 #[cfg(feature = "record")]
 pub(crate) mod demo;
 pub(crate) mod diff;
@@ -29,6 +31,7 @@ mod live;
 pub(crate) mod man;
 #[cfg(feature = "record")]
 mod named_counts;
+mod pack;
 mod print;
 #[cfg(feature = "record")]
 pub(crate) mod record;
@@ -40,8 +43,6 @@ mod screen;
 mod screen_signals;
 pub(crate) mod script;
 mod selection;
-#[cfg(feature = "record")]
-mod span_stat;
 pub(crate) mod sql;
 #[cfg(feature = "record")]
 pub(crate) mod stat;
@@ -49,3 +50,5 @@ pub(crate) mod stat;
 pub(crate) mod top;
 #[cfg(feature = "record")]
 pub(crate) mod trace;
+mod trigger_head;
+mod unpack;

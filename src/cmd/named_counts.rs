@@ -8,14 +8,18 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use usdtrec_record::{AggregateKey, Aggregation, CallGraph, CallGraphMethod, HitTotals};
+use usdtrec_record::{
+    AggregateKey, Aggregation, CallGraph, CallGraphMethod, HitTotals, MeasuredArgument, SlowSpans,
+};
 use usdtrec_report::stat::{self, CountReader, StackNamer};
 
 use super::kept_ends::keep_ends;
 use super::live::{Aggregated, CountView, Live};
-use super::stat::known_stacks::KnownStacks;
+use super::stat::snapshots::KnownStacks;
+use crate::cli::{CaptureArgs, SpanStatArgs};
 use crate::mutex::locked;
 use crate::terminal::Usage;
+use crate::units::least_ns;
 
 /// Maximum number of counts that wait. They are totals, so those of an interval that is left out are in the next one; its extremes are added to that.
 const MAX_WAITING: usize = 16;
@@ -217,6 +221,38 @@ impl Drop for Naming<'_, '_> {
         locked(&self.0.queue).is_over = true;
         self.0.changed.notify_all();
     }
+}
+
+/// The spans that are aggregated; `None` for none.
+///
+/// # Errors
+/// [`Usage`] if a filter asks for spans and there are none.
+pub(super) fn spans(
+    args: &SpanStatArgs,
+    capture: &CaptureArgs,
+) -> anyhow::Result<Option<SlowSpans>> {
+    if args.span.is_empty() {
+        Usage::ensure(
+            capture.span_least == 0,
+            "--filter 'span > TIME' needs --span",
+        )?;
+        return Ok(None);
+    }
+    Ok(Some(SlowSpans {
+        spans: args.span.clone(),
+        key: args.key.clone(),
+        least: least_ns(args.min.as_ref(), capture.span_least)?,
+        is_required: true,
+    }))
+}
+
+/// What is measured, with the durations of spans if there are any: they come last.
+pub(super) fn with_durations(
+    mut measured: Vec<MeasuredArgument>,
+    spans: Option<&SlowSpans>,
+) -> Vec<MeasuredArgument> {
+    measured.extend(spans.map(|_| MeasuredArgument::duration()));
+    measured
 }
 
 #[cfg(test)]

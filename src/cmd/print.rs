@@ -21,7 +21,7 @@ pub(super) fn spans_or_all(named: &[String], least: u64) -> Vec<String> {
 /// Converts the output options.
 ///
 /// # Errors
-/// [`Usage`] if an option has no effect or options contradict each other.
+/// [`Usage`] if options contradict each other.
 pub(super) fn options(args: &PrintArgs) -> Result<ScriptOptions, Usage> {
     refuse(args)?;
     let fields = fields(args);
@@ -29,7 +29,7 @@ pub(super) fn options(args: &PrintArgs) -> Result<ScriptOptions, Usage> {
     let is_text = matches!(args.format, ScriptFormat::Known(OutputFormat::Text));
     Usage::ensure(
         !is_text || !shown.has(Field::Symoff) || shown.has(Field::Sym),
-        "-F symoff has no effect without sym, after which it is printed: add sym",
+        "-F symoff needs sym, after which it is printed: add sym",
     )?;
     Ok(ScriptOptions {
         fields,
@@ -70,11 +70,10 @@ pub(super) fn refuse_unused_with(
 /// The spans that are printed instead of events; `None` for events. `of_filter` is the duration of the shortest ones that a filter asks for, ns.
 ///
 /// # Errors
-/// [`Usage`] if an option has no effect beside spans, or without them.
+/// [`Usage`] if an option does not go with spans, or needs them.
 pub(super) fn spans(
     args: &SpanArgs,
     of_filter: u64,
-    with: &WithArgs,
     print: &PrintArgs,
 ) -> anyhow::Result<Option<SpanRowQuestion>> {
     let least = least_ns(args.min.as_ref(), of_filter)?;
@@ -82,15 +81,14 @@ pub(super) fn spans(
         refuse_key(&args.key)?;
         return Ok(None);
     }
-    Usage::ensure(
-        with.context().is_empty(),
-        "--with and --holders have no effect on lines of spans: report --span groups by them, and lines of events have them",
-    )?;
     let is_text = matches!(
         print.format,
         ScriptFormat::Known(OutputFormat::Text) | ScriptFormat::Template(_)
     );
-    selection::refuse_of_text("--times", !is_text && !print.times.is_empty())?;
+    Usage::ensure(
+        is_text || print.times.is_empty(),
+        "--times has no effect on spans as JSON and CSV, which have the times of begin and end",
+    )?;
     Ok(Some(SpanRowQuestion {
         spans: spans_or_all(&args.span, least),
         key: args.key.clone(),
@@ -119,10 +117,6 @@ fn refuse(args: &PrintArgs) -> Result<(), Usage> {
         )));
     }
     let reason = match &args.format {
-        ScriptFormat::Known(OutputFormat::Text) => return Ok(()),
-        ScriptFormat::Known(_) => {
-            return selection::refuse_of_text("--times ns", args.has(Times::Ns));
-        }
         ScriptFormat::Template(template) if since && !template.shows_time() => {
             "--times reltime and deltatime change {time}, which the template does not use: use {reltime} or {deltatime} in the template"
         }

@@ -4,16 +4,12 @@ mod attach;
 mod budget;
 mod call_graph;
 mod choose;
-mod cost_trials;
 mod delay;
-mod exit_code;
 mod hot_probe;
-mod loaded;
 mod messages;
 mod names;
 mod no_follow;
 mod node;
-mod numbered_files;
 mod once;
 mod options;
 mod ring;
@@ -30,16 +26,15 @@ use crate::slow_start::waiting_for;
 
 pub(super) use attach::{Ready, select};
 pub(super) use call_graph::of_trace as call_graph_of_trace;
-pub(super) use delay::{Beside, EndedBefore, attach_when_due};
-pub(super) use exit_code::exit_code;
+pub(super) use delay::{Beside, EndedBefore, attach_when_due, exit_code};
 pub(super) use messages::{
     RunningReports, attached_line, print_attached, print_end_reason, print_losses,
     print_missing_groups, print_notice, print_older, print_scope, print_spans,
 };
 pub(super) use names::OfRunning;
 use once::Once;
+pub(super) use options::capture;
 use options::options;
-pub(super) use options::{capture, refuse_options_of_arguments};
 
 /// Runs the verb.
 pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {

@@ -11,20 +11,15 @@ use usdtrec_report::{
 use super::selection::Extent;
 use super::{print, selection};
 use crate::advice::HINTS;
-use crate::cli::{OutputFormat, PagerArgs, ScriptArgs, ScriptFormat, stack_kind};
-use crate::terminal::Usage;
+use crate::cli::{PagerArgs, ScriptArgs, stack_kind};
 use crate::{progress, terminal};
 use usdtrec_report::question::StackKind;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let spans = print::spans(
-        &args.spans,
-        args.selection.which.span_least,
-        &args.selection.with,
-        &args.print,
-    )?;
-    refuse(args, spans.is_some())?;
+    let which = &args.selection.which;
+    let spans = print::spans(&args.spans, which.span_least, &args.print)?;
+    print::refuse_unused_with(&args.selection.with, which.filter.as_deref(), &args.print)?;
     let options = ScriptOptions {
         spans,
         max_stack: args.max_stack.map(usize::from),
@@ -69,32 +64,6 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     }
     selection::print_losses(&input, (!unknown).then_some(lost));
     Ok(ExitCode::SUCCESS)
-}
-
-/// Refuses options that would have no effect; `are_spans` is whether lines are of spans.
-fn refuse(args: &ScriptArgs, are_spans: bool) -> Result<(), Usage> {
-    print::refuse_unused_with(
-        &args.selection.with,
-        args.selection.which.filter.as_deref(),
-        &args.print,
-    )?;
-    selection::refuse_no_inline_of_scripts(args.selection.inline, args.stacks)?;
-    let option = match (args.hide_call_graph, args.max_stack, args.stacks) {
-        (true, ..) => "--hide-call-graph",
-        (_, Some(_), _) => "--max-stack",
-        (_, _, Some(_)) => "--stacks",
-        _ if args.selection.inline.no_inline => "--no-inline",
-        _ => return Ok(()),
-    };
-    let kind = match args.print.format {
-        _ if are_spans => "lines of spans",
-        ScriptFormat::Known(OutputFormat::Csv | OutputFormat::CsvRaw) => "CSV",
-        ScriptFormat::Template(_) => "a template",
-        ScriptFormat::Known(_) => return Ok(()),
-    };
-    Err(Usage(format!(
-        "{option} has no effect on {kind}, which has no call chains"
-    )))
 }
 
 /// Prints the events. A progress bar is shown unless the events go to a terminal.

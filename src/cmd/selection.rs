@@ -11,16 +11,13 @@ use anyhow::Context;
 use usdtrec_buildid_cache::{Cache, CacheError};
 use usdtrec_format::escape::shown;
 use usdtrec_format::trace::ReadError;
-use usdtrec_report::question::StackKind;
 use usdtrec_report::{
     Event, EventSelection, FetchDebug, Format, Notices, ReportError, Sentences, Sources,
     TraceSession,
 };
 
 use crate::advice::{HINTS, explained};
-use crate::cli::{
-    InlineArgs, OutputFormat, PagerArgs, SelectionArgs, Stacks, WhichArgs, WithArgs, stack_kind,
-};
+use crate::cli::{InlineArgs, OutputFormat, PagerArgs, SelectionArgs, WhichArgs, WithArgs};
 use crate::pager::Paged;
 use crate::terminal::Usage;
 use crate::{schemas, terminal};
@@ -157,22 +154,6 @@ fn open_files(
 pub(super) fn has_functions(key: &str) -> bool {
     let key = key.strip_suffix(":native").unwrap_or(key);
     ["stack", "caller", "sym", "symbol"].contains(&key)
-}
-
-/// Refuses an option about text with JSON and CSV.
-pub(super) fn refuse_of_text(option: &str, is_idle: bool) -> Result<(), Usage> {
-    Usage::ensure(!is_idle, format!("{option} has no effect on JSON and CSV"))
-}
-
-/// Refuses `--no-inline` where functions of scripts are shown.
-pub(super) fn refuse_no_inline_of_scripts(
-    inline: InlineArgs,
-    stacks: Option<Stacks>,
-) -> Result<(), Usage> {
-    Usage::ensure(
-        !inline.no_inline || stack_kind(stacks) != StackKind::Script,
-        "--no-inline has no effect on --stacks script: functions of scripts are not inlined",
-    )
 }
 
 /// Refuses arguments of other events that would not be shown: `texts` name arguments, and `what` is the output.

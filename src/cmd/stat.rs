@@ -2,7 +2,6 @@
 
 pub(super) mod by;
 mod group_key;
-pub(super) mod known_stacks;
 #[cfg(feature = "listen")]
 mod listen;
 mod metrics;
@@ -31,23 +30,20 @@ use self::snapshots::Snapshots;
 use self::sums::StatGrouping;
 use super::count_screen::{CountScreen, TableKeys};
 use super::live::{CountView, Live};
-use super::named_counts;
-use super::record::refuse_options_of_arguments;
-use super::{selection, span_stat};
+use super::{named_counts, selection};
 use crate::cli::{CaptureArgs, OutputFormat, StatArgs};
-use crate::output;
 use crate::terminal::{Usage, say};
-use crate::text_room;
 use crate::units::parse_duration;
+use crate::{output, text_room};
 
 /// Runs the verb.
 pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let spans = span_stat::asked("stat", &args.spans, &args.capture)?;
+    let spans = named_counts::spans(&args.spans, &args.capture)?;
     refuse(args)?;
     let keys = args.by.iter().map(|key| StatBy::named("stat", key));
     let counted = StatGrouping {
         keys: keys.collect::<Result<_, _>>()?,
-        measured: span_stat::with_durations(measured(args), spans.as_ref()),
+        measured: named_counts::with_durations(measured(args), spans.as_ref()),
     };
     let interval = args.interval.as_deref().map(interval).transpose()?;
     let aggregation = counted.aggregation(interval);
@@ -224,16 +220,10 @@ pub(super) fn check_interval(option: &str, time: Duration) -> Result<Duration, U
     Ok(time)
 }
 
-/// Refuses options that have no effect on counts.
+/// Refuses engines that cannot count, and arguments that are not shown.
 fn refuse(stat: &StatArgs) -> Result<(), Usage> {
     let args = &stat.capture;
-    refuse_options_of_arguments("stat", args, shows_arguments(stat))?;
-    refuse_options_of_rings("stat", args)?;
-    let sums_spans = !stat.spans.span.is_empty() && stat.value.iter().any(|name| name == SPAN);
-    Usage::ensure(
-        !sums_spans,
-        "--value span has no effect: the durations of spans are always added up; --hist span shows their histogram",
-    )?;
+    refuse_perf_engine("stat", args)?;
     let specs = args.event.iter().flat_map(|list| split_patterns(list));
     let has_list = |part: &str| EventSpec::parse(part).is_ok_and(|spec| spec.captures.is_some());
     let listed = specs.into_iter().find(|part| has_list(part));
@@ -243,15 +233,11 @@ fn refuse(stat: &StatArgs) -> Result<(), Usage> {
     )
 }
 
-/// Refuses options that have no effect where hits are not copied out.
-pub(super) fn refuse_options_of_rings(what: &str, args: &CaptureArgs) -> Result<(), Usage> {
+/// Refuses engines that copy each hit out.
+pub(super) fn refuse_perf_engine(what: &str, args: &CaptureArgs) -> Result<(), Usage> {
     Usage::ensure(
         !args.engine.is_perf(),
         format!("{what} needs the bpf engine: perf events copy each hit out"),
-    )?;
-    Usage::ensure(
-        args.mmap_pages.is_none(),
-        format!("-m has no effect on {what}: hits are not written to rings"),
     )
 }
 

@@ -21,21 +21,12 @@ pub(crate) fn run(args: &TraceArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
     let mut filters = args.capture.filters.iter().flatten();
     let of_added = filters.find(|filter| args.with.are_named_in(filter));
     print::refuse_unused_with(&args.with, of_added.map(String::as_str), &args.print)?;
-    let spans = print::spans(
-        &args.spans,
-        args.capture.span_least,
-        &args.with,
-        &args.print,
-    )?;
+    let spans = print::spans(&args.spans, args.capture.span_least, &args.print)?;
     let graph = call_graph_of_trace(&args.callers)?;
-    Usage::ensure(
-        spans.is_none() || graph.is_none(),
-        "-g and --call-graph have no effect on spans, whose lines have no call chains",
-    )?;
     let Traced { capture, selection } = match spans {
         Some(_) => selecting(
             &args.capture,
-            "--filter of one -e has no effect on spans: give all events in one -e, and one filter of begin and end after it",
+            "spans have one --filter: give all events in one -e, and the filter of begin and end after it",
         )?,
         None if of_added.is_some() => selecting(
             &args.capture,

@@ -31,7 +31,7 @@ impl Page {
     /// All pages: those beside README, and all below `docs`.
     pub(super) fn all() -> Vec<Self> {
         let mut names = Vec::new();
-        for directory in ["", "docs", "docs/guides"] {
+        for directory in ["", "docs", "docs/guides", "docs/verbs"] {
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
             for entry in fs::read_dir(path).expect("a directory") {
                 let name = entry.expect("an entry").file_name();
@@ -119,6 +119,23 @@ impl Page {
     pub(super) fn leads_to(&self, path: &Path) -> bool {
         let directory = self.path.parent().expect("a directory");
         self.links().any(|target| directory.join(target) == path)
+    }
+
+    /// The text of the only block of a language.
+    pub(super) fn block(&self, language: &str) -> &str {
+        let mut blocks = self.blocks().filter(|(named, _)| *named == language);
+        let (_, text) = blocks.next().expect(language);
+        assert!(blocks.next().is_none(), "two blocks of {language}");
+        text
+    }
+
+    /// The files and folders of the repository that the text names, not in blocks.
+    pub(super) fn named_files(&self) -> Vec<&str> {
+        let prose = self.text.split("```").step_by(2);
+        let quoted = prose.flat_map(|text| text.split('`').skip(1).step_by(2));
+        let is_path =
+            |name: &&str| name.contains('/') && !name.contains(' ') && *name != "sys/sdt.h";
+        quoted.filter(is_path).collect()
     }
 
     /// How many lines it has.

@@ -235,5 +235,5 @@ fn every_span_with_its_values() {
         .lab
         .usdtrec(refused)
         .exits(2)
-        .complains("--trace-id has no effect");
+        .complains("'--trace-id text' cannot be used with");
 }

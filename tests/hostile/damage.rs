@@ -98,7 +98,7 @@ fn shown(file: &File) -> (String, Vec<String>) {
     };
     let reported = session.answer(&selection, &Question::Summary).unwrap();
     answers::write(&reported, &options, &mut out).unwrap();
-    let sentences = [&scripted, reported.notices()];
+    let sentences = [&scripted, &reported.notices];
     let sentences = sentences
         .iter()
         .flat_map(|notices| notices.sentences(HintWords::default()));

@@ -31,10 +31,11 @@ const LAYERS: [&str; 4] = [
 ];
 
 /// The crates, as folders; "" is the program.
-const CRATES: [&str; 14] = [
+const CRATES: [&str; 15] = [
     "",
     "buildid-cache",
     "decode",
+    "dwarf",
     "format",
     "record",
     "record/attach",

@@ -308,7 +308,7 @@ fn top_refuses_what_the_kernel_cannot_count() {
         ),
         (
             [&by("comm")[..], &["-m", "4M"]].concat(),
-            "-m has no effect on top --by",
+            "cannot be used with",
         ),
         (
             [&by("comm")[..], &["-d", "1ms"]].concat(),

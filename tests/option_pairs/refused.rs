@@ -30,17 +30,13 @@ pub(super) const REFUSED: &[(&str, &str, &str)] = &[
         "--stack-rate 1",
         "<-g|--call-graph <MODE>>",
     ),
-    (
-        "--strings off",
-        "--strlen 5",
-        "--strlen has no effect with --strings off",
-    ),
+    ("--strings off", "--strlen 5", "cannot be used with"),
     (
         "--engine perf-tracefs",
         "--by comm",
         "top --by needs the bpf engine",
     ),
-    ("-m 5M", "--by comm", "-m has no effect on top --by"),
+    ("-m 5M", "--by comm", "cannot be used with"),
     ("--format json", "-x,", "cannot be used with"),
     ("--format csv", "-x,", "cannot be used with"),
     (
@@ -48,8 +44,8 @@ pub(super) const REFUSED: &[(&str, &str, &str)] = &[
         "--times deltatime",
         "reltime and deltatime contradict each other",
     ),
-    ("--format json", "--times ns", "--times ns has no effect"),
-    ("--format csv", "--times ns", "--times ns has no effect"),
+    ("--format json", "--times ns", "cannot be used with"),
+    ("--format csv", "--times ns", "cannot be used with"),
     (
         "--format T:{time}\\t{args}",
         "-F -comm",

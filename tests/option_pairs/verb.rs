@@ -5,7 +5,7 @@ use std::path::Path;
 
 use usdtrec_testing::is_deep;
 
-use super::choice::{Choice, ENDERS, NEEDS, OF_ARGUMENTS, OF_RECORDS};
+use super::choice::{Choice, ENDERS, NEEDS, OF_ARGUMENTS};
 use super::programs::{Programs, build};
 use super::refused::{REFUSED, are_apart, refusal};
 use super::run::Run;
@@ -213,11 +213,10 @@ impl Verb {
             .map(|choice| choice.option.to_owned())
             .collect();
         let refused = match self.name {
-            "top" => OF_ARGUMENTS.to_vec(),
-            "stat" => [&OF_ARGUMENTS[..], &OF_RECORDS].concat(),
-            _ => Vec::new(),
+            "top" | "stat" => &OF_ARGUMENTS[..],
+            _ => &[],
         };
-        let refused = refused.into_iter().map(str::to_owned);
+        let refused = refused.iter().map(|option| (*option).to_owned());
         let known: BTreeSet<String> = known.into_iter().chain(refused).collect();
         assert_eq!(known, documented(self.name));
         let lab = Lab::privileged();

@@ -239,11 +239,7 @@ fn reports_have_inlined_frames_unless_it_is_said() {
         &["script", "--format", "csv", "--no-inline"],
     ] {
         let refusal = lab.usdtrec([refused, &["-i", "stacks"]].concat());
-        assert!(
-            refusal.stderr.contains("--no-inline has no effect"),
-            "{}",
-            refusal.stderr
-        );
+        assert!(refusal.stderr.contains("--no-inline"), "{}", refusal.stderr);
     }
 }
 

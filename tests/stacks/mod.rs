@@ -302,11 +302,11 @@ fn options_without_effect_are_refused() {
     };
     refused(
         &["-G", "--format", "csv"],
-        "--hide-call-graph has no effect on CSV",
+        "'--hide-call-graph' cannot be used with '--format csv'",
     );
     refused(
         &["--max-stack=3", "--format", "{comm}"],
-        "--max-stack has no effect on a template",
+        "'--max-stack 3' cannot be used with",
     );
     refused(&["-G", "--max-stack=3"], "cannot be used with");
     refused(&["--max-stack=0"], "0 is not in 1..=65535");

@@ -218,7 +218,7 @@ fn a_width_without_effect_is_refused() {
     for (arguments, message) in [
         (
             &["report", "-i", DEMO, "--format", "json"][..],
-            "--width has no effect on JSON and CSV",
+            "cannot be used with '--format json'",
         ),
         (
             &["report", "-i", DEMO, "--sort", "pid"],
@@ -226,15 +226,12 @@ fn a_width_without_effect_is_refused() {
         ),
         (
             &["diff", DEMO, DEMO, "--format", "csv"],
-            "--width has no effect on JSON and CSV",
+            "cannot be used with '--format csv'",
         ),
-        (
-            &["list", "--file", "/bin/true"],
-            "--width has no effect without -v or -a",
-        ),
+        (&["list", "--file", "/bin/true"], "<--all|--verbose>"),
         (
             &["list", "-v", "--file", "/bin/true", "--format", "json"],
-            "--width has no effect on JSON",
+            "cannot be used with '--format json'",
         ),
     ] {
         let refused = lab.usdtrec([arguments, &["--width", "100"]].concat());

@@ -1,6 +1,6 @@
 //! Build-ids of the files that processes map, read once for each file.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -13,10 +13,11 @@ use usdtrec_buildid_cache::served::Patience;
 use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MappedInode};
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Mmap, MmapFile};
+use usdtrec_kernel::host::identity::generation;
 use usdtrec_kernel::host::process::live_directory;
 
 use super::mapped_file::{Mapped, MappedFileId};
-use super::slow_files::{OpenedFile, SlowFile, SlowFiles};
+use super::slow_files::{OpenedFile, SlowFile, SlowFiles, Tries};
 use super::sought_files::SoughtFiles;
 use super::unread_files::{UnreadCounts, UnreadFiles, UnreadReason};
 
@@ -80,24 +81,36 @@ pub(super) struct UnansweredFile {
     pub(crate) pid: i32,
 }
 
-/// Known build-ids; `None` for files without one.
+/// A file that was opened.
+#[derive(Clone, Copy, Debug)]
+struct KnownFile {
+    /// `None` if it has none.
+    build_id: Option<BuildId>,
+    /// That of its inode, if it is known.
+    generation: Option<u64>,
+}
+
+/// The inodes of files that were opened, with their generations, if these are known.
+pub(super) type KnownInodes = HashMap<MappedInode, Option<u64>>;
+
+/// Known build-ids.
 #[derive(Debug, Default)]
 pub(super) struct BuildIds {
-    known: HashMap<MappedFileId, Option<BuildId>>,
+    known: HashMap<MappedFileId, KnownFile>,
     new: NewFiles,
     unread: UnreadFiles,
     sought: SoughtFiles,
     /// Whether files are not kept. Those that cannot have probes never are.
     are_ignored: bool,
     /// The files that were known when reading ended: no file is opened any more. `None` before.
-    ended: Option<HashSet<MappedInode>>,
+    ended: Option<KnownInodes>,
     /// Files that did not answer at once.
     slow: Option<SlowFiles>,
 }
 
 impl BuildIds {
     /// Opens no file any more. Others than the known ones count as not read.
-    pub(super) fn read_no_more(&mut self, known: HashSet<MappedInode>) {
+    pub(super) fn read_no_more(&mut self, known: KnownInodes) {
         self.ended = Some(known);
         if let Some(slow) = self.slow.take() {
             slow.end();
@@ -105,13 +118,13 @@ impl BuildIds {
     }
 
     /// The files that were opened.
-    pub(super) fn known_inodes(&self) -> HashSet<MappedInode> {
-        let files = self.known.keys();
-        let inode = |file: &MappedFileId| MappedInode {
-            device: file.device,
-            inode: file.inode,
-        };
-        files.map(inode).collect()
+    pub(super) fn known_inodes(&self) -> KnownInodes {
+        let files = self.known.iter();
+        let inodes = files.map(|(file, known)| {
+            let MappedFileId { device, inode, .. } = *file;
+            (MappedInode { device, inode }, known.generation)
+        });
+        inodes.collect()
     }
 
     /// Keeps the files that are read from now on, or does not.
@@ -122,7 +135,7 @@ impl BuildIds {
     /// The files that were read since the last call; of very many, the first ones.
     pub(super) fn take_new(&mut self) -> NewFiles {
         let slow = self.slow.as_mut().map(SlowFiles::take);
-        for OpenedFile { file, outcome } in slow.unwrap_or_default() {
+        for OpenedFile { file, outcome, .. } in slow.unwrap_or_default() {
             let SlowFile { id, mapped } = file;
             if matches!(&outcome, Err(error) if error.is_timeout()) {
                 self.new.unanswered.push(UnansweredFile {
@@ -133,6 +146,11 @@ impl BuildIds {
             self.note(id, mapped, outcome);
         }
         std::mem::take(&mut self.new)
+    }
+
+    /// Numbers of files that did not answer at once.
+    pub(super) fn slow_tries(&self) -> Tries {
+        self.slow.as_ref().map(SlowFiles::tries).unwrap_or_default()
     }
 
     /// Forgets files that were left out: they are read again when they are mapped again.
@@ -231,13 +249,18 @@ impl BuildIds {
         if file.inode == 0 {
             return None;
         }
-        if let Some(build_id) = self.known.get(&file) {
-            return *build_id;
+        if let Some(known) = self.known.get(&file) {
+            return known.build_id;
         }
         let mapped = mapped();
         if let Some(known) = &self.ended {
             let [_, _, is_executable] = mapped.mapping.permissions;
-            let is_known = known.contains(&mapped.mapping.mapped_inode());
+            // Another file may have got the number of one that was removed.
+            let is_same = |known: &Option<u64>| {
+                file.generation == 0 || known.is_none_or(|known| known == file.generation)
+            };
+            let known = known.get(&mapped.mapping.mapped_inode());
+            let is_known = known.is_some_and(is_same);
             if is_executable && !is_known && self.sought.has(&mapped.mapping) {
                 self.unread.note(file, mapped.pid, UnreadReason::Late);
             }
@@ -288,6 +311,8 @@ impl BuildIds {
         };
         let ended = self.unread.take(&file);
         let build_id = object.as_ref().and_then(ObjectFile::build_id);
+        let local = object.as_ref().and_then(ObjectFile::local);
+        let generation = local.and_then(generation);
         let is_kept = |object: &ObjectFile| !self.are_ignored && object.may_have_probes();
         if let Some(object) = object.filter(is_kept) {
             if self.new.files.len() == MAX_NEW_FILES {
@@ -309,7 +334,11 @@ impl BuildIds {
             // A recording may see new files for ever; files that are mapped again are read again.
             self.known.clear();
         }
-        self.known.insert(file, build_id);
+        let known = KnownFile {
+            build_id,
+            generation,
+        };
+        self.known.insert(file, known);
         build_id
     }
 }
@@ -345,6 +374,54 @@ impl NewFile {
             id,
             path: mapped.mapping.path,
             object,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use usdtrec_format::perf::SampleId;
+
+    use super::*;
+
+    fn mapped(generation: u64) -> Mmap<'static> {
+        Mmap {
+            pid: 1,
+            tid: 1,
+            start: 0x40_0000,
+            len: 0x1000,
+            offset: 0,
+            file: MmapFile::Inode {
+                major: 8,
+                minor: 1,
+                inode: 7,
+                generation,
+            },
+            protection: (libc::PROT_READ | libc::PROT_EXEC) as u32,
+            flags: libc::MAP_PRIVATE as u32,
+            cpu_mode: Mmap::USER,
+            path: b"/opt/app",
+            id: SampleId::default(),
+        }
+    }
+
+    #[test]
+    fn a_file_that_got_the_inode_of_a_removed_one_is_another() {
+        let (major, minor) = (8, 1);
+        let inode = MappedInode {
+            device: DeviceNumber { major, minor },
+            inode: 7,
+        };
+        for (known, of_record, late) in [
+            (Some(5), 5, 0),
+            (None, 5, 0),
+            (Some(5), 0, 0),
+            (Some(5), 6, 1),
+        ] {
+            let mut files = BuildIds::default();
+            files.read_no_more(HashMap::from([(inode, known)]));
+            files.of_record(&mapped(of_record));
+            assert_eq!(files.unread().late, late, "{known:?} {of_record}");
         }
     }
 }

@@ -14,7 +14,7 @@ use usdtrec_format::perf::{Mmap, MmapFile, SampleId, SampleType};
 use usdtrec_kernel::host::process::Process;
 use usdtrec_watch::process_table::KnownThread;
 
-use crate::recording::build_ids::{BuildIds, NewFiles};
+use crate::recording::build_ids::{BuildIds, KnownInodes, NewFiles};
 use crate::recording::following::settings::Following;
 use crate::recording::sought_files::SoughtFiles;
 use crate::recording::unread_files::UnreadCounts;
@@ -97,7 +97,7 @@ pub(super) struct Synthesised {
     /// Those of them that could not be read.
     pub(super) unread: UnreadCounts,
     /// All files that were opened.
-    pub(super) known: HashSet<MappedInode>,
+    pub(super) known: KnownInodes,
 }
 
 /// Process ids of the target.

@@ -122,7 +122,8 @@ impl Recording {
             self.look_at_budget()?;
             self.look_at_hot_probes();
             // Their records were written before, and have been read.
-            self.follower.hold(mappings);
+            let slow = self.session.build_ids.slow_tries();
+            self.follower.hold(mappings, slow);
             self.plant_found()?;
             self.write_losses()?;
             let came = self.cpus.look();

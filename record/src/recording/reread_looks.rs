@@ -1,6 +1,9 @@
 //! Has what processes map read again, between two passes.
 
+use std::collections::HashSet;
 use std::time::Instant;
+
+use usdtrec_buildid_cache::MappedInode;
 
 use super::Recording;
 use super::rereading::Reading;
@@ -13,7 +16,7 @@ impl Recording {
         if self.follower.is_on() && self.rereading.is_due(lost, Instant::now()) {
             let options = &self.session.options;
             let read = options.following.read.as_deref();
-            let mut known = build_ids.known_inodes();
+            let mut known: HashSet<MappedInode> = build_ids.known_inodes().into_keys().collect();
             known.extend(read.into_iter().flatten());
             known.extend(&self.rereading.known);
             let reading = Reading {

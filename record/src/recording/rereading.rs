@@ -119,7 +119,7 @@ impl Reading {
         }
         FoundFiles {
             new: files.take_new(),
-            known: files.known_inodes(),
+            known: files.known_inodes().into_keys().collect(),
         }
     }
 }

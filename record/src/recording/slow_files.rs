@@ -26,6 +26,15 @@ pub(super) struct SlowFiles {
     thread: JoinHandle<()>,
     /// Those that wait.
     known: HashSet<MappedFileId>,
+    tries: Tries,
+}
+
+/// Numbers of files so far. They are tried in the order in which they were added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tries {
+    pub(super) added: u64,
+    /// Those whose first try is over.
+    pub(super) tried: u64,
 }
 
 /// A file, and who mapped it.
@@ -40,6 +49,8 @@ pub(super) struct SlowFile {
 pub(super) struct OpenedFile {
     pub(super) file: SlowFile,
     pub(super) outcome: Result<ObjectFile, ElfError>,
+    /// Whether it was tried for the first time.
+    is_first: bool,
 }
 
 impl SlowFiles {
@@ -54,6 +65,7 @@ impl SlowFiles {
             found,
             thread,
             known: HashSet::new(),
+            tries: Tries::default(),
         })
     }
 
@@ -66,8 +78,14 @@ impl SlowFiles {
         let is_added = self.known.len() < MAX_FILES && self.send.try_send(file).is_ok();
         if is_added {
             self.known.insert(id);
+            self.tries.added += 1;
         }
         is_added
+    }
+
+    /// Numbers of files so far.
+    pub(super) const fn tries(&self) -> Tries {
+        self.tries
     }
 
     /// Whether a file waits.
@@ -79,6 +97,7 @@ impl SlowFiles {
     pub(super) fn take(&mut self) -> Vec<OpenedFile> {
         let found: Vec<_> = self.found.try_iter().collect();
         for opened in &found {
+            self.tries.tried += u64::from(opened.is_first);
             if !matches!(&opened.outcome, Err(error) if error.is_timeout()) {
                 self.known.remove(&opened.file.id);
             }
@@ -98,6 +117,7 @@ struct Waiting {
     file: SlowFile,
     due: Instant,
     pause: Duration,
+    is_tried: bool,
 }
 
 fn run(files: &Receiver<SlowFile>, opened: &Sender<OpenedFile>) {
@@ -111,6 +131,7 @@ fn run(files: &Receiver<SlowFile>, opened: &Sender<OpenedFile>) {
                 file,
                 due: now,
                 pause: PAUSE,
+                is_tried: false,
             }),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
@@ -119,15 +140,20 @@ fn run(files: &Receiver<SlowFile>, opened: &Sender<OpenedFile>) {
         let Some(at) = waiting.iter().position(|waiting| waiting.due <= now) else {
             continue;
         };
-        let mut tried = waiting.swap_remove(at);
+        let mut tried = waiting.remove(at);
         let outcome = tried.file.mapped.open(Patience::Usual);
         let is_timeout = matches!(&outcome, Err(error) if error.is_timeout());
-        let is_first = tried.pause == PAUSE;
+        let is_first = !std::mem::replace(&mut tried.is_tried, true);
         let file = SlowFile {
             id: tried.file.id,
             mapped: tried.file.mapped.clone(),
         };
-        if (!is_timeout || is_first) && opened.send(OpenedFile { file, outcome }).is_err() {
+        let outcome = OpenedFile {
+            file,
+            outcome,
+            is_first,
+        };
+        if (!is_timeout || is_first) && opened.send(outcome).is_err() {
             return;
         }
         if is_timeout {

@@ -31,6 +31,8 @@ const POLL_TIME: Duration = Duration::from_millis(100);
 /// The same in the first moments, when the command begins and is verified: it may be short.
 const FIRST_POLL_TIME: Duration = Duration::from_millis(5);
 const FIRST_TIME: Duration = Duration::from_millis(200);
+/// The same while a thread is held: what it waits for may wake nobody.
+const HELD_TIME: Duration = Duration::from_millis(2);
 
 /// What may end a pause before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +142,8 @@ impl Recording {
         let timeout = self.next_interval.map_or(timeout, |next| {
             timeout.min(next.saturating_duration_since(Instant::now()))
         });
-        [self.triggering.remaining(), self.until_switch()]
+        let held = self.follower.holds().then_some(HELD_TIME);
+        [self.triggering.remaining(), self.until_switch(), held]
             .into_iter()
             .flatten()
             .fold(timeout, Duration::min)

@@ -28,7 +28,7 @@ use crate::summary::counts::Summary;
 use crate::summary::facts::{SummaryCounts, SummaryFacts};
 use crate::summary::frequent_strings::{StringsOfArgument, recount};
 
-/// What is found about a question.
+/// What is found about a question: numbers are numbers, reasons are variants, and strings of traced programs are as they are.
 #[derive(Debug)]
 pub enum Facts {
     /// To [`Question::Summary`].
@@ -47,68 +47,82 @@ pub enum Facts {
     Stacks(WeighedStacks),
 }
 
-/// What is found about a question, and what is wrong with the trace that it is of.
+/// The answer to a question.
 #[derive(Debug)]
-pub struct Found {
+pub struct Answer {
     /// What is found.
     pub facts: Facts,
     /// What is wrong with the trace.
     pub notices: Notices,
 }
 
-/// Answers a question about the selected samples.
-pub fn find(
-    session: &TraceSession,
-    selection: &EventSelection,
-    question: &Question,
-) -> Result<Found, ReportError> {
-    let filter = match question.spans() {
-        Some(question) => filter_of_spans(session, selection, question)?,
-        None => SampleFilter::new(selection, session)?,
-    };
-    let samples = SelectedSamples {
-        session,
-        filter: &filter,
-    };
-    let mut notices = Notices::new(session);
-    match question {
-        // The answers say it themselves.
-        Question::Summary | Question::Spans(_) => {}
-        _ => notices.set_paused(session, &filter),
-    }
-    let facts = match question {
-        Question::Summary => Facts::Summary(Box::new(summary(samples, &mut notices))),
-        Question::Groups {
-            sort,
-            value,
-            top,
-            order,
-        } => {
-            let asked = GroupQuestion {
+/// Answers questions.
+pub trait AnswerQuestions {
+    /// Answers a question about the selected events. The trace is read at once.
+    ///
+    /// # Errors
+    /// [`ReportError::Question`] if the trace has no event or argument that is requested.
+    fn answer(
+        &self,
+        selection: &EventSelection,
+        question: &Question,
+    ) -> Result<Answer, ReportError>;
+}
+
+impl AnswerQuestions for TraceSession {
+    fn answer(
+        &self,
+        selection: &EventSelection,
+        question: &Question,
+    ) -> Result<Answer, ReportError> {
+        let filter = match question.spans() {
+            Some(question) => filter_of_spans(self, selection, question)?,
+            None => SampleFilter::new(selection, self)?,
+        };
+        let samples = SelectedSamples {
+            session: self,
+            filter: &filter,
+        };
+        let mut notices = Notices::new(self);
+        match question {
+            // The answers say it themselves.
+            Question::Summary | Question::Spans(_) => {}
+            _ => notices.set_paused(self, &filter),
+        }
+        let facts = match question {
+            Question::Summary => Facts::Summary(Box::new(summary(samples, &mut notices))),
+            Question::Groups {
                 sort,
-                value: value.as_deref(),
-                top: *top,
-                order: *order,
-            };
-            Facts::Groups(groups::grouped(samples, asked, &mut notices)?)
-        }
-        Question::Spans(question) => {
-            let request = SpanRequest { samples, question };
-            Facts::Spans(spans(request, &mut notices)?)
-        }
-        Question::Histogram { of, scale } => {
-            let found = histograms(samples, of, *scale, &mut notices)?;
-            Facts::Histogram(found)
-        }
-        Question::Heatmap(of) => Facts::HeatMap(heat_maps(samples, of, &mut notices)?),
-        Question::Rate { interval, sort } => {
-            Facts::Rate(rates(samples, *interval, sort, &mut notices)?)
-        }
-        Question::Stacks { weight, of } => {
-            Facts::Stacks(weigh(samples, weight, *of, &mut notices)?)
-        }
-    };
-    Ok(Found { facts, notices })
+                value,
+                top,
+                order,
+            } => {
+                let asked = GroupQuestion {
+                    sort,
+                    value: value.as_deref(),
+                    top: *top,
+                    order: *order,
+                };
+                Facts::Groups(groups::grouped(samples, asked, &mut notices)?)
+            }
+            Question::Spans(question) => {
+                let request = SpanRequest { samples, question };
+                Facts::Spans(spans(request, &mut notices)?)
+            }
+            Question::Histogram { of, scale } => {
+                let found = histograms(samples, of, *scale, &mut notices)?;
+                Facts::Histogram(found)
+            }
+            Question::Heatmap(of) => Facts::HeatMap(heat_maps(samples, of, &mut notices)?),
+            Question::Rate { interval, sort } => {
+                Facts::Rate(rates(samples, *interval, sort, &mut notices)?)
+            }
+            Question::Stacks { weight, of } => {
+                Facts::Stacks(weigh(samples, weight, *of, &mut notices)?)
+            }
+        };
+        Ok(Answer { facts, notices })
+    }
 }
 
 /// The filter where an expression may be about what ends spans, too.

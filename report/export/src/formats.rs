@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use usdtrec_analysis::answer::{Facts, Found, find};
+use usdtrec_analysis::answer::{Answer, AnswerQuestions as _, Facts};
 use usdtrec_analysis::question::{Question, SpanQuestion, StackWeight};
 use usdtrec_analysis::rows::row_walk::{RowQuestion, RowWalk};
 use usdtrec_analysis::stacks::weighed::WeighedStacks;
@@ -94,7 +94,7 @@ fn weighed(
         weight,
         of: options.stacks,
     };
-    let Found { facts, notices } = find(session, selection, &question)?;
+    let Answer { facts, notices } = session.answer(selection, &question)?;
     match facts {
         Facts::Stacks(stacks) => Ok(WeighedTrace { stacks, notices }),
         _ => Err(QuestionError::NoStackWeight.into()),

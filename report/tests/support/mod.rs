@@ -599,7 +599,7 @@ impl Recorded {
         let answer = self.session().answer(selection, question)?;
         let mut out = Vec::new();
         report::write(&answer, options, &mut out)?;
-        Ok((String::from_utf8(out).unwrap(), answer.into_notices()))
+        Ok((String::from_utf8(out).unwrap(), answer.notices))
     }
 
     /// What `report` prints of everything in a format, grouped by keys.

@@ -3,18 +3,18 @@
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 use usdtrec_analysis::stats::keys::key::Key;
 use usdtrec_analysis::stats::keys::value::KeyValue;
 use usdtrec_format::Value;
 use usdtrec_format::escape::{escape, escape_bytes};
 use usdtrec_trace::form::Form;
 
-use crate::answer::figure::Figure;
 use crate::frames::{cut_text, frame_text, stack_json, stack_line};
 use crate::stack_cut::reason;
 use crate::text::buffer::Text;
 use crate::text::quoted::Csv;
+use crate::text::scalar::json_of_decimal;
 
 /// The empty string in text.
 pub(crate) const EMPTY: &str = "\"\"";
@@ -56,6 +56,31 @@ pub fn cells<'k>(
     let both = keys.into_iter().zip(values);
     both.map(|(key, value)| Cell::new(key, value, human))
         .collect()
+}
+
+/// An object with the values of keys by their names: a number, a string, `null` where there is no value, or of `stack` a list of frames, the innermost first;
+/// and with the readable names of those that are mangled names, and why the stack is cut.
+pub(crate) fn json<'n>(names: impl Iterator<Item = &'n str>, cells: Vec<Cell>) -> Json {
+    let mut values = Map::new();
+    let mut demangled = Map::new();
+    let mut stack_cut = None;
+    for (name, cell) in names.zip(cells) {
+        values.insert(name.to_owned(), cell.json());
+        if cell.is_demangled {
+            demangled.insert(name.to_owned(), cell.text.into());
+        }
+        stack_cut = cell.cut.or(stack_cut);
+    }
+    if !demangled.is_empty() {
+        values.insert("demangled".to_owned(), demangled.into());
+    }
+    values.extend(stack_cut.map(|cut| ("stack_cut".to_owned(), cut.into())));
+    values.into()
+}
+
+/// An object without values: that of groups that are not shown.
+pub(crate) fn json_without_values<'n>(names: impl Iterator<Item = &'n str>) -> Json {
+    names.map(|name| (name, Json::Null)).collect()
 }
 
 /// The values of a group in a line.
@@ -125,7 +150,7 @@ impl Cell {
             Datum::Same => json!(self.text),
             Datum::Text(text) => json!(text),
             Datum::Json(value) => value.clone(),
-            Datum::Number(number) => json!(Figure::from_decimal(number)),
+            Datum::Number(number) => json_of_decimal(number),
             Datum::None => Json::Null,
         }
     }

@@ -1,7 +1,8 @@
 //! The head of a report: what was recorded where, when and how.
 
+use serde_json::{Value as Json, json};
 use usdtrec_analysis::clock_facts::ClockFacts;
-use usdtrec_analysis::origin::Origin;
+use usdtrec_analysis::origin::{Origin, TriggerFacts};
 use usdtrec_format::counted;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::session::loss_ledger::LossLedger;
@@ -46,7 +47,7 @@ pub(crate) fn date_for_machines(origin: &Origin) -> Option<String> {
 }
 
 /// The same of a time of `CLOCK_REALTIME`, ns since 1970.
-pub(crate) fn rfc3339(wall_ns: i128) -> Option<String> {
+fn rfc3339(wall_ns: i128) -> Option<String> {
     let time = jiff::Timestamp::from_nanosecond(wall_ns).ok()?;
     Some(time.to_string())
 }
@@ -106,4 +107,69 @@ fn clock_line(clock: &ClockFacts) -> Option<String> {
     Some(format!(
         "the wall clock was set {times} while recording, by {seconds:+.3} s: times of day are right on both sides"
     ))
+}
+
+/// Adds the members of JSON that say where, when and how a trace was recorded.
+pub(crate) fn add_json(origin: &Origin, object: &mut Json) {
+    object["file"] = json!(origin.file);
+    object["host"] = json!(origin.host);
+    object["machine"] = json!(origin.machine);
+    object["kernel"] = json!(origin.kernel);
+    object["engine"] = json!(origin.engine);
+    object["producer"] = json!(origin.producer);
+    object["command"] = json!(origin.command);
+    object["start"] = json!(date_for_machines(origin));
+    object["clock"] = json!(origin.clock.as_ref().map(json_clock));
+    if let Some(trigger) = &origin.trigger {
+        object["trigger"] = json_trigger(trigger);
+    }
+    let mut files = origin.files.iter().peekable();
+    if files.peek().is_some() {
+        let paths = files.map(|file| file.path.display().to_string());
+        object["files"] = paths.collect();
+    }
+    let mut gaps = origin.files.gaps().peekable();
+    if gaps.peek().is_some() {
+        let gaps = gaps.map(|gap| json!({"from_ns": gap.first, "to_ns": gap.last}));
+        object["gaps"] = gaps.collect();
+    }
+}
+
+/// What had a recorder write a file. What is not known is `null`.
+fn json_trigger(TriggerFacts { fired, wall_ns }: &TriggerFacts) -> Json {
+    let text = |text: &str| json!(Some(text).filter(|text| !text.is_empty()));
+    let id = |id: i32| json!(Some(id).filter(|id| *id != 0));
+    json!({
+        "kind": fired.kind,
+        "condition": text(&fired.condition),
+        "time_ns": fired.time_ns,
+        "time": wall_ns.and_then(rfc3339),
+        "event": text(&fired.event),
+        "pid": id(fired.pid),
+        "tid": id(fired.tid),
+        "span": text(&fired.span),
+        "duration_ns": fired.duration_ns,
+        "more": fired.more,
+    })
+}
+
+/// How exact times of day are.
+fn json_clock(clock: &ClockFacts) -> Json {
+    let synchronized = clock.quality.filter(|quality| quality.is_synchronized);
+    let nanoseconds = |microseconds: u32| u64::from(microseconds) * 1000;
+    let steps = clock.steps.iter().map(|step| {
+        json!({
+            "from_ns": step.before.clock_ns,
+            "to_ns": step.after.clock_ns,
+            "by_ns": i64::try_from(step.by_ns()).ok(),
+        })
+    });
+    json!({
+        "readings": clock.readings,
+        "error_ns": clock.error_ns,
+        "steps": steps.collect::<Json>(),
+        "synchronized": clock.quality.map(|quality| quality.is_synchronized),
+        "utc_error_ns": synchronized.map(|quality| nanoseconds(quality.estimated_us)),
+        "utc_max_error_ns": synchronized.map(|quality| nanoseconds(quality.maximum_us)),
+    })
 }

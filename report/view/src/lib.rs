@@ -1,11 +1,9 @@
 //! Answers and events as text, tables, JSON, CSV and lines. A view computes nothing.
 //!
-//! [`answer`] has the answers as public data, whose serialization is the JSON of `report`; `report/FIELDS.md` has its members. What is wrong with a trace
-//! (`Notices`, `NoEventsReason`) becomes sentences here.
+//! `report/FIELDS.md` has the members and columns of JSON and CSV. What is wrong with a trace (`Notices`, `NoEventsReason`) becomes sentences here.
 
 #![forbid(unsafe_code)]
 
-pub mod answer;
 pub(crate) mod answer_style;
 pub mod bars;
 pub mod cells;

@@ -1,8 +1,7 @@
 //! `sudo usdtrec buildid-cache --add`: the user who called sudo finds in the own cache what root's has got.
 
-use std::env;
-use std::io;
 use std::process::{ExitStatus, Stdio};
+use std::{env, io};
 
 use usdtrec_buildid_cache::Cache;
 

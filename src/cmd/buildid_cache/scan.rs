@@ -1,5 +1,7 @@
 //! `usdtrec buildid-cache --scan DIR`.
 
+use std::fmt;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +14,6 @@ use usdtrec_buildid_cache::{AddedFile, Cache, CacheError, WalkEvent, walk};
 use usdtrec_format::counted;
 use usdtrec_format::escape::shown;
 
-use super::added::print_added;
 use crate::mutex::locked;
 use crate::terminal::{self, inform, say};
 
@@ -129,4 +130,32 @@ impl<'a> Run<'a> {
             counted(get(&self.probes), "probe"),
         ));
     }
+}
+
+/// Prints an added file: `/usr/bin/php8.2: 14 probes at 31 sites (build-id …)`.
+pub(super) fn print_added(added: &AddedFile) -> anyhow::Result<()> {
+    for error in &added.damaged {
+        terminal::warn(&added.path, error);
+    }
+    let content = if added.probes == 0 {
+        "no probes".to_owned()
+    } else {
+        format!(
+            "{} at {}",
+            counted(added.probes, "probe"),
+            counted(added.sites, "site")
+        )
+    };
+    let known = if added.known { ", known already" } else { "" };
+    print(format_args!(
+        "{}: {content} (build-id {}{known})",
+        shown(&added.path),
+        added.build_id
+    ))
+}
+
+/// Prints a line on standard output.
+pub(super) fn print(line: impl fmt::Display) -> anyhow::Result<()> {
+    writeln!(io::stdout(), "{line}")?;
+    Ok(())
 }

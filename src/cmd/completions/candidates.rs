@@ -1,8 +1,13 @@
 //! The words that complete a list of patterns.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io::{self, BufWriter, Write};
 
+use usdtrec_buildid_cache::{Cache, running};
 use usdtrec_format::Probe;
+
+use super::reader::{LONGEST, Reader, USUAL};
 
 /// Maximum number of words: any user can run a file with any number of probes.
 const MAX_WORDS: usize = 1000;
@@ -75,6 +80,50 @@ impl KnownEvents {
 /// `PROVIDER:NAME`.
 pub(super) fn event(probe: &Probe) -> String {
     format!("{}:{}", probe.provider, probe.name)
+}
+
+/// Prints each of these on a line of its own.
+pub(super) fn print_lines(lines: impl IntoIterator<Item = impl fmt::Display>) -> io::Result<()> {
+    let mut out = BufWriter::new(io::stdout());
+    for line in lines {
+        writeln!(out, "{line}")?;
+    }
+    out.flush()
+}
+
+/// The task, with the word to complete, or without, by the process that reads files.
+pub(super) const PATTERNS: &str = "complete-patterns";
+
+/// Prints the words that complete this one.
+pub(super) fn print_words(word: &str) -> io::Result<()> {
+    let reader = Reader::start([PATTERNS])?;
+    let mut known = KnownEvents::default();
+    let mut words = Vec::new();
+    for limit in [USUAL, LONGEST] {
+        if !words.is_empty() {
+            break;
+        }
+        for event in reader.lines_until(limit) {
+            known.add(&event);
+        }
+        words = known.completing(word);
+    }
+    drop(reader);
+    print_lines(words)
+}
+
+/// Prints the events that are indexed, by the cache's own texts alone, then those of what runs.
+pub(super) fn print_events() -> io::Result<()> {
+    let indexed = Cache::open(None).and_then(|cache| cache.named_probes());
+    let indexed = indexed.unwrap_or_default();
+    let indexed: BTreeSet<String> = indexed.iter().map(event).collect();
+    print_lines(&indexed)?;
+    let files = running()?.files;
+    let probes = files
+        .iter()
+        .flat_map(|file| &file.mapped.scan.binary.probes);
+    let running: BTreeSet<String> = probes.map(event).collect();
+    print_lines(running.difference(&indexed))
 }
 
 #[cfg(test)]

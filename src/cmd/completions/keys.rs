@@ -6,8 +6,7 @@ use std::path::Path;
 
 use usdtrec_report::{Sources, TraceSession};
 
-use super::candidates::is_plain;
-use super::lines::print_lines;
+use super::candidates::{is_plain, print_lines};
 use super::reader::{LONGEST, Reader};
 use crate::cli::{DEFAULT_TRACE, group_keys};
 #[cfg(feature = "record")]

@@ -7,10 +7,8 @@ use std::path::Path;
 use usdtrec_format::spans::pairs;
 use usdtrec_report::{Sources, TraceSession};
 
-use super::candidates::is_plain;
+use super::candidates::{PATTERNS, is_plain, print_lines};
 use super::keys::Words;
-use super::lines::print_lines;
-use super::patterns::PATTERNS;
 use super::reader::{LONGEST, Reader};
 
 /// The task of the process that reads the trace.

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read};
 
-use super::bad_line::BadLine;
+use super::event::BadLine;
 
 /// Maximum length of a line, bytes.
 const MAX_LINE: u64 = 1 << 20;

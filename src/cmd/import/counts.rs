@@ -1,7 +1,6 @@
 //! Counts of lines.
 
-use super::bad_line::BadLine;
-use super::parsed_line::ParsedLine;
+use super::event::{BadLine, ParsedLine};
 use crate::terminal::say;
 
 /// Number of bad lines that are shown.

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{Context as _, bail};
 use usdtrec_buildid_cache::elf::{ElfError, FileState, ObjectFile, ProbeScan};
-use usdtrec_buildid_cache::process::UnreadableFile;
+use usdtrec_buildid_cache::process::{self, UnreadableFile};
 use usdtrec_buildid_cache::{
-    Cache, Indexed, MAX_FILES_OF_USER, ProbeSource, Running, WalkEvent, WantedFile, open, process,
-    running, suggest, walk,
+    BuildError, Cache, Indexed, IndexedProbe, MAX_FILES_OF_USER, ProbeSource, Running, WalkEvent,
+    WantedFile, open, running, select, suggest, walk,
 };
 use usdtrec_format::escape::{escape, shown};
 use usdtrec_format::{Pattern, counted};
@@ -277,4 +277,31 @@ fn present(scan: ProbeScan) -> Indexed {
         source: ProbeSource::Notes,
         damaged: scan.damaged,
     }
+}
+
+/// The probes that match any of the patterns (all probes without patterns), in the order of `perf list`.
+///
+/// # Errors
+/// [`BuildError`]: a pattern does not name one build.
+pub(super) fn choose<'a>(
+    binaries: &'a [Indexed],
+    patterns: &[Pattern],
+) -> Result<Vec<IndexedProbe<'a>>, BuildError> {
+    let mut found: Vec<IndexedProbe<'a>> = if patterns.is_empty() {
+        IndexedProbe::all(binaries).collect()
+    } else {
+        let mut found = Vec::new();
+        for pattern in patterns {
+            found.extend(select(binaries, pattern)?);
+        }
+        found
+    };
+    // perf sorts the text EVENT@BUILD-ID.
+    found.sort_by_cached_key(|found| {
+        let build_id = found.indexed.binary.build_id;
+        let id = build_id.map_or_else(String::new, |id| id.to_string());
+        format!("{}@{id}", found.probe.event())
+    });
+    found.dedup_by(|a, b| std::ptr::eq(a.probe, b.probe));
+    Ok(found)
 }

@@ -13,8 +13,7 @@ use usdtrec_format::{BuildId, Pattern, Probe, counted};
 
 use crate::cli::{ListArgs, ListFormat};
 use crate::cmd::selection;
-use crate::fold::Fold;
-use crate::text_room;
+use crate::text_room::{self, Fold};
 
 /// Digits of a container's id that texts show.
 const CONTAINER_DIGITS: usize = 12;
@@ -77,12 +76,7 @@ pub(super) fn print(args: &ListArgs, files: &[Matching<'_>]) -> anyhow::Result<(
     let out = BufWriter::new(selection::paged_output(args.pager)?);
     let mut out = Fold::new(out, text_room::fold_columns(args.width.width));
     match (args.format, args.by) {
-        (ListFormat::Json, Some(_)) => {
-            anyhow::bail!(
-                "--by has no effect with --format json, where each process has its container and unit"
-            )
-        }
-        (ListFormat::Json, None) => print_json(&mut out, files, &processes)?,
+        (ListFormat::Json, _) => print_json(&mut out, files, &processes)?,
         (ListFormat::Text, None) => print_files(&mut out, files, &processes)?,
         (ListFormat::Text, Some(_)) => print_places(&mut out, files, &processes)?,
     }

@@ -5,7 +5,7 @@ use usdtrec_record::{
     Budget, BudgetEvent, Options, Outcome, PausePlanned, PausedProbes, ThreadShare, check_privilege,
 };
 
-use super::cost_trials::CostTrials;
+use super::hot_probe::CostTrials;
 use crate::cli::{Engine, RecordArgs};
 use crate::sdt;
 use crate::terminal::{Usage, inform, say};

@@ -1,15 +1,18 @@
 //! Selection of the probes of `-e`, from the cache, the traced processes and the command.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
-use usdtrec_buildid_cache::process::{self, MappedFile};
-use usdtrec_buildid_cache::{Cache, CacheError, Running, RunningFile, open, running};
+use usdtrec_buildid_cache::process::{self, MappedFile, code_mappings};
+use usdtrec_buildid_cache::{
+    Cache, CacheError, Running, RunningFile, live_directory, open, resolve, running,
+};
 use usdtrec_format::counted;
-use usdtrec_format::escape::escape;
+use usdtrec_format::escape::{escape, shown};
 use usdtrec_record::{
     Completion, EventSelector, Following, PlannedProbe, RecordError, Request, Selection,
     descendants, select,
@@ -215,4 +218,40 @@ fn index(cache: &Cache, selection: &Selection, verbose: bool) {
             _ => {}
         }
     }
+}
+
+/// A process whose loader was told to run a file.
+struct LoadedProgram {
+    pid: u32,
+    loader: PathBuf,
+}
+
+/// Says which process runs one of these files by its loader, as that explains why it has no events.
+pub(super) fn print_loaded(executables: &[PathBuf]) {
+    for path in executables {
+        if let Some(LoadedProgram { pid, loader }) = loaded(path) {
+            say(format_args!(
+                "usdtrec: process {pid} executes {}, which runs {}: -p {pid} records it, or --exe with the loader",
+                shown(&loader),
+                shown(path)
+            ));
+        }
+    }
+}
+
+fn loaded(path: &Path) -> Option<LoadedProgram> {
+    let path = resolve(path).ok()?;
+    let pids = fs::read_dir("/proc").ok()?.flatten();
+    let mut pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.find_map(|pid| {
+        let loader = fs::read_link(live_directory(pid).join("exe")).ok()?;
+        let name = loader.file_name()?.to_str()?;
+        if !name.starts_with("ld") || !name.contains(".so") {
+            return None;
+        }
+        let mappings = code_mappings(pid).ok()?;
+        let mut mapped = mappings.iter();
+        let is_it = mapped.any(|mapping| mapping.display_path() == path);
+        is_it.then_some(LoadedProgram { pid, loader })
+    })
 }

@@ -14,12 +14,11 @@ use usdtrec_record::{
     Notice, Outcome, PlannedProbe, PlannedSite, ProbeHits, Progress, Session,
 };
 
-use super::loaded::print_loaded;
+use super::choose::print_loaded;
 use super::options::process_choice;
-use crate::advice;
 use crate::cli::CaptureArgs;
-use crate::service;
 use crate::terminal::{inform, say};
+use crate::{advice, service};
 
 /// The first line of a recording: the attached probes and the engine.
 pub(in crate::cmd) fn attached_line(verb: &str, session: &Session) -> String {

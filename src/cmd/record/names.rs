@@ -2,21 +2,18 @@
 //!
 //! This takes at most ten seconds for all files, and ends at a signal. If names are missing, the recorder says so.
 
-mod made_names;
-
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use usdtrec_format::CodeNames;
 use usdtrec_format::escape::shown;
 use usdtrec_format::trace::append_code_names;
 use usdtrec_record::{FileElsewhere, MakerFiles, Signals};
-use usdtrec_report::{FileView, Sources, StackNames, TraceSession};
+use usdtrec_report::{FileView, MadeNames, Sources, StackNames, TraceSession};
 
-use self::made_names::OfRecording;
-pub(crate) use self::made_names::OfRunning;
 use crate::cmd::selection::cache_dir;
 use crate::output;
 use crate::terminal::say;
@@ -114,4 +111,34 @@ pub(super) fn readable(files: &[FileElsewhere]) -> Vec<ReadableFile> {
         })
     };
     files.iter().filter_map(readable).collect()
+}
+
+/// The files of a recording that has ended.
+struct OfRecording<'a>(&'a MakerFiles);
+
+/// The perf maps of processes that run, for a trace that was written at this time.
+pub(crate) struct OfRunning(pub(crate) SystemTime);
+
+impl MadeNames for OfRecording<'_> {
+    fn perf_map(&self, pid: i32, time: u64) -> Option<Box<dyn BufRead>> {
+        reader(self.0.perf_map(pid, time))
+    }
+
+    fn jit_dump(&self, pid: i32, time: u64) -> Option<Box<dyn BufRead>> {
+        reader(self.0.jit_dump(pid, time))
+    }
+}
+
+impl MadeNames for OfRunning {
+    fn perf_map(&self, pid: i32, _time: u64) -> Option<Box<dyn BufRead>> {
+        reader(MakerFiles::perf_map_of_running(pid, self.0))
+    }
+
+    fn jit_dump(&self, _pid: i32, _time: u64) -> Option<Box<dyn BufRead>> {
+        None
+    }
+}
+
+fn reader(file: Option<File>) -> Option<Box<dyn BufRead>> {
+    Some(Box::new(BufReader::new(file?)))
 }

@@ -16,9 +16,6 @@ pub(super) fn refuse_others(args: &CaptureArgs, is_named: bool) -> Result<(), Us
     let is_perf = args.engine.is_perf();
     let reason = match () {
         () if !args.no_follow => return Ok(()),
-        () if args.no_wait && args.cgroup.len() + args.container.len() + args.unit.len() == 0 => {
-            "--no-wait has no effect beside --no-follow, which waits for no file"
-        }
         () if args.thread_context => {
             "--thread-context does not go with --no-follow: reading the variables of programs that start needs capabilities"
         }

@@ -20,8 +20,8 @@ use super::messages::{
 };
 use super::names::{NameStore, readable};
 use super::no_follow::check_folder;
-use super::numbered_files::NumberedFiles;
 use super::options::{destination, is_pipe};
+use super::switch_output::NumberedFiles;
 use super::triggered::{WrittenFiles, print_without_file};
 use crate::advice::HINTS;
 use crate::cli::RecordArgs;

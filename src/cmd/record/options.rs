@@ -21,8 +21,7 @@ use usdtrec_record::{
     TriggerOptions, parse_cpus, was_closed,
 };
 
-use super::numbered_files::NumberedFiles;
-use super::switch_output::SwitchOutputFiles;
+use super::switch_output::{NumberedFiles, SwitchOutputFiles};
 use super::{call_graph, no_follow, ring};
 use crate::cli::{self, CaptureArgs, RecordArgs};
 use crate::cmd::print::spans_or_all;
@@ -87,35 +86,30 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
 
 /// The capture options, with the spans of which only slow ones are recorded.
 fn of_spans(args: &RecordArgs) -> anyhow::Result<Options> {
-    let graph = call_graph::from_args(args)?;
-    let mut options = capture(&args.capture, graph)?;
-    options.engine.slow_spans = slow_spans(args, graph.is_some())?;
+    let mut options = capture(&args.capture, call_graph::from_args(args)?)?;
+    options.engine.slow_spans = slow_spans(args)?;
     Ok(options)
 }
 
 /// `--span`, `--min`.
-fn slow_spans(args: &RecordArgs, has_callers: bool) -> anyhow::Result<Option<SlowSpans>> {
+fn slow_spans(args: &RecordArgs) -> anyhow::Result<Option<SlowSpans>> {
     let least = least_ns(args.min.as_ref(), args.capture.span_least)?;
     if least == 0 {
-        let refused = "--span and --key have no effect without --min: all hits are recorded, and report --span matches them";
+        let refused =
+            "--span and --key need --min: all hits are recorded, and report --span matches them";
         Usage::ensure(args.span.is_empty() && args.key.is_empty(), refused)?;
         return Ok(None);
     }
-    let reason = match args.capture.engine {
-        engine if engine.is_perf() => "--min needs the bpf engine: spans are matched in the kernel",
-        _ if has_callers => {
-            "-g and --call-graph have no effect beside --min: spans are recorded without callers"
-        }
-        _ => {
-            return Ok(Some(SlowSpans {
-                spans: spans_or_all(&args.span, least),
-                key: args.key.clone(),
-                least,
-                is_required: true,
-            }));
-        }
-    };
-    Err(Usage(reason.to_owned()).into())
+    Usage::ensure(
+        !args.capture.engine.is_perf(),
+        "--min needs the bpf engine: spans are matched in the kernel",
+    )?;
+    Ok(Some(SlowSpans {
+        spans: spans_or_all(&args.span, least),
+        key: args.key.clone(),
+        least,
+        is_required: true,
+    }))
 }
 
 /// Converts the capture options, with defaults for the options that only `record` has.
@@ -223,9 +217,6 @@ fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
         _ if args.no_gap.is_some() && !records_named_processes(args) => {
             "--no-gap needs -p PID or a command, whose processes are held: without one it could hold any process of the host"
         }
-        _ if is_perf && args.no_wait => {
-            "--no-wait has no effect with a perf engine: it never waits"
-        }
         _ if is_perf && args.thread_context => "--thread-context needs the bpf engine",
         _ if is_perf && given.nonresident => "--nonresident needs the bpf engine",
         _ if is_perf && given.all_strings => {
@@ -233,9 +224,6 @@ fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
         }
         _ if is_perf && given.strlen => {
             "--strlen needs the bpf engine: perf events read no strings"
-        }
-        _ if given.strlen && args.strings == cli::Strings::Off => {
-            "--strlen has no effect with --strings off: no string is read"
         }
         _ => return Ok(()),
     };
@@ -248,43 +236,18 @@ fn records_named_processes(args: &CaptureArgs) -> bool {
     !args.pid.is_empty() || has_command
 }
 
-/// Refuses options that have no effect on a verb which shows no events: about requests, and, if nothing needs arguments, about these.
-/// `has_keys` is whether arguments may be keys.
-pub(in crate::cmd) fn refuse_options_of_arguments(
-    verb: &str,
-    args: &CaptureArgs,
-    has_keys: bool,
-) -> Result<(), Usage> {
-    if args.thread_context {
-        return Err(Usage(format!(
-            "--thread-context has no effect on {verb}: it does not show to which requests events belong"
-        )));
-    }
-    if has_keys || !args.filter.is_empty() {
-        return Ok(());
-    }
-    let given = Given::from_args(args);
-    let about_arguments = [
-        ("--strings", given.all_strings),
-        ("--strlen", given.strlen),
-        ("--nonresident", given.nonresident),
-        ("--schema", !args.schema.is_empty()),
-    ];
-    match about_arguments.iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) => Err(Usage(format!(
-            "{option} has no effect on {verb} without --filter: it shows no arguments"
-        ))),
-        None => Ok(()),
-    }
-}
-
 /// Whether a recording may begin without probes.
 pub(super) fn waits(args: &CaptureArgs, events: &[EventSelector]) -> Result<bool, Usage> {
     let has_paths = events.iter().all(|event| event.pattern.path().is_some());
-    Usage::ensure(
-        !(args.no_wait && has_paths && process_choice(args).groups.is_empty()),
-        "--no-wait has no effect: a pattern with a path never waits",
-    )?;
+    let reason = match () {
+        () if !args.no_wait || !process_choice(args).groups.is_empty() => None,
+        () if args.no_follow => Some("--no-follow waits for no file"),
+        () if has_paths => Some("a pattern with a path never waits"),
+        () => None,
+    };
+    if let Some(reason) = reason {
+        return Err(Usage(format!("--no-wait has no effect: {reason}")));
+    }
     Ok(!args.engine.is_perf() && !args.no_wait && !args.no_follow)
 }
 
@@ -364,10 +327,6 @@ fn check_pipe(args: &RecordArgs) -> Result<(), Usage> {
     Usage::ensure(
         args.switch_output.is_none(),
         "--switch-output needs files: standard output (-o -) holds a single trace",
-    )?;
-    Usage::ensure(
-        !args.no_symbols,
-        "--no-symbols has no effect with -o -: names of functions are stored in files only",
     )?;
     Usage::ensure(
         !stdout().is_terminal(),

@@ -18,7 +18,7 @@ use usdtrec_record::{
     WindowFiles, WindowLimits,
 };
 
-use super::numbered_files::NumberedFiles;
+use super::switch_output::NumberedFiles;
 use crate::cli::RecordArgs;
 use crate::mutex::locked;
 use crate::old_file::{unused, with_suffix};

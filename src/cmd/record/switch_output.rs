@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use usdtrec_record::TraceFiles;
 
-use super::numbered_files::NumberedFiles;
 use super::ring::KEEP;
 use crate::cli::RecordArgs;
+use crate::mutex::locked;
 use crate::output;
 
 /// The files that are written one after another. The oldest are removed, but for those around triggers.
@@ -95,6 +96,32 @@ impl KeptNumbers {
         while self.fired.len() as u64 > self.triggers {
             self.fired.pop_front();
         }
+    }
+}
+
+/// Paths of several numbered files that are kept, the newest last, shared with the thread that creates them.
+#[derive(Clone, Default)]
+pub(super) struct NumberedFiles(Arc<Mutex<Vec<PathBuf>>>);
+
+impl NumberedFiles {
+    /// Adds a file.
+    pub(super) fn add(&self, path: PathBuf) {
+        locked(&self.0).push(path);
+    }
+
+    /// Forgets a file.
+    pub(super) fn forget(&self, path: &Path) {
+        locked(&self.0).retain(|known| known != path);
+    }
+
+    /// The path of the newest; `None` without `--switch-output`.
+    pub(super) fn last(&self) -> Option<PathBuf> {
+        locked(&self.0).last().cloned()
+    }
+
+    /// All files, the newest first.
+    pub(super) fn all(&self) -> Vec<PathBuf> {
+        locked(&self.0).iter().rev().cloned().collect()
     }
 }
 

@@ -8,7 +8,7 @@ use usdtrec_record::{AggregateValue, HitGroup, ProbeHits, SpanHits};
 use usdtrec_report::stat::{StackName, StatKey, shape};
 
 use super::by::StatBy;
-use super::known_stacks::KnownStacks;
+use super::snapshots::KnownStacks;
 
 /// The probe and keys of a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,8 +10,8 @@ use usdtrec_report::stat::{SpanFates, StatKey};
 
 use super::by::StatBy;
 use super::group_key::GroupKey;
-use super::known_stacks::KnownStacks;
 use super::numbers::Numbers;
+use super::snapshots::KnownStacks;
 
 /// By what hits are counted, and which numbers are added up.
 #[derive(Clone, Debug, Default)]

@@ -12,8 +12,7 @@ use usdtrec_report::stat::StatCounts;
 
 use super::by::StatBy;
 use super::group_key::GroupKey;
-use super::known_stacks::KnownStacks;
-use super::snapshots::Snapshots;
+use super::snapshots::{KnownStacks, Snapshots};
 use super::sums::StatGrouping;
 
 /// What was counted in each interval.

@@ -1,10 +1,10 @@
 //! Arguments that are arrays of `char`: their value is the address of a variable, or of a part of one.
 
 use gimli::Register as DwarfRegister;
+use usdtrec_dwarf::Die;
 use usdtrec_format::schema::{Argument, ArgumentType};
 use usdtrec_format::{Arch, Location, Operand};
 
-use super::units::Die;
 use super::variables::{ValueLocation, Variable};
 use super::{DebugInfo, kind};
 use crate::plan::frame::RegisterOffset;
@@ -53,7 +53,7 @@ impl DebugInfo<'_> {
     /// around it.
     pub(super) fn array(
         &self,
-        scopes: &[Vec<Variable<'_, '_>>],
+        scopes: &[Vec<Variable<'_>>],
         operand: &Operand,
         (pc, slot): (u64, usize),
     ) -> Option<Argument> {
@@ -71,7 +71,7 @@ impl DebugInfo<'_> {
         let spot = self.spot(operand, pc)?;
         let mut left = MAX_TYPES;
         let variables = scopes.iter().flatten();
-        let is_string = |variable: &Variable<'_, '_>| {
+        let is_string = |variable: &Variable<'_>| {
             let of_variable = self.spot_of(variable.place, pc)?;
             let offset = spot.above(of_variable)?;
             is_string_at(&variable.kind, offset, &mut left).then_some(())
@@ -121,7 +121,7 @@ impl DebugInfo<'_> {
 }
 
 /// Whether an array of `char` is a variable of this type, or may be in it.
-fn has_string(die: &Die<'_, '_>, depth: usize) -> bool {
+fn has_string(die: &Die<'_>, depth: usize) -> bool {
     let Some((die, entry)) = kind::plain(die) else {
         return false;
     };
@@ -136,7 +136,7 @@ fn has_string(die: &Die<'_, '_>, depth: usize) -> bool {
 
 /// Whether what is at an offset of a variable of this type can only be an array of `char`. The address of a structure or a union is that of its first
 /// member, too: one of a `pthread_mutex_t`, which has an array of `char` among its members, is no string. `left`: how many types may be looked at.
-fn is_string_at(die: &Die<'_, '_>, offset: u64, left: &mut usize) -> bool {
+fn is_string_at(die: &Die<'_>, offset: u64, left: &mut usize) -> bool {
     let Some(fewer) = left.checked_sub(1) else {
         return false;
     };
@@ -156,7 +156,7 @@ fn is_string_at(die: &Die<'_, '_>, offset: u64, left: &mut usize) -> bool {
         }
         gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => {
             let members = kind::members(&die);
-            let within = |at: u64, member: &Die<'_, '_>| {
+            let within = |at: u64, member: &Die<'_>| {
                 let within = offset.checked_sub(at)?;
                 let size = kind::size(member);
                 size.is_none_or(|size| within < size).then_some(within)

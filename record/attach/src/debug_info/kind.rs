@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gimli::AttributeValue;
+use usdtrec_dwarf::{Die, DieAttributes};
 use usdtrec_format::schema::{ArgumentType, Labels};
 use usdtrec_format::{Arch, Operand};
-
-use super::units::{Die, Entry};
 
 /// Longest chain of typedefs and qualifiers.
 const MAX_TYPE_CHAIN: usize = 32;
@@ -28,7 +27,7 @@ pub(super) struct Kind {
 /// The type of a variable that an operand reads; `None` if the operand reads another number of bytes than it has. `cast`: the
 /// sign in the note is not the variable's.
 pub(super) fn from_operand(
-    die: &Die<'_, '_>,
+    die: &Die<'_>,
     operand: &Operand,
     arch: Arch,
     cast: bool,
@@ -61,18 +60,18 @@ pub(super) fn from_operand(
 }
 
 /// Whether a unit, given by its first entry, is of Rust code.
-pub(super) fn is_rust(root: &Die<'_, '_>) -> bool {
+pub(super) fn is_rust(root: &Die<'_>) -> bool {
     let language = root
-        .entry()
+        .attributes()
         .and_then(|entry| entry.attr_value(gimli::DW_AT_language));
     language == Some(AttributeValue::Language(gimli::DW_LANG_Rust))
 }
 
 /// The type without typedefs and qualifiers.
-pub(super) fn plain<'r, 'a>(die: &Die<'r, 'a>) -> Option<(Die<'r, 'a>, Entry<'a>)> {
+pub(super) fn plain<'r>(die: &Die<'r>) -> Option<(Die<'r>, DieAttributes)> {
     let mut die = die.clone();
     for _ in 0..MAX_TYPE_CHAIN {
-        let entry = die.entry()?;
+        let entry = die.attributes()?;
         match entry.tag() {
             gimli::DW_TAG_typedef
             | gimli::DW_TAG_const_type
@@ -88,26 +87,26 @@ pub(super) fn plain<'r, 'a>(die: &Die<'r, 'a>) -> Option<(Die<'r, 'a>, Entry<'a>
 }
 
 /// The type that a type is made from.
-pub(super) fn target<'r, 'a>(die: &Die<'r, 'a>, entry: &Entry<'a>) -> Option<Die<'r, 'a>> {
+pub(super) fn target<'r>(die: &Die<'r>, entry: &DieAttributes) -> Option<Die<'r>> {
     die.target(entry.attr_value(gimli::DW_AT_type)?)
 }
 
 /// Whether a pointer's target is plain `char`.
-fn points_to_string<'a>(die: &Die<'_, 'a>, pointer: &Entry<'a>) -> bool {
+fn points_to_string(die: &Die<'_>, pointer: &DieAttributes) -> bool {
     target(die, pointer).is_some_and(|target| is_char(&target))
 }
 
 /// Whether it is plain `char`, which C has for strings; `unsigned char` and `void` are any bytes.
-pub(super) fn is_char(die: &Die<'_, '_>) -> bool {
+pub(super) fn is_char(die: &Die<'_>) -> bool {
     plain(die).is_some_and(|(die, entry)| {
         let name = entry.attr_value(gimli::DW_AT_name);
         let name = name.and_then(|name| die.text(name));
-        entry.tag() == gimli::DW_TAG_base_type && name == Some(b"char")
+        entry.tag() == gimli::DW_TAG_base_type && name.as_deref() == Some("char")
     })
 }
 
 /// The size of a variable of this type, bytes; `None` if it is not known.
-pub(super) fn size(die: &Die<'_, '_>) -> Option<u64> {
+pub(super) fn size(die: &Die<'_>) -> Option<u64> {
     let (die, entry) = plain(die)?;
     let size = entry.attr_value(gimli::DW_AT_byte_size);
     if entry.tag() != gimli::DW_TAG_array_type || size.is_some() {
@@ -130,13 +129,13 @@ pub(super) fn size(die: &Die<'_, '_>) -> Option<u64> {
 }
 
 /// The size of an element of an array, which is no array: that has all dimensions in one type.
-fn size_of_element<'a>(die: &Die<'_, 'a>, array: &Entry<'a>) -> Option<u64> {
+fn size_of_element(die: &Die<'_>, array: &DieAttributes) -> Option<u64> {
     let (_, entry) = plain(&target(die, array)?)?;
     entry.attr_value(gimli::DW_AT_byte_size)?.udata_value()
 }
 
 /// The members of a structure or union, each with its offset, bytes.
-pub(super) fn members<'r, 'a>(die: &Die<'r, 'a>) -> Vec<(u64, Die<'r, 'a>)> {
+pub(super) fn members<'r>(die: &Die<'r>) -> Vec<(u64, Die<'r>)> {
     let mut found = Vec::new();
     let unit = die.unit();
     let Ok(mut tree) = unit.entries_tree(Some(die.offset())) else {
@@ -164,7 +163,7 @@ pub(super) fn members<'r, 'a>(die: &Die<'r, 'a>) -> Vec<(u64, Die<'r, 'a>)> {
     found
 }
 
-fn base(entry: &Entry<'_>, bytes: u64) -> Option<ArgumentType> {
+fn base(entry: &DieAttributes, bytes: u64) -> Option<ArgumentType> {
     let Some(AttributeValue::Encoding(encoding)) = entry.attr_value(gimli::DW_AT_encoding) else {
         return None;
     };
@@ -187,7 +186,7 @@ fn base(entry: &Entry<'_>, bytes: u64) -> Option<ArgumentType> {
 }
 
 /// The words of an enumeration.
-fn words(die: &Die<'_, '_>) -> Option<Labels> {
+fn words(die: &Die<'_>) -> Option<Labels> {
     let mut words = BTreeMap::new();
     let unit = die.unit();
     let mut tree = unit.entries_tree(Some(die.offset())).ok()?;
@@ -203,7 +202,7 @@ fn words(die: &Die<'_, '_>) -> Option<Labels> {
         if let (gimli::DW_TAG_enumerator, Some(value), Some(name)) = (entry.tag(), value, name)
             && words.len() < MAX_WORDS
         {
-            words.insert(value, String::from_utf8_lossy(name).into_owned());
+            words.insert(value, name);
         }
     }
     (!words.is_empty()).then(|| Labels::Enum(Arc::new(words)))

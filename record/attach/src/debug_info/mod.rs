@@ -16,23 +16,22 @@
 pub(super) mod array;
 mod files;
 mod kind;
-mod sections;
-mod units;
 mod variables;
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use gimli::{
-    BaseAddresses, CfaRule, DebugFrame, EhFrame, RunTimeEndian, UnwindContext, UnwindSection,
-    Vendor,
+    BaseAddresses, CfaRule, DebugFrame, EhFrame, EndianSlice, RunTimeEndian, UnwindContext,
+    UnwindSection, Vendor,
 };
+use usdtrec_dwarf::{Die, DwarfInfo, DwarfNeed, WholeUnit};
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{Arch, Operand, SourceLine};
 
-use self::files::{Files, SplitFiles, Unwind};
-use self::sections::Slice;
-use self::units::Units;
+use self::files::{Files, Unwind};
 use self::variables::{Here, ValueLocation, Variable, variables};
 use crate::plan::frame::{Frames, RegisterOffset};
 use crate::plan::symbols::Symbols;
@@ -62,12 +61,14 @@ pub fn read<T>(
     if need == Need::Lines && files.length() > MAX_BYTES_FOR_LINES {
         return None;
     }
-    let (own, shared) = files.sections()?;
-    let split = SplitFiles::new(&files);
     let info = DebugInfo {
         arch,
-        files: &files,
-        units: Units::new(&own, shared.as_ref(), &split, files.endian()),
+        dwarf: files.read(match need {
+            Need::Lines => DwarfNeed::CallsAndLines,
+            Need::Arguments => DwarfNeed::Variables,
+        })?,
+        files,
+        units: RefCell::default(),
         frames: program.frames(),
         symbols: OnceCell::new(),
         program,
@@ -85,8 +86,10 @@ fn unnamed(sites: &[PlannedSite]) -> Vec<Argument> {
 /// The debugging information of one binary.
 pub struct DebugInfo<'a> {
     arch: Arch,
-    files: &'a Files,
-    units: Units<'a>,
+    files: Files,
+    dwarf: DwarfInfo,
+    /// The units that were read, by their places in the file.
+    units: RefCell<HashMap<u32, Option<Rc<WholeUnit>>>>,
     frames: Arc<Frames>,
     program: &'a Program,
     /// Symbols of the binary, and of the separate file.
@@ -103,7 +106,26 @@ impl DebugInfo<'_> {
     /// The lines of addresses of code, as linked; `None` where no line table has the address.
     #[must_use]
     pub fn lines(&self, addresses: &[u64]) -> Vec<Option<SourceLine>> {
-        self::units::lines(&self.units, addresses)
+        // Each table of lines is read once.
+        let mut of_units: BTreeMap<_, Vec<u64>> = BTreeMap::new();
+        for &address in addresses {
+            if let Some(place) = self.dwarf.unit_at(address) {
+                of_units.entry(place).or_default().push(address);
+            }
+        }
+        let mut found = HashMap::new();
+        for (place, addresses) in of_units {
+            let Some(unit) = self.dwarf.own.unit(place) else {
+                continue;
+            };
+            let Some(lines) = self.dwarf.lines(&unit) else {
+                continue;
+            };
+            let line = |address| Some((address, self.dwarf.line_at(&lines, &unit, address)?));
+            found.extend(addresses.into_iter().filter_map(line));
+        }
+        let line = |address| found.get(address).cloned();
+        addresses.iter().map(line).collect()
     }
 
     /// The arguments of a probe, given by its sites: [`Argument::unnamed`] where no variable has the operand's place, or where two sites differ.
@@ -132,9 +154,10 @@ impl DebugInfo<'_> {
 
     /// The arguments of one site; `None` for operands that are not the location of a variable.
     fn site(&self, PlannedSite { site, operands, .. }: &PlannedSite) -> Vec<Option<Argument>> {
-        let Some(root) = self.units.entries_at(site.pc) else {
+        let Some(unit) = self.unit(site.pc) else {
             return Vec::new();
         };
+        let root = self.dwarf.first_entry(&unit);
         let address = |symbol: &str| self.address(symbol);
         let global = operands.iter().any(self::variables::global);
         let here = Here {
@@ -154,9 +177,17 @@ impl DebugInfo<'_> {
         operands.iter().enumerate().map(argument).collect()
     }
 
+    /// The unit with the code at an address.
+    fn unit(&self, pc: u64) -> Option<Rc<WholeUnit>> {
+        let place = self.dwarf.unit_at(pc)?;
+        let mut units = self.units.borrow_mut();
+        let read = || self.dwarf.unit(place).map(Rc::new);
+        units.entry(place).or_insert_with(read).clone()
+    }
+
     /// Whether the signs of a note have no meaning: the macro of Rust's crate `probe` casts every argument to `isize` (its
     /// `platform/systemtap.rs`).
-    fn is_cast_to_isize(&self, root: &units::Die<'_, '_>, operands: &[Operand]) -> bool {
+    fn is_cast_to_isize(&self, root: &Die<'_>, operands: &[Operand]) -> bool {
         let word = self.arch.pointer_size();
         operands
             .iter()
@@ -173,7 +204,9 @@ impl DebugInfo<'_> {
     fn address(&self, symbol: &str) -> Option<u64> {
         let (own, separate) = self.symbols.get_or_init(|| {
             let separate = self.files.separate.as_ref();
-            let separate = separate.map(Symbols::from_file).unwrap_or_default();
+            let separate = separate
+                .map(|file| Symbols::from_file(&file.0))
+                .unwrap_or_default();
             (self.program.symbols(), separate)
         });
         let value = own.value(symbol).or_else(|_| separate.value(symbol));
@@ -184,13 +217,13 @@ impl DebugInfo<'_> {
 /// The variable at an operand's place: that of the innermost scope that has one there, unless that has several. `cast`: the note
 /// has signs that are not the variables'.
 fn argument(
-    scopes: &[Vec<Variable<'_, '_>>],
+    scopes: &[Vec<Variable<'_>>],
     place: ValueLocation,
     operand: &Operand,
     arch: Arch,
     cast: bool,
 ) -> Option<Argument> {
-    let here = |variable: &&Variable<'_, '_>| variable.place == place;
+    let here = |variable: &&Variable<'_>| variable.place == place;
     let scope = scopes
         .iter()
         .rev()
@@ -230,7 +263,7 @@ fn caller(tables: &Unwind, arch: Arch, endian: RunTimeEndian, pc: u64) -> Option
         None => Vendor::Default,
     };
     if let Some((address, data)) = &tables.eh_frame {
-        let mut table = EhFrame::from(Slice::new(data, endian));
+        let mut table = EhFrame::from(EndianSlice::new(data, endian));
         table.set_address_size(arch.pointer_size());
         table.set_vendor(vendor);
         let bases = BaseAddresses::default().set_eh_frame(*address);
@@ -240,7 +273,7 @@ fn caller(tables: &Unwind, arch: Arch, endian: RunTimeEndian, pc: u64) -> Option
         }
     }
     let (_, data) = tables.debug_frame.as_ref()?;
-    let mut table = DebugFrame::from(Slice::new(data, endian));
+    let mut table = DebugFrame::from(EndianSlice::new(data, endian));
     table.set_address_size(arch.pointer_size());
     table.set_vendor(vendor);
     cfa(
@@ -250,6 +283,8 @@ fn caller(tables: &Unwind, arch: Arch, endian: RunTimeEndian, pc: u64) -> Option
         DebugFrame::cie_from_offset,
     )
 }
+
+type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 
 fn cfa<'a, S: UnwindSection<Slice<'a>>>(
     table: &S,

@@ -1,10 +1,9 @@
 //! The variables that live at an instruction.
 
 use gimli::{EntriesTreeNode, Expression, Operation, Register as DwarfRegister, UnitRef};
+use usdtrec_dwarf::{Bytes, Die, DieAttributes};
 use usdtrec_format::{Arch, Location, Operand, Register};
 
-use super::sections::{Slice, covers};
-use super::units::{Die, Entry};
 use crate::plan::frame::RegisterOffset;
 
 /// Deepest nesting of scopes that is followed. Compilers inline a few dozen levels.
@@ -13,13 +12,13 @@ const MAX_DEPTH: usize = 200;
 const MAX_ORIGIN_CHAIN: usize = 8;
 
 /// A variable or parameter.
-pub(super) struct Variable<'r, 'a> {
+pub(super) struct Variable<'r> {
     /// Its name.
     pub(super) name: String,
     /// Its location.
     pub(super) place: ValueLocation,
     /// Its type.
-    pub(super) kind: Die<'r, 'a>,
+    pub(super) kind: Die<'r>,
 }
 
 /// The link-time address of a symbol.
@@ -37,7 +36,7 @@ pub(super) struct Here<'h> {
 
 /// The variables at an instruction, scope by scope, from the outermost in. `root` is the unit's first entry. What is
 /// damaged is left out.
-pub(super) fn variables<'r, 'a>(root: &Die<'r, 'a>, here: &Here<'_>) -> Vec<Vec<Variable<'r, 'a>>> {
+pub(super) fn variables<'r>(root: &Die<'r>, here: &Here<'_>) -> Vec<Vec<Variable<'r>>> {
     let mut walk = Walk {
         root,
         here,
@@ -53,18 +52,18 @@ pub(super) fn variables<'r, 'a>(root: &Die<'r, 'a>, here: &Here<'_>) -> Vec<Vec<
     walk.scopes
 }
 
-struct Walk<'w, 'r, 'a> {
-    root: &'w Die<'r, 'a>,
+struct Walk<'w, 'r> {
+    root: &'w Die<'r>,
     here: &'w Here<'w>,
     /// The base of variables' offsets in the current function.
     base: Option<RegisterOffset>,
-    scopes: Vec<Vec<Variable<'r, 'a>>>,
+    scopes: Vec<Vec<Variable<'r>>>,
 }
 
-impl<'r, 'a> Walk<'_, 'r, 'a> {
+impl<'r> Walk<'_, 'r> {
     fn children(
         &mut self,
-        node: EntriesTreeNode<'_, '_, Slice<'a>>,
+        node: EntriesTreeNode<'_, '_, Bytes>,
         depth: usize,
     ) -> gimli::Result<()> {
         let mut children = node.children();
@@ -90,12 +89,17 @@ impl<'r, 'a> Walk<'_, 'r, 'a> {
         Ok(())
     }
 
-    fn is_here(&self, entry: &Entry<'a>) -> bool {
-        let ranges = self.root.unit().die_ranges(entry);
-        ranges.is_ok_and(|ranges| covers(ranges, self.here.pc))
+    fn is_here(&self, entry: &DieAttributes) -> bool {
+        let Ok(mut ranges) = self.root.unit().die_ranges(entry) else {
+            return false;
+        };
+        // Damaged ones have none.
+        let ranges = std::iter::from_fn(|| ranges.next().ok()?);
+        let mut ranges = ranges.map(|range| range.begin..range.end);
+        ranges.any(|range| range.contains(&self.here.pc))
     }
 
-    fn base_of(&self, function: &Entry<'a>) -> Option<RegisterOffset> {
+    fn base_of(&self, function: &DieAttributes) -> Option<RegisterOffset> {
         let expression = function
             .attr_value(gimli::DW_AT_frame_base)?
             .exprloc_value()?;
@@ -113,7 +117,7 @@ impl<'r, 'a> Walk<'_, 'r, 'a> {
     }
 
     /// Keeps a variable that has a name, a type and a place.
-    fn variable(&mut self, entry: &Entry<'a>) {
+    fn variable(&mut self, entry: &DieAttributes) {
         let found = || {
             let place = match self.location(entry) {
                 Some(expression) => self.place(expression)?,
@@ -125,9 +129,8 @@ impl<'r, 'a> Walk<'_, 'r, 'a> {
         if let Some(variable) = found()
             && let Some(scope) = self.scopes.last_mut()
         {
-            let same = |known: &Variable<'_, '_>| {
-                known.place == variable.place && known.name == variable.name
-            };
+            let same =
+                |known: &Variable<'_>| known.place == variable.place && known.name == variable.name;
             // Declared and defined, it is still one.
             if !scope.iter().any(same) {
                 scope.push(variable);
@@ -136,18 +139,17 @@ impl<'r, 'a> Walk<'_, 'r, 'a> {
     }
 
     /// The place of a variable that another file defines.
-    fn elsewhere(&self, entry: &Entry<'a>) -> Option<ValueLocation> {
+    fn elsewhere(&self, entry: &DieAttributes) -> Option<ValueLocation> {
         let symbols = self.here.symbols?;
         entry.attr_value(gimli::DW_AT_declaration)?;
         let name = entry
             .attr_value(gimli::DW_AT_linkage_name)
             .or_else(|| entry.attr_value(gimli::DW_AT_name))?;
-        let name = std::str::from_utf8(self.root.text(name)?).ok()?;
-        Some(ValueLocation::Address(symbols(name)?))
+        Some(ValueLocation::Address(symbols(&self.root.text(name)?)?))
     }
 
     /// The expression that is in force at the instruction.
-    fn location(&self, entry: &Entry<'a>) -> Option<Expression<Slice<'a>>> {
+    fn location(&self, entry: &DieAttributes) -> Option<Expression<Bytes>> {
         let location = entry.attr_value(gimli::DW_AT_location)?;
         if let Some(expression) = location.exprloc_value() {
             return Some(expression);
@@ -161,7 +163,7 @@ impl<'r, 'a> Walk<'_, 'r, 'a> {
         None
     }
 
-    fn place(&self, expression: Expression<Slice<'a>>) -> Option<ValueLocation> {
+    fn place(&self, expression: Expression<Bytes>) -> Option<ValueLocation> {
         let mut operations = expression.operations(self.root.unit().encoding());
         let first = operations.next().ok()??;
         let second = operations.next().ok()?;
@@ -195,7 +197,7 @@ impl<'r, 'a> Walk<'_, 'r, 'a> {
     }
 
     /// Name and type, which an inlined copy leaves to its original.
-    fn declared(&self, entry: &Entry<'a>) -> Option<(String, Die<'r, 'a>)> {
+    fn declared(&self, entry: &DieAttributes) -> Option<(String, Die<'r>)> {
         let (mut name, mut kind) = (None, None);
         let mut at = (self.root.clone(), entry.clone());
         for _ in 0..MAX_ORIGIN_CHAIN {
@@ -208,24 +210,20 @@ impl<'r, 'a> Walk<'_, 'r, 'a> {
             let Some(original) = next.and_then(|next| die.target(next)) else {
                 break;
             };
-            let entry = original.entry()?;
+            let entry = original.attributes()?;
             at = (original, entry);
         }
         let (name, kind) = (name?, kind?);
         // Other languages have other names; an argument's is C's.
-        let name = std::str::from_utf8(name).ok()?;
         let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
         let is_name =
             name.chars().all(plain) && !name.starts_with(|first: char| first.is_ascii_digit());
-        (is_name && !name.is_empty()).then(|| (name.to_owned(), kind))
+        (is_name && !name.is_empty()).then_some((name, kind))
     }
 }
 
 /// The only operation of an expression.
-fn only<'a>(
-    unit: UnitRef<'_, Slice<'a>>,
-    expression: Expression<Slice<'a>>,
-) -> Option<Operation<Slice<'a>>> {
+fn only(unit: UnitRef<'_, Bytes>, expression: Expression<Bytes>) -> Option<Operation<Bytes>> {
     let mut operations = expression.operations(unit.encoding());
     let only = operations.next().ok()??;
     operations.next().ok()?.is_none().then_some(only)

@@ -10,6 +10,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt;
 
 use memmap2::{Mmap, MmapOptions};
@@ -134,6 +135,20 @@ pub fn serve_files() -> io::Result<()> {
     })
 }
 
+/// The generation of a file's inode (`i_generation`), by which it differs from a file that had the number before; `None` if its file system does not tell.
+pub fn generation(file: &File) -> Option<u64> {
+    let mut generation: [libc::c_uint; 2] = [0; 2];
+    // SAFETY: file systems store an int, and the request's own type is a long: both have room.
+    let failed = unsafe {
+        libc::ioctl(
+            file.as_raw_fd(),
+            libc::FS_IOC_GETVERSION,
+            generation.as_mut_ptr(),
+        )
+    };
+    (failed == 0).then(|| generation[0].into())
+}
+
 fn identify(file: &File) -> Option<MappedInode> {
     let MapIdentity { device, inode } = MapIdentity::of_open(file)?;
     Some(MappedInode { device, inode })
@@ -145,6 +160,15 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     use super::*;
+
+    #[test]
+    fn a_file_has_a_generation_where_its_file_system_tells() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let known = generation(file.as_file());
+        let again = File::open(file.path()).unwrap();
+        assert_eq!(generation(&again), known);
+        assert_eq!(generation(&File::open("/proc/self/maps").unwrap()), None);
+    }
 
     #[test]
     fn a_file_is_found_among_mappings() {

@@ -24,10 +24,11 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
 use usdtrec_attach::engine::NewMapping;
+use usdtrec_kernel::clocks::trace_clock;
 use usdtrec_watch::shortfalls::Shortfalls;
 
 use self::added_file::AddedFile;
-use self::held_mappings::HeldMappings;
+use self::held_mappings::{HeldMappings, Progress};
 use self::origin::user_of;
 use self::queue::Queue;
 use self::reports::{PlantedFile, Reports};
@@ -35,6 +36,7 @@ use self::search::{ENDED, RefusedFile, Search, SearchedFile};
 use crate::recording::build_ids::NewFiles;
 use crate::recording::mapped_file::MappedFileId;
 use crate::recording::session::Session;
+use crate::recording::slow_files::Tries;
 use crate::recording::unread_files::UnreadCounts;
 
 pub(super) use self::reports::unanswered;
@@ -139,9 +141,20 @@ impl Follower {
         self.unread_at_start = unread;
     }
 
-    /// Takes mappings whose processes are held. All files that were mapped before have been queued.
-    pub(super) fn hold(&mut self, mappings: Vec<NewMapping>) {
-        self.held.add(mappings, self.queued);
+    /// Takes mappings whose processes are held. All files that were mapped before have been queued, but for those that did not answer at once.
+    pub(super) fn hold(&mut self, mappings: Vec<NewMapping>, slow: Tries) {
+        let progress = self.progress(slow);
+        self.held.add(mappings, progress);
+    }
+
+    /// How far the files are.
+    fn progress(&self, slow: Tries) -> Progress {
+        Progress {
+            done: self.queue.done(),
+            queued: self.queued,
+            slow,
+            now: trace_clock::now(),
+        }
     }
 
     /// Whether processes may be held until this thread has answered.

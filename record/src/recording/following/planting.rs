@@ -36,7 +36,7 @@ impl Recording {
     /// The trace cannot be written.
     pub(in crate::recording) fn plant_found(&mut self) -> Result<(), RecordError> {
         // What was found in these files has been sent.
-        let done = self.follower.queue.done();
+        let progress = self.follower.progress(self.session.build_ids.slow_tries());
         let before = self.session.probes().len();
         let mut new = Vec::new();
         while let Some(found) = self.follower.next() {
@@ -61,7 +61,7 @@ impl Recording {
             self.file_watch.add(&self.session, all);
         }
         self.report_planted(!self.follower.no_gap);
-        while let Some(mapping) = self.follower.held.take(done) {
+        while let Some(mapping) = self.follower.held.take(progress) {
             self.session.attached.engine.answer(&mapping);
         }
         Ok(())

@@ -12,7 +12,7 @@ use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::TraceSession;
 
-use crate::answer::{Facts, Found, find, summary};
+use crate::answer::{Answer, AnswerQuestions as _, Facts, summary};
 use crate::overview::numbers::NumberOverview;
 use crate::overview::spans::SpanOverview;
 use crate::question::{Question, SpanQuestion, StackKind, StackWeight};
@@ -283,8 +283,8 @@ impl Overview {
                 weight,
                 of: asked.stacks,
             };
-            match find(session, selection, &question) {
-                Ok(Found {
+            match session.answer(selection, &question) {
+                Ok(Answer {
                     facts: Facts::Stacks(stacks),
                     notices,
                 }) if !stacks.tables.is_empty() => {

@@ -5,7 +5,8 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use object::read::{Object, ObjectSection, ReadCache};
+use object::read::{CompressionFormat, Object, ObjectSection, ReadCache};
+use usdtrec_dwarf::{DebugLink, SectionFile, SectionPlace};
 use usdtrec_format::BuildId;
 use usdtrec_unwind::Segments;
 
@@ -60,35 +61,52 @@ impl Binary {
         is_it.then_some(file)
     }
 
-    /// `len` bytes at a file offset; `None` if the file does not have them.
-    pub(crate) fn bytes(&self, at: u64, len: usize) -> Option<Vec<u8>> {
+    /// The open file.
+    pub(crate) fn into_file(self) -> fs::File {
+        self.file
+    }
+}
+
+impl SectionFile for Binary {
+    fn length(&self) -> u64 {
+        self.file.metadata().map_or(0, |found| found.len())
+    }
+
+    fn build_id(&self) -> Option<BuildId> {
+        build_id_of(&self.parse(None)?)
+    }
+
+    fn is_big_endian(&self) -> bool {
+        self.parse(None)
+            .is_some_and(|file| !file.is_little_endian())
+    }
+
+    fn is_class64(&self) -> bool {
+        self.parse(None).is_some_and(|file| file.is_64())
+    }
+
+    fn section(&self, name: &str) -> Option<SectionPlace> {
+        let file = self.parse(None)?;
+        // It finds those in the form before `SHF_COMPRESSED`, too, which have another name.
+        let section = file.section_by_name(name)?;
+        let is_it = section.name().is_ok_and(|found| found == name);
+        let (offset, size) = section.file_range().filter(|_| is_it)?;
+        Some(SectionPlace {
+            address: section.address(),
+            offset,
+            size,
+            is_compressed: section.compressed_file_range().ok()?.format != CompressionFormat::None,
+        })
+    }
+
+    fn bytes(&self, at: u64, len: usize) -> Option<Vec<u8>> {
         let end = at.checked_add(len as u64)?;
-        if end > self.file.metadata().ok()?.len() {
+        if end > self.length() {
             return None;
         }
         let mut bytes = vec![0; len];
         self.file.read_exact_at(&mut bytes, at).ok()?;
         Some(bytes)
-    }
-
-    /// The open file.
-    pub(crate) fn into_file(self) -> fs::File {
-        self.file
-    }
-
-    /// CRC-32 (IEEE) of the whole file; `None` if it cannot be read.
-    pub(crate) fn checksum(&self) -> Option<u32> {
-        let mut sum = crc32fast::Hasher::new();
-        let mut piece = vec![0; 1 << 20];
-        let mut at = 0;
-        loop {
-            let len = self.file.read_at(&mut piece, at).ok()?;
-            if len == 0 {
-                return Some(sum.finalize());
-            }
-            sum.update(piece.get(..len)?);
-            at += len as u64;
-        }
     }
 }
 
@@ -123,15 +141,6 @@ pub(crate) struct Image {
     pub(crate) debug_link: Option<DebugLink>,
 }
 
-/// What a program says of its separate file (`.gnu_debuglink`).
-#[derive(Debug)]
-pub(crate) struct DebugLink {
-    /// Name of the file, without a directory.
-    pub(crate) name: Vec<u8>,
-    /// CRC-32 (IEEE) of the whole file.
-    pub(crate) checksum: u32,
-}
-
 impl Image {
     /// Reads an ELF file that has this build-id (any, if `None`). `None` if the file is another or cannot be read.
     pub(crate) fn read(path: &Path, build_id: Option<BuildId>) -> Option<Self> {
@@ -142,7 +151,7 @@ impl Image {
     pub(crate) fn from_binary(binary: &Binary, build_id: Option<BuildId>) -> Option<Self> {
         let file = binary.parse(build_id)?;
         let found = build_id_of(&file);
-        let debug_link = DebugLink::from_file(&file);
+        let debug_link = DebugLink::from_file(binary);
         let elf: &dyn CodeSymbols = match &file {
             object::File::Elf32(elf) => elf,
             object::File::Elf64(elf) => elf,
@@ -164,24 +173,6 @@ impl Image {
             segments: Segments::from_file(&file),
             build_id: found,
             debug_link,
-        })
-    }
-}
-
-impl DebugLink {
-    /// Maximum length of the section, bytes: a name and a checksum.
-    const MAX_DEBUGLINK_BYTES: u64 = 4096 + 8;
-
-    /// What a file's section says.
-    pub(crate) fn from_file(file: &ParsedBinary<'_>) -> Option<Self> {
-        let section = file.section_by_name(".gnu_debuglink")?;
-        if section.size() > Self::MAX_DEBUGLINK_BYTES {
-            return None;
-        }
-        let (name, checksum) = file.gnu_debuglink().ok()??;
-        Some(Self {
-            name: name.to_vec(),
-            checksum,
         })
     }
 }

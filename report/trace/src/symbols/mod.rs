@@ -8,6 +8,7 @@ pub mod file_string;
 pub(crate) mod found_names;
 pub mod image;
 pub mod inlined;
+pub(crate) mod inlined_calls;
 pub mod jit_dump;
 pub mod known_inlining;
 pub(crate) mod made_code;
@@ -24,6 +25,7 @@ pub(crate) mod table;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use usdtrec_dwarf::NoDwarf;
 use usdtrec_format::trace::Trace;
 use usdtrec_format::{BuildId, KnownSymbols};
 use usdtrec_unwind::Segments;
@@ -34,7 +36,7 @@ use crate::symbols::file_string::{FileString, FileStrings, ReadOnlyData};
 use crate::symbols::found_names::FoundNames;
 pub use crate::symbols::found_names::NameOfSymbol;
 use crate::symbols::image::{Binary, Image};
-use crate::symbols::inlined::{InlineInfo, Inlining, NoInlineInfo};
+use crate::symbols::inlined::{InlineInfo, Inlining};
 use crate::symbols::known_inlining::{FoundInlining, KnownInlining};
 use crate::symbols::per_file::PerFile;
 use crate::symbols::perf_map::MadePlace;
@@ -57,7 +59,7 @@ pub struct Symbols {
     recorded: RecordedFunctions,
     stored: StoredNames,
     /// Debugging information.
-    info: PerFile<Result<InlineInfo, NoInlineInfo>>,
+    info: PerFile<Result<InlineInfo, NoDwarf>>,
     inlining: KnownInlining,
     /// Strings in parts that programs cannot write.
     strings: PerFile<FileStrings>,
@@ -252,7 +254,7 @@ impl Symbols {
 
     /// Whether the inlined functions of a file were asked for, and its debugging information was too long to read.
     pub fn has_too_long_info(&self, file: DsoId) -> bool {
-        matches!(self.info.known(file), Some(Err(NoInlineInfo::TooLong)))
+        matches!(self.info.known(file), Some(Err(NoDwarf::TooLong)))
     }
 
     /// Whether inlined functions or lines of a file are missing, because a table of its debugging information is longer than is read.
@@ -261,14 +263,14 @@ impl Symbols {
         info.is_some_and(|info| info.as_ref().is_ok_and(InlineInfo::has_long_tables))
     }
 
-    fn read_info(&self, dso: &Dso) -> Result<InlineInfo, NoInlineInfo> {
+    fn read_info(&self, dso: &Dso) -> Result<InlineInfo, NoDwarf> {
         let view = self.views.iter().find(|view| view.is_of(dso));
         let view = view.map(|view| view.at.as_path());
         let found = DebugBinary::find(self.buildid_dir.as_deref(), dso, view).or_else(|| {
             let fetched = self.fetched(dso.build_id)?;
             DebugBinary::open(fetched, dso.build_id)
         });
-        InlineInfo::read(&found.ok_or(NoInlineInfo::Absent)?)
+        InlineInfo::read(&found.ok_or(NoDwarf::Absent)?)
     }
 
     /// The function's name and the offset in it, as the recording host's symbols said.

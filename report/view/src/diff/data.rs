@@ -10,11 +10,11 @@ use usdtrec_analysis::diff::recording::ComparedRecording;
 use usdtrec_analysis::diff::slices::SLICES;
 use usdtrec_format::escape::escape_json;
 
-use crate::answer::figure::Figure;
 use crate::diff::names::{self, left_out, ordered, reason};
 use crate::diff::options::DiffOptions;
 use crate::head::date_for_machines;
 use crate::text::quoted::Csv;
+use crate::text::scalar;
 
 /// Members of a figure, in their order.
 const MEMBERS: [&str; 19] = [
@@ -133,7 +133,7 @@ fn words(subject: &MetricSubject) -> [Option<String>; 4] {
 fn json_label(of: &ShareOf) -> Value {
     match of {
         ShareOf::Missing => Value::Null,
-        ShareOf::Number { number, .. } => json!(Figure::from(*number)),
+        ShareOf::Number { number, .. } => scalar::json(*number),
         ShareOf::String { string, .. } => String::from_utf8_lossy(string).into(),
     }
 }
@@ -148,8 +148,8 @@ fn readable(metric: &Metric) -> Option<String> {
 
 fn json_amount(amount: &Estimate) -> Value {
     match amount.number {
-        Some(number) => json!(Figure::from(number)),
-        None => json!(Figure::from_decimal(&amount.value.to_string())),
+        Some(number) => scalar::json(number),
+        None => scalar::json_of_decimal(&amount.value.to_string()),
     }
 }
 

@@ -8,7 +8,7 @@ pub(crate) mod svg;
 
 use std::io::Write;
 
-use usdtrec_analysis::answer::{Facts, Found, find};
+use usdtrec_analysis::answer::{Answer, AnswerQuestions as _, Facts};
 use usdtrec_analysis::question::{Question, StackKind, StackWeight};
 use usdtrec_analysis::stacks::weighed::{WeighedStacks, WeightUnit};
 use usdtrec_format::escape::escape;
@@ -60,7 +60,7 @@ pub fn print(
         weight: options.weight.clone(),
         of: options.of,
     };
-    let Found { facts, notices } = find(session, selection, &question)?;
+    let Answer { facts, notices } = session.answer(selection, &question)?;
     let Facts::Stacks(stacks) = facts else {
         return Err(QuestionError::NoStackWeight.into());
     };

@@ -1,8 +1,10 @@
-//! Stacks as a tree in text.
+//! Stacks as a tree in text, and in JSON.
 
 use std::fmt::Write as _;
 
+use serde_json::{Value as Json, json};
 use usdtrec_analysis::question::CallOrder;
+use usdtrec_analysis::stacks::path::{Step, WeighedPath};
 use usdtrec_analysis::stacks::tree::{CallNode, CallTree};
 use usdtrec_analysis::stacks::weighed::{WeighedStacks, WeightUnit};
 use usdtrec_analysis::stats::ratio::share;
@@ -10,9 +12,11 @@ use usdtrec_format::escape::escape;
 
 use crate::answer_style::AnswerStyle;
 use crate::folded::step_text;
+use crate::frames::frame_json;
 use crate::head;
 use crate::losses::words;
 use crate::report::unnamed_frames;
+use crate::stack_cut::reason;
 use crate::stack_remarks::{SPAN_TIME, stack_remarks};
 use crate::weights::{title, weight_text};
 
@@ -215,4 +219,34 @@ impl TreeLines<'_> {
         };
         let _ = writeln!(out, "{figures}  {start}{name}");
     }
+}
+
+/// An object for each event, or span.
+pub(crate) fn json(stacks: &WeighedStacks) -> Json {
+    let all = stacks.tables.iter().map(|table| {
+        let mut row = json!({"name": table.name, "weight": table.weight, "hits": table.hits});
+        row["stacks"] = table.paths.iter().map(json_path).collect();
+        row
+    });
+    all.collect()
+}
+
+/// A stack, the innermost frame first; `null` for all stacks that are too many to be counted one by one.
+fn json_path(path: &WeighedPath) -> Json {
+    let mut row = json!({"stack": null, "weight": path.weight, "hits": path.hits});
+    if !path.steps.contains(&Step::OtherStacks) {
+        let frames = path.steps.iter().rev().filter_map(|step| match step {
+            Step::Frame(frame) => Some(frame_json(frame)),
+            _ => None,
+        });
+        row["stack"] = frames.collect();
+    }
+    let cut = path.steps.iter().find_map(|step| match step {
+        Step::Cut(cut) => Some(reason(cut)),
+        _ => None,
+    });
+    if let Some(cut) = cut {
+        row["stack_cut"] = json!(cut);
+    }
+    row
 }

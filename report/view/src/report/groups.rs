@@ -1,8 +1,9 @@
-//! Tables of groups: as perf report --stdio prints them, and as CSV; `report/FIELDS.md` describes columns.
+//! Tables of groups: as perf report --stdio prints them, and as JSON and CSV; `report/FIELDS.md` describes members and columns.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use serde_json::{Value as Json, json};
 use unicode_width::UnicodeWidthStr as _;
 use usdtrec_analysis::groups::stats::{Sum, ValueFacts};
 use usdtrec_analysis::groups::table::SampleCount;
@@ -14,13 +15,13 @@ use usdtrec_format::escape::escape;
 use usdtrec_trace::form::Form;
 
 use crate::answer_style::AnswerStyle;
-use crate::cells::{Cell, cells};
+use crate::cells::{self, Cell, cells};
 use crate::columns::{left, right};
 use crate::head;
 use crate::hints::{HintWords, more_groups};
 use crate::text::buffer::Text;
 use crate::text::quoted::Csv;
-use crate::text::scalar::{decimal, near};
+use crate::text::scalar::{decimal, json_of_decimal, near};
 
 /// Names of the statistics of an argument.
 const NAMES: [&str; 7] = ["sum", "mean", "min", "p50", "p90", "p99", "max"];
@@ -246,6 +247,41 @@ impl Columns {
         let figures = stats.map(shown_figures).unwrap_or_default();
         self.columns(|at| figures[at].clone())
     }
+}
+
+/// An object for each group, and for those that are not shown.
+pub(crate) fn json(grouped: &Grouped) -> Json {
+    let names = || grouped.keys.iter().map(Key::name);
+    let mut all = Vec::new();
+    for table in &grouped.tables {
+        let mut push = |mut row: Json, count: SampleCount, stats: Option<&ValueFacts>| {
+            row["overhead"] = share(count.weight, table.total.weight).into();
+            row["samples"] = count.samples.into();
+            if let Some(event) = &table.event {
+                row["event"] = json!(event);
+            }
+            if let Some((name, stats)) = grouped.value.as_ref().zip(stats) {
+                row[format!("{name}.count")] = stats.count.into();
+                for (figure, number) in NAMES.iter().zip(figures(stats)) {
+                    row[format!("{name}.{figure}")] = json_of_decimal(&number);
+                }
+                row[format!("{name}.exact")] = stats.exact.into();
+            }
+            all.push(row);
+        };
+        for group in &table.rows {
+            let row = cells::json(names(), cells(&grouped.keys, &group.values, false));
+            push(row, group.count, group.stats.as_ref());
+        }
+        if let Some(others) = &table.others {
+            let mut row = cells::json_without_values(names());
+            row["others"] = true.into();
+            row["groups"] = others.groups.into();
+            row["doubtful"] = json!(others.doubtful.map(|most| json_of_decimal(&bound(most))));
+            push(row, others.count, others.stats.as_ref());
+        }
+    }
+    all.into()
 }
 
 /// A header line, and a line for each group.

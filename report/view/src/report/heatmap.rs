@@ -1,7 +1,8 @@
-//! Heat maps as text and CSV; `report/FIELDS.md` describes columns.
+//! Heat maps as text, JSON and CSV; `report/FIELDS.md` describes members and columns.
 
 use std::fmt::Write as _;
 
+use serde_json::{Value as Json, json};
 use unicode_width::UnicodeWidthStr as _;
 use usdtrec_analysis::heatmap::{HeatMap, HeatMaps, INTERVALS};
 use usdtrec_analysis::stats::timeline::Timeline;
@@ -81,6 +82,23 @@ pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle, times: &ShownTimes) -> S
         let _ = writeln!(out, "{:width$}  {from}{:room$}{to}", "", "");
     }
     out
+}
+
+/// An object for each heat map.
+pub(crate) fn json(maps: &HeatMaps) -> Json {
+    let all = maps.all.iter().map(|map| {
+        let buckets = map.buckets.iter().map(|bucket| {
+            let [from, to] = [Some(bucket.from), bucket.to].map(|end| end.map(scalar::json));
+            json!({"from": from, "to": to, "counts": bucket.counts})
+        });
+        json!({
+            "of": measured(&map.of, false),
+            "from_ns": maps.timeline.from,
+            "interval_ns": maps.timeline.interval,
+            "buckets": buckets.collect::<Json>(),
+        })
+    });
+    all.collect()
 }
 
 /// A header line, and a line for each cell that is not empty.

@@ -1,7 +1,8 @@
-//! Histograms as text and CSV; `report/FIELDS.md` describes columns.
+//! Histograms as text, JSON and CSV; `report/FIELDS.md` describes members and columns.
 
 use std::fmt::Write as _;
 
+use serde_json::{Value as Json, json};
 use unicode_width::UnicodeWidthStr as _;
 use usdtrec_analysis::histogram::{Bucket, Edge, Histogram, Histograms};
 use usdtrec_analysis::measured_subject::Division;
@@ -17,7 +18,7 @@ use crate::head;
 use crate::subject_names::{ambiguities, form, measured};
 use crate::table::TableCell;
 use crate::text::quoted::Csv;
-use crate::text::scalar::{decimal, shown};
+use crate::text::scalar::{self, decimal, shown};
 use crate::theme::Theme;
 
 /// Columns of the longest bar.
@@ -137,6 +138,38 @@ pub(crate) fn put_bars(buckets: &[Bucket], form: &Form, theme: Theme, out: &mut 
         );
         let _ = writeln!(out, "{}", line.trim_end());
     }
+}
+
+/// An object for each histogram.
+pub(crate) fn json(histograms: &Histograms) -> Json {
+    let all = histograms.all.iter().map(|histogram| {
+        let form = form(&histogram.of).plain();
+        json!({
+            "of": measured(&histogram.of, false),
+            "count": histogram.count,
+            "exact": histogram.exact,
+            "buckets": json_buckets(&histogram.buckets, &form),
+            "missing": histogram.missing,
+        })
+    });
+    all.collect()
+}
+
+/// An object for each bucket of an argument's numbers or strings.
+pub(crate) fn json_buckets(buckets: &[Bucket], form: &Form) -> Json {
+    let json_edge = |of: &Edge| match of {
+        Edge::Number(number) => scalar::json(*number),
+        Edge::String(_) => edge(of).into(),
+    };
+    let all = buckets.iter().map(|Bucket { from, to, count }| {
+        let to = to.as_ref().map(json_edge);
+        let mut bucket = json!({"from": json_edge(from), "to": to, "count": count});
+        if let Some(name) = readable(from, form) {
+            bucket["demangled"] = name.into();
+        }
+        bucket
+    });
+    all.collect()
 }
 
 /// A header line, and a line for each bucket.

@@ -1,5 +1,6 @@
 //! Losses, in words.
 
+use serde_json::{Value as Json, json};
 use usdtrec_analysis::summary::facts::SummaryFacts;
 use usdtrec_analysis::summary::probe::ProbeFacts;
 use usdtrec_format::counted;
@@ -63,4 +64,9 @@ pub(crate) fn recorded(part: &RecordedPart) -> String {
         percent(part.recorded, part.time),
         counted(part.pauses, "pause")
     )
+}
+
+/// The same in JSON. The time divided by that in which it was recorded is what one that was recorded stands for.
+pub(crate) fn json_recorded(part: &RecordedPart) -> Json {
+    json!({"pauses": part.pauses, "time_ns": part.time, "recorded_ns": part.recorded})
 }

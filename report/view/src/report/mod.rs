@@ -4,7 +4,6 @@
 pub mod arguments;
 pub mod busiest;
 pub(crate) mod call_graph;
-pub(crate) mod data;
 pub(crate) mod groups;
 pub mod heatmap;
 pub mod histogram;
@@ -16,6 +15,7 @@ pub mod shown_times;
 pub mod spans;
 pub(crate) mod spans_data;
 pub(crate) mod suggestions;
+pub(crate) mod summary_data;
 pub(crate) mod text;
 pub(crate) mod unnamed_frames;
 pub mod unusual;
@@ -23,12 +23,11 @@ pub mod unusual;
 use std::io::Write;
 
 use serde_json::Value;
-use usdtrec_analysis::answer::Facts;
+use usdtrec_analysis::answer::{Answer, Facts};
 use usdtrec_format::escape::escape_json;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::wall_times::WallTimes;
 
-use crate::answer::{Answer, AnswerData};
 use crate::answer_style::AnswerStyle;
 use crate::folded;
 use crate::format::Format;
@@ -90,7 +89,7 @@ pub fn write(
 ) -> Result<(), ReportError> {
     let text = match options.format {
         Format::Text => in_text(&answer.facts, options),
-        Format::Json => in_json(&answer.data()),
+        Format::Json => in_json(&answer.facts),
         format => in_csv(&answer.facts, format, options),
     };
     out.write_all(text.as_bytes())?;
@@ -122,8 +121,8 @@ fn in_text(facts: &Facts, options: &ReportOptions) -> String {
 }
 
 /// One JSON object a line, its members in the order of their names.
-fn in_json(answer: &AnswerData) -> String {
-    let objects = match serde_json::to_value(answer).unwrap_or_default() {
+fn in_json(facts: &Facts) -> String {
+    let objects = match json(facts) {
         Value::Array(objects) => objects,
         object => vec![object],
     };
@@ -133,10 +132,24 @@ fn in_json(answer: &AnswerData) -> String {
         .collect()
 }
 
+/// An answer as `report --format json` prints it: an object, or an array of those that are printed one a line.
+#[must_use]
+pub fn json(facts: &Facts) -> Value {
+    match facts {
+        Facts::Summary(facts) => summary_data::json(facts),
+        Facts::Groups(grouped) => groups::json(grouped),
+        Facts::Spans(report) => spans_data::json(report),
+        Facts::Histogram(found) => histogram::json(found),
+        Facts::HeatMap(maps) => heatmap::json(maps),
+        Facts::Rate(rates) => rate::json(rates),
+        Facts::Stacks(stacks) => call_graph::json(stacks),
+    }
+}
+
 fn in_csv(facts: &Facts, format: Format, options: &ReportOptions) -> String {
     let csv = format.csv();
     match facts {
-        Facts::Summary(facts) => data::csv(csv, facts),
+        Facts::Summary(facts) => summary_data::csv(csv, facts),
         Facts::Groups(grouped) => groups::csv(csv, grouped),
         Facts::Spans(report) => spans_data::csv(csv, report),
         Facts::Histogram(found) => histogram::csv(csv, found),

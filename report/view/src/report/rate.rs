@@ -1,14 +1,15 @@
-//! Rates as text and CSV; `report/FIELDS.md` describes columns.
+//! Rates as text, JSON and CSV; `report/FIELDS.md` describes members and columns.
 
 use std::fmt::Write as _;
 
+use serde_json::{Value as Json, json};
 use usdtrec_analysis::rate::Rates;
 use usdtrec_analysis::stats::keys::key::Key;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::session::event_name::short_name;
 
 use crate::bars::sparkline;
-use crate::cells::cells;
+use crate::cells::{self, cells};
 use crate::columns::{folded_from, put_table};
 use crate::head;
 use crate::numbers::{duration, rate};
@@ -63,6 +64,35 @@ pub(crate) fn text(rates: &Rates, theme: Theme) -> String {
         folded_from("WARNING: ", &warning, "  ", theme, &mut out);
     }
     out
+}
+
+/// An object for each series, and for those that are not counted one by one.
+pub(crate) fn json(rates: &Rates) -> Json {
+    let by_event = rates.series.iter().any(|series| series.event.is_some());
+    let names = || rates.keys.iter().map(Key::name);
+    let add_counts = |counts: &[u64], recorded: &[u64], row: &mut Json| {
+        row["from_ns"] = rates.timeline.from.into();
+        row["interval_ns"] = rates.timeline.interval.into();
+        row["counts"] = counts.into();
+        row["recorded_ns"] = recorded.into();
+    };
+    let series = rates.series.iter().map(|series| {
+        let mut row = cells::json(names(), cells(&rates.keys, &series.values, false));
+        if let Some(event) = &series.event {
+            row["event"] = json!(event);
+        }
+        add_counts(&series.counts, &series.recorded, &mut row);
+        row
+    });
+    let others = rates.others.iter().map(|others| {
+        let event = by_event.then_some("event");
+        let mut row = cells::json_without_values(event.into_iter().chain(names()));
+        row["others"] = true.into();
+        row["doubtful"] = others.doubtful.into();
+        add_counts(&others.counts, &others.recorded, &mut row);
+        row
+    });
+    series.chain(others).collect()
 }
 
 /// A header line, and a line for each interval of each series.

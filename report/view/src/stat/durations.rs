@@ -68,10 +68,9 @@ const fn heading(figure: NumberFigure) -> &'static str {
 
 /// What JSON and CSV have of durations; `facts` is `None` if they are not known.
 pub(super) fn members(spans: StatSpans, facts: Option<&NumberFacts>) -> Vec<Member> {
-    let figures = FIGURES.iter().map(|figure| {
-        let number = facts.and_then(|facts| figure.figure(facts));
-        Member::new(format!("{}_ns", figure.name()), Some(json!(number)))
-    });
+    let figures = FIGURES.iter();
+    let figures = figures
+        .map(|figure| Member::new(format!("{}_ns", figure.name()), Some(figure.json(facts))));
     let mut all: Vec<Member> = figures.collect();
     all.push(Member::new("exact", Some(json!(facts.map(is_exact)))));
     if spans.has_histogram {

@@ -6,10 +6,10 @@ use usdtrec_format::scaled::{duration, size};
 use usdtrec_trace::form::Form;
 
 use super::member::Member;
-use crate::answer::distributions::bucket_of;
-use crate::answer::figure::Figure;
 use crate::report::groups::decimals;
+use crate::report::histogram::json_buckets;
 use crate::table::TableCell;
+use crate::text::scalar::{json_float, json_integer};
 
 /// An argument whose numbers are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,12 +81,13 @@ impl NumberFigure {
         }
     }
 
-    /// The figure; `None` if it is not known.
-    pub(super) fn figure(self, facts: &NumberFacts) -> Option<Figure> {
-        match self {
-            Self::Mean => facts.mean.map(Figure::Float),
-            _ => self.integer(facts).map(Figure::Integer),
-        }
+    /// The figure in JSON; `null` if it is not known.
+    pub(super) fn json(self, facts: Option<&NumberFacts>) -> Value {
+        let number = facts.and_then(|facts| match self {
+            Self::Mean => facts.mean.map(json_float),
+            _ => self.integer(facts).map(json_integer),
+        });
+        number.unwrap_or_default()
     }
 
     /// The figure with as many digits as people need, and as it has.
@@ -154,11 +155,7 @@ pub(super) fn is_exact(facts: &NumberFacts) -> bool {
 /// The buckets of a histogram in JSON; `null` if they are not known.
 pub(super) fn buckets(facts: Option<&NumberFacts>, form: &Form) -> Value {
     let distribution = facts.and_then(|facts| facts.distribution.as_ref());
-    json!(distribution.map(|all| {
-        let buckets = all.buckets();
-        let buckets = buckets.iter().map(|bucket| bucket_of(bucket, form));
-        Vec::from_iter(buckets)
-    }))
+    json!(distribution.map(|all| json_buckets(&all.buckets(), form)))
 }
 
 impl StatArgument {
@@ -201,10 +198,8 @@ impl StatArgument {
     pub(super) fn members(&self, facts: Option<&NumberFacts>) -> Vec<Member> {
         let named = |name: &str, value| Member::new(format!("{}.{name}", self.name), Some(value));
         let mut all = vec![named("count", json!(facts.map(|facts| facts.count)))];
-        all.extend(self.figures().iter().map(|figure| {
-            let number = facts.and_then(|facts| figure.figure(facts));
-            named(figure.name(), json!(number))
-        }));
+        let figures = self.figures().iter();
+        all.extend(figures.map(|figure| named(figure.name(), figure.json(facts))));
         let buckets = named("buckets", buckets(facts, &Form::Plain)).column_if(false);
         let of_histogram = [named("exact", json!(facts.map(is_exact))), buckets];
         all.extend(of_histogram.into_iter().filter(|_| self.has_histogram));

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
+use serde_json::{Number, Value as Json};
 use usdtrec_analysis::stats::number::{Float, Integer, Scalar};
 use usdtrec_format::Value;
 use usdtrec_trace::form::Form;
@@ -20,6 +21,30 @@ pub(crate) fn decimal(number: Scalar) -> String {
         Scalar::Float(number) => text.float64(number.value()),
     }
     text.into_string()
+}
+
+/// A number in JSON; of a float of 4 bytes, that of 8 bytes with the same digits.
+pub(crate) fn json(number: Scalar) -> Json {
+    json_of_decimal(&decimal(number))
+}
+
+/// The number of a text in decimal, in JSON; `null` if it is none.
+pub(crate) fn json_of_decimal(text: &str) -> Json {
+    match (text.parse::<i128>(), text.parse::<f64>()) {
+        (Ok(number), _) => json_integer(number),
+        (_, Ok(number)) => json_float(number),
+        _ => Json::Null,
+    }
+}
+
+/// An integer in JSON; beyond 64 bits, which readers would round, a string of its digits.
+pub(crate) fn json_integer(number: i128) -> Json {
+    Number::from_i128(number).map_or_else(|| number.to_string().into(), Json::Number)
+}
+
+/// A float in JSON; those that JSON has not are the strings `NaN`, `inf` and `-inf`.
+pub(crate) fn json_float(number: f64) -> Json {
+    Number::from_f64(number).map_or_else(|| number.to_string().into(), Json::Number)
 }
 
 /// A number as it is shown for people.
@@ -76,6 +101,25 @@ fn rounded(number: Scalar) -> Scalar {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_numbers_where_json_has_them() {
+        let all = [
+            ("18446744073709551615", "18446744073709551615"),
+            ("-9223372036854775808", "-9223372036854775808"),
+            ("36893488147419103230", "\"36893488147419103230\""),
+            ("-9223372036854775809", "\"-9223372036854775809\""),
+            ("500.0", "500.0"),
+            ("0.1", "0.1"),
+            ("inf", "\"inf\""),
+            ("-inf", "\"-inf\""),
+            ("NaN", "\"NaN\""),
+            ("", "null"),
+        ];
+        for (text, expected) in all {
+            assert_eq!(json_of_decimal(text).to_string(), expected, "{text}");
+        }
+    }
 
     #[test]
     fn approximate_numbers_have_the_digits_that_they_have() {

@@ -1,6 +1,6 @@
 //! Names of metrics and labels by the rules of Prometheus: letters, digits and `_`, in small letters, with the base unit at the end.
 
-use usdtrec_format::schema::{Argument, Unit};
+use usdtrec_format::schema::Unit;
 
 /// What the names of samples of histograms and summaries end with, after that of the metric.
 const SAMPLES: [&str; 3] = ["_sum", "_count", "_bucket"];
@@ -26,29 +26,16 @@ pub(super) fn label_names(keys: &[String]) -> Vec<String> {
     names
 }
 
-/// Whose values a metric has.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ValueOf<'a> {
-    pub(super) provider: &'a str,
-    pub(super) probe: &'a str,
-    /// The place of the argument among those that are measured.
-    pub(super) place: usize,
-    pub(super) argument: &'a Argument,
-}
-
-impl ValueOf<'_> {
-    /// The name of a metric that begins with `usdtrec_KIND`. It is that of no sample of another metric.
-    pub(super) fn metric(&self, kind: &str) -> String {
-        let parts = [kind, self.provider, self.probe, &self.argument.name].map(words);
-        let name = format!("usdtrec_{}", parts.join("_"));
-        let name = match unit_name(self.argument.unit.as_ref()) {
-            Some(unit) if !name.ends_with(&format!("_{unit}")) => format!("{name}_{unit}"),
-            _ => name,
-        };
-        match SAMPLES.iter().any(|sample| name.ends_with(sample)) {
-            true => format!("{name}_value"),
-            false => name,
-        }
+/// The name of a metric of values, from its kind, provider, probe and argument. It is that of no sample of another metric.
+pub(super) fn metric_name(parts: [&str; 4], unit: Option<&Unit>) -> String {
+    let name = format!("usdtrec_{}", parts.map(words).join("_"));
+    let name = match unit_name(unit) {
+        Some(unit) if !name.ends_with(&format!("_{unit}")) => format!("{name}_{unit}"),
+        _ => name,
+    };
+    match SAMPLES.iter().any(|sample| name.ends_with(sample)) {
+        true => format!("{name}_value"),
+        false => name,
     }
 }
 
@@ -118,18 +105,8 @@ mod tests {
 
     #[test]
     fn metrics_have_their_unit() {
-        let metric = |name: &str, unit| {
-            let argument = Argument {
-                unit,
-                ..Argument::named(name)
-            };
-            let value = ValueOf {
-                provider: "app",
-                probe: "query__done",
-                place: 0,
-                argument: &argument,
-            };
-            value.metric("value")
+        let metric = |name: &str, unit: Option<Unit>| {
+            metric_name(["value", "app", "query__done", name], unit.as_ref())
         };
         let begin = "usdtrec_value_app_query_done";
         let right = [
