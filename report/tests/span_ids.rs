@@ -298,7 +298,7 @@ fn spans_that_cross_late_are_matched_as_those_that_cross_early() {
         ..nested
     };
     let hits = nested.make(1);
-    let after = hits.last().expect("hits").time - HIT.time;
+    let after = hits.last().unwrap().time - HIT.time;
     let late = crossing.make(2).into_iter().map(|hit| At {
         time: hit.time + after + 1000,
         // Begins that are open are not theirs.
@@ -315,7 +315,7 @@ fn spans_that_cross_late_are_matched_as_those_that_cross_early() {
         assert_eq!(found["agreed"], json!(["arg1"]));
         let summary = recorded.same_answer(&Question::default(), Format::Json);
         let summary: Value = serde_json::from_str(&summary).unwrap();
-        let spans = summary["spans"].as_array().expect("spans");
+        let spans = summary["spans"].as_array().unwrap();
         let of_summary = spans.iter().find(|span| span["span"] == found["span"]);
         for member in ["count", "sum_ns", "max_ns", "unmatched"] {
             let summed = of_summary.map(|span| &span[member]);
