@@ -17,9 +17,9 @@ use crate::shell;
 
 pub(crate) use self::hints::HINTS;
 #[cfg(feature = "record")]
-use self::recording::{of_record, of_refusal};
-pub(crate) use self::reports::of_field;
-use self::reports::of_report;
+use self::recording::{for_record, for_refusal};
+pub(crate) use self::reports::for_field;
+use self::reports::for_report;
 
 /// The message of an error with its causes, and the advice in lines of its own.
 pub(crate) fn explained(error: &(dyn Error + 'static)) -> String {
@@ -49,22 +49,22 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
 /// Advice for one error.
 fn for_error(error: &(dyn Error + 'static)) -> Vec<String> {
     if let Some(error) = error.downcast_ref::<CacheError>() {
-        return of_cache(error).into_iter().collect();
+        return for_cache(error).into_iter().collect();
     }
     if let Some(error) = error.downcast_ref::<BuildError>() {
-        return of_build(error).into_iter().collect();
+        return for_build(error).into_iter().collect();
     }
     if let Some(error) = error.downcast_ref::<ReportError>() {
-        return of_report(error).into_iter().collect();
+        return for_report(error).into_iter().collect();
     }
     #[cfg(feature = "record")]
     if let Some(error) = error.downcast_ref::<usdtrec_record::RecordError>() {
-        return of_record(error);
+        return for_record(error);
     }
     Vec::new()
 }
 
-fn of_cache(error: &CacheError) -> Option<String> {
+fn for_cache(error: &CacheError) -> Option<String> {
     match error {
         CacheError::NoDirectory => Some("name its directory: --buildid-dir DIR".to_owned()),
         CacheError::Untrusted { .. } => Some(
@@ -79,7 +79,7 @@ fn of_cache(error: &CacheError) -> Option<String> {
     }
 }
 
-fn of_build(error: &BuildError) -> Option<String> {
+fn for_build(error: &BuildError) -> Option<String> {
     let advice = "give more digits, or all";
     error.is_ambiguous.then(|| advice.to_owned())
 }
@@ -107,7 +107,7 @@ pub(crate) fn shortfall(shortfall: &usdtrec_format::trace::Shortfall) -> String 
 /// A refusal with its advice.
 #[cfg(feature = "record")]
 pub(crate) fn refusal(refusal: &usdtrec_record::Refusal) -> String {
-    match of_refusal(refusal) {
+    match for_refusal(refusal) {
         Some(advice) => format!("{refusal}\n  {advice}"),
         None => refusal.to_string(),
     }
@@ -135,15 +135,15 @@ mod recording {
     /// Advice where no capability but `CAP_SYS_ADMIN` is enough.
     const AS_ROOT: &str = "record as root, or with CAP_SYS_ADMIN";
 
-    pub(super) fn of_record(error: &RecordError) -> Vec<String> {
+    pub(super) fn for_record(error: &RecordError) -> Vec<String> {
         let advice = match error {
             RecordError::Refused(refusals) => {
-                return refusals.iter().filter_map(of_refusal).collect();
+                return refusals.iter().filter_map(for_refusal).collect();
             }
-            RecordError::Usage(error) => of_usage(error).map(str::to_owned),
+            RecordError::Usage(error) => for_usage(error).map(str::to_owned),
             RecordError::Command { command, .. } => super::optional_value::advice(command),
-            RecordError::NoProbe(error) => Some(of_no_probe(error)),
-            RecordError::Build(error) => super::of_build(error),
+            RecordError::NoProbe(error) => Some(for_no_probe(error)),
+            RecordError::Build(error) => super::for_build(error),
             RecordError::Choice(ChoiceError::OldGroup(_) | ChoiceError::NoHierarchy { .. }) => {
                 Some("name its processes with -p, or filter the trace".to_owned())
             }
@@ -153,11 +153,11 @@ mod recording {
             RecordError::Target(TargetError::TooManyChildren { .. }) => {
                 Some("record all processes with -a, or these without children with -i".to_owned())
             }
-            RecordError::Find(error) => super::of_cache(error),
+            RecordError::Find(error) => super::for_cache(error),
             RecordError::FileOfProcess {
                 is_outside: true, ..
             } => Some("record that file without -p".to_owned()),
-            RecordError::Kernel(error) => of_kernel(error),
+            RecordError::Kernel(error) => for_kernel(error),
             RecordError::NoTracefs(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Some(AS_ROOT.to_owned())
             }
@@ -167,15 +167,15 @@ mod recording {
             RecordError::KeepsCapabilities(_) | RecordError::Capabilities(_) => {
                 Some("record without --no-follow".to_owned())
             }
-            RecordError::Attach { source, .. } => of_system_call(source).map(str::to_owned),
+            RecordError::Attach { source, .. } => for_system_call(source).map(str::to_owned),
             _ => None,
         };
         advice.into_iter().collect()
     }
 
-    fn of_kernel(error: &KernelError) -> Option<String> {
+    fn for_kernel(error: &KernelError) -> Option<String> {
         match error {
-            KernelError::Privilege { .. } => Some(of_privilege()),
+            KernelError::Privilege { .. } => Some(for_privilege()),
             KernelError::Ring { .. } => Some(
                 "a smaller -m needs less locked memory (kernel.perf_event_mlock_kb, ulimit -l, or CAP_IPC_LOCK)"
                     .to_owned(),
@@ -187,12 +187,12 @@ mod recording {
                 "before Linux 5.11 BPF maps are locked memory: raise its limit (ulimit -l unlimited), or record with CAP_SYS_RESOURCE"
                     .to_owned(),
             ),
-            KernelError::Operation { source, .. } => of_system_call(source).map(str::to_owned),
+            KernelError::Operation { source, .. } => for_system_call(source).map(str::to_owned),
             _ => None,
         }
     }
 
-    pub(super) fn of_refusal(refusal: &Refusal) -> Option<String> {
+    pub(super) fn for_refusal(refusal: &Refusal) -> Option<String> {
         match &refusal.reason {
             RefusalReason::Gone => Some(format!(
                 "remove its entry with: usdtrec buildid-cache --purge {}",
@@ -223,7 +223,7 @@ mod recording {
         }
     }
 
-    const fn of_usage(error: &UsageError) -> Option<&'static str> {
+    const fn for_usage(error: &UsageError) -> Option<&'static str> {
         match error {
             UsageError::Filter {
                 error: ConditionError::Unsupported(_) | ConditionError::FloatArithmetic,
@@ -245,7 +245,7 @@ mod recording {
         }
     }
 
-    fn of_no_probe(error: &NoProbe) -> String {
+    fn for_no_probe(error: &NoProbe) -> String {
         let by_path = shell::word(format!("{}@PATH", error.pattern));
         match &error.searched {
             Searched::File(path) => {
@@ -269,7 +269,7 @@ mod recording {
         }
     }
 
-    fn of_privilege() -> String {
+    fn for_privilege() -> String {
         let command: Vec<_> = std::env::args_os().map(shell::word).collect();
         let program = std::env::current_exe();
         let program =
@@ -285,7 +285,7 @@ mod recording {
         )
     }
 
-    fn of_system_call(error: &io::Error) -> Option<&'static str> {
+    fn for_system_call(error: &io::Error) -> Option<&'static str> {
         match error.raw_os_error() {
             Some(libc::EMFILE | libc::ENFILE) => {
                 Some("record fewer probes, threads or CPUs, or raise the limit: ulimit -n")

@@ -135,7 +135,7 @@ impl Cli {
     }
 
     /// Parses this process's command line. Exits after printing help, the version or a usage error.
-    pub(crate) fn of_process() -> Self {
+    pub(crate) fn from_command_line() -> Self {
         let matches = Self::whole()
             .try_get_matches_from(normalized(std::env::args_os()))
             .unwrap_or_else(|error| refuse(&true_advice(error)));

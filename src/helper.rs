@@ -33,7 +33,7 @@ pub(crate) enum Helper {
 
 impl Helper {
     /// The task that the arguments of this process name.
-    pub(crate) fn of_process() -> Option<Self> {
+    pub(crate) fn from_command_line() -> Option<Self> {
         let words = std::env::args_os().skip(1).map(OsString::into_string);
         let words: Vec<String> = words.collect::<Result<_, _>>().ok()?;
         Self::named(&words.iter().map(String::as_str).collect::<Vec<_>>())

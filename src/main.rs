@@ -46,17 +46,17 @@ fn main() -> ExitCode {
     #[cfg(feature = "record")]
     usdtrec_record::settle_signals();
     #[cfg(feature = "record")]
-    if let Some(helper) = helper::Helper::of_process() {
+    if let Some(helper) = helper::Helper::from_command_line() {
         return helper.run().unwrap_or_else(|error| terminal::fail(&error));
     }
-    if let Some(completion) = cmd::completions::CompletionTask::of_process() {
+    if let Some(completion) = cmd::completions::CompletionTask::from_command_line() {
         return completion.answer();
     }
     #[cfg(feature = "record")]
     if std::env::args_os().len() < 2 {
         return cmd::list::run_without_verb().unwrap_or_else(|error| terminal::fail(&error));
     }
-    let cli = Cli::of_process();
+    let cli = Cli::from_command_line();
     let dir = cli.buildid_dir.as_deref();
     #[cfg(feature = "record")]
     begin_helpers(&cli.command);

@@ -25,7 +25,7 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
         Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         Ok(_) => stream::open(path).and_then(|stream| match stream {
             Some(stream) if stream.is_terminal() => {
-                Err(io::Error::other("is a terminal, and a trace is no text"))
+                Err(io::Error::other("is a terminal: traces are binary"))
             }
             Some(stream) => Ok(stream),
             None => keep_old(path).and_then(|()| create_new(path)),
@@ -46,7 +46,7 @@ pub(crate) fn fifo(path: &Path) -> io::Result<Option<File>> {
 /// Opens a trace to which names are appended. A link is followed only if root or this user owns it.
 ///
 /// # Errors
-/// The error of `open(2)`; it is no regular file.
+/// The error of `open(2)`; it is not a regular file.
 pub(crate) fn existing(path: &Path) -> io::Result<File> {
     let follow = match fs::symlink_metadata(path)? {
         found if found.is_symlink() && is_trusted(&found) => 0,

@@ -187,9 +187,6 @@ fn find(command: &OsStr) -> io::Result<()> {
     };
     match is_there {
         true => Ok(()),
-        false => Err(io::Error::new(
-            io::ErrorKind::NotFound,
-            "there is no such program",
-        )),
+        false => Err(io::Error::new(io::ErrorKind::NotFound, "not found")),
     }
 }

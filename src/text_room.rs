@@ -11,7 +11,7 @@ pub(crate) const MIN_COLUMNS: u16 = 40;
 /// The width of lines, columns: what is asked for, else that of `COLUMNS`, else that of the terminal; `None` if standard output is none.
 pub(crate) fn columns(asked: Option<u16>) -> Option<usize> {
     let of_terminal = || size().map(|size| size.ws_col);
-    let columns = asked.or_else(of_environment).or_else(of_terminal);
+    let columns = asked.or_else(from_environment).or_else(of_terminal);
     columns.map(|columns| usize::from(columns.max(MIN_COLUMNS)))
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn lines() -> Option<usize> {
 }
 
 /// `COLUMNS`, which a shell sets and exports if it is told to.
-fn of_environment() -> Option<u16> {
+fn from_environment() -> Option<u16> {
     let columns = std::env::var("COLUMNS").ok()?;
     columns.parse().ok().filter(|&columns| columns > 0)
 }

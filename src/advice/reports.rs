@@ -8,27 +8,27 @@ use usdtrec_report::{FieldError, QuestionError, ReportError};
 
 use crate::shell::{self, word};
 
-pub(super) fn of_report(error: &ReportError) -> Option<String> {
+pub(super) fn for_report(error: &ReportError) -> Option<String> {
     match error {
         ReportError::Question(error) | ReportError::QuestionOfOne { error, .. } => {
-            of_question(error)
+            for_question(error)
         }
         ReportError::Read(ReadError::Open { path, source })
             if source.kind() == io::ErrorKind::PermissionDenied =>
         {
-            Some(of_unreadable(path))
+            Some(for_unreadable(path))
         }
         _ => None,
     }
 }
 
 /// A trace that this user may not read: recorders run as root.
-fn of_unreadable(path: &Path) -> String {
+fn for_unreadable(path: &Path) -> String {
     let path = shell::path(path);
     format!("run this command with sudo, or make the trace yours: sudo chown \"$USER\" {path}")
 }
 
-fn of_question(error: &QuestionError) -> Option<String> {
+fn for_question(error: &QuestionError) -> Option<String> {
     let advice = match error {
         QuestionError::HistogramOfKey { name } => {
             return Some(format!("--sort {} counts by it", word(name)));
@@ -69,7 +69,7 @@ fn of_question(error: &QuestionError) -> Option<String> {
 }
 
 /// An error in `-F`, with its advice in the same line.
-pub(crate) fn of_field(error: &FieldError) -> String {
+pub(crate) fn for_field(error: &FieldError) -> String {
     match error {
         FieldError::OfOneKind(_) => format!("{error}, and choose events by -e"),
         _ => error.to_string(),

@@ -46,7 +46,7 @@ pub(crate) enum Strings {
     /// Strings that a schema declares, and whatever looks like a string where an unsigned argument of pointer size points
     #[default]
     Auto,
-    /// Treat every unsigned argument of pointer size as a string, also if it is empty or cannot be read
+    /// Treat every unsigned argument of pointer size as a string, even if empty or unreadable
     All,
     /// Read no strings
     Off,
@@ -170,7 +170,7 @@ pub(crate) struct CaptureArgs {
     pub(crate) strlen: String,
     /// With -p or CMD, miss no hit in files that are loaded or executed while recording (bpf engine) [without a value: auto]
     ///
-    /// A thread that maps a file with code for the first time is held in the kernel until its probes are planted, for two seconds at most (Linux 6.18). No other process notices.
+    /// A thread that maps a file with code for the first time is held in the kernel until its probes are attached, for two seconds at most (Linux 6.18). No other process notices.
     /// Without this, and on older kernels, hits in the first 15 to 40 ms are not recorded, and the gap is reported.
     #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "auto", conflicts_with = "no_follow")]
     pub(crate) no_gap: Option<NoGap>,
@@ -187,7 +187,7 @@ pub(crate) struct CaptureArgs {
     /// Files that processes begin to map while recording are recorded, too. A pattern with a path never waits. The perf engines do not follow files, and so do not wait.
     #[arg(long)]
     pub(crate) no_wait: bool,
-    /// Record no file that processes map later, and drop all capabilities when the probes are attached and verified (with -p or CMD: only with -i)
+    /// Ignore files that processes map later, and drop all capabilities when the probes are attached and verified (with -p or CMD: only with -i)
     ///
     /// For recorders that run as a service. Each thread gives up its effective, permitted, inheritable and ambient capabilities, and, if it has CAP_SETPCAP, the bounding set; no_new_privs is set. Without them rings are drained, files
     /// are written and probes are removed, but processes of others cannot be read: later ones are not verified, files that they map are counted as not read, and at the end none is looked at. Root stays root: choose an output folder that root owns. Programs of

@@ -2,7 +2,7 @@
 //! writes it.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::builder::StyledStr;
 use clap::{Arg, Command};
@@ -120,13 +120,37 @@ fn describe(command: &Command, path: &str, page: &mut String) {
 /// `docs/options.md`.
 fn options() -> String {
     let mut page = "# Options\n\n<!-- Generated from the help: USDTREC_UPDATE=1 cargo test --bin usdtrec generated -->\n".to_owned();
-    page.push_str("\n[verbs.md](verbs.md) describes the verbs, [arguments.md](arguments.md) describes expressions and templates.\n");
-    describe(&command(), "usdtrec", &mut page);
+    page.push_str("\n[verbs.md](verbs.md) has what is the same in several verbs, [arguments.md](arguments.md) describes expressions and templates.\n");
+    page.push_str("\n| verb | | more |\n|---|---|---|\n");
+    let command = command();
+    for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        let name = verb.get_name();
+        let about = verb
+            .get_about()
+            .map(StyledStr::to_string)
+            .unwrap_or_default();
+        let more = match document(&format!("verbs/{name}.md")).exists() {
+            true => format!("[{name}](verbs/{name}.md)"),
+            false => String::new(),
+        };
+        let _ = writeln!(
+            page,
+            "| [{name}](#usdtrec-{name}) | {} | {more} |",
+            cell(&about)
+        );
+    }
+    describe(&command, "usdtrec", &mut page);
     page
+}
+
+/// The path of a document.
+fn document(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("docs")
+        .join(name)
 }
 
 #[test]
 fn generated_documents_are_current() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/options.md");
-    compare_document(&path, &options());
+    compare_document(&document("options.md"), &options());
 }

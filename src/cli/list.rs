@@ -38,7 +38,7 @@ fn with_columns(option: Arg) -> Arg {
     mut_args(with_columns)
 )]
 pub(crate) struct ListArgs {
-    /// Probes to list: [sdt_]PROVIDER:NAME[@PATH|@build-id:HEX], with globs; a pattern without a colon matches any part of a name [default: all]
+    /// Probes to list: [sdt_]PROVIDER:NAME[@PATH|@build-id:HEX], with globs; a file at PATH need not be in the cache; a pattern without a colon matches any part of a name [default: all]
     #[arg(value_name = "PATTERN")]
     pub(crate) patterns: Vec<String>,
     /// List the probes of this ELF file instead of the cache's
@@ -47,7 +47,7 @@ pub(crate) struct ListArgs {
     /// List the probes of all files that this process maps (comma list)
     #[arg(short, long, value_name = "PID", value_delimiter = ',')]
     pub(crate) pid: Vec<u32>,
-    /// Show the files with probes that processes of this host run, in any container; with -v, their probes
+    /// List running files with probes, in any container; with -v, their probes
     #[arg(short, long, conflicts_with_all = ["file", "pid", "dir"])]
     pub(crate) all: bool,
     /// With -a, group the files by the containers and units that run them

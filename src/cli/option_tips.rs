@@ -1,4 +1,4 @@
-//! What is said of options that do not exist. clap calls options similar that share a few letters, such as `--order` and `--force`, and shows them in the
+//! Messages about options that do not exist. clap calls options similar that share a few letters, such as `--order` and `--force`, and shows them in the
 //! usage.
 
 use std::ffi::OsString;

@@ -83,7 +83,7 @@ pub(crate) enum ScriptFormat {
 }
 
 fn field_choice(text: &str) -> Result<FieldChoice, String> {
-    text.parse().map_err(|error| advice::of_field(&error))
+    text.parse().map_err(|error| advice::for_field(&error))
 }
 
 fn script_format(text: &str) -> Result<ScriptFormat, String> {

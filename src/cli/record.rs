@@ -36,12 +36,12 @@ pub(crate) struct RecordArgs {
     /// Triggers
     #[command(flatten)]
     pub(crate) ring: Box<RingArgs>,
-    /// Let probes take at most this part of each recorded thread's time (2%): hot ones are detached for a time, again and again
+    /// Limit the overhead of probes to this part of each recorded thread's time (2%): hot ones are detached for a time, again and again
     ///
     /// Of each thread the shares of all probes are added up; those with the largest one are paused first, the probes that begin and end a span
     /// together. What a hit costs is measured when recording begins. The trace says when probes were paused. Hits that --filter excludes, and probes of
     /// files that appear while recording, are not counted. Needs uprobe_multi links (Linux 6.6); with 2%,optional it is recorded without a budget where
-    /// there are none, which is said.
+    /// there are none, with a message.
     #[arg(long, value_name = "PART%[,optional]")]
     pub(crate) budget: Option<String>,
     /// Callers

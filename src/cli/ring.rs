@@ -5,7 +5,7 @@ use clap::Args;
 /// What has `record` write its last seconds to a file, or end.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct RingArgs {
-    /// Keep only the last TIME of hits, in at most SIZE of memory, and write them to FILE.DATE-AND-TIME when a trigger fires, at SIGUSR2,
+    /// Keep only the last TIME, in at most SIZE of memory, and write it to FILE.DATE-AND-TIME when a trigger fires, at SIGUSR2,
     /// and for usdtrec dump (60s or 60s,100M) [default SIZE: 256M]
     ///
     /// Recording goes on meanwhile, and each file is a complete trace, also of processes that have ended. Nothing is written without a trigger.
@@ -24,7 +24,7 @@ pub(crate) struct RingArgs {
     /// Go on recording for this time before a file is written, or before the end of --until (1s)
     #[arg(long, value_name = "TIME")]
     pub(crate) after: Option<String>,
-    /// Write or keep no file for further triggers so long after one has fired; SIGUSR2 and usdtrec dump write one [default: 30s; 0 for none]
+    /// Minimum time between triggers that have a file; SIGUSR2 and usdtrec dump always write one [default: 30s; 0 for none]
     #[arg(long, value_name = "TIME")]
     pub(crate) cooldown: Option<String>,
     /// With --ring, keep only the newest N files of this recording; with --switch-max-files, those of the newest N triggers [default: 20]

@@ -100,7 +100,7 @@ fn store_names(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     use usdtrec_format::trace::append_code_names;
     use usdtrec_report::StackNames;
 
-    use super::record::OfRunning;
+    use super::record::RunningNames;
     use crate::output;
 
     let path = &args.input;
@@ -122,7 +122,7 @@ fn store_names(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     // A process that began after the trace was written has the pid of a recorded one by chance.
     let written = file.metadata().and_then(|found| found.modified());
     let written = written.with_context(|| format!("cannot read {}", shown(path)))?;
-    let made = OfRunning(written);
+    let made = RunningNames(written);
     let found = progress::shown(&session, || {
         StackNames::find(&session, &made, true, || false)
     })?;

@@ -71,7 +71,7 @@ pub(crate) enum CompletionTask {
 
 impl CompletionTask {
     /// What the arguments of this process ask; `None` for other command lines.
-    pub(crate) fn of_process() -> Option<Self> {
+    pub(crate) fn from_command_line() -> Option<Self> {
         /// Maximum number of words of a command line that are read.
         const MAX_WORDS: usize = 1000;
         let arguments: Vec<OsString> = std::env::args_os().skip(1).take(MAX_WORDS).collect();

@@ -53,7 +53,7 @@ impl CountScreen {
         keys: TableKeys,
     ) -> io::Result<Self> {
         let keyboard = match keys {
-            TableKeys::Taken => Keyboard::of_process(),
+            TableKeys::Taken => Keyboard::from_stdin(),
             TableKeys::Left => None,
         };
         let has_keys = keyboard.is_some();

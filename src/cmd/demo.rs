@@ -53,7 +53,7 @@ pub(crate) fn run(args: &DemoArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     })
 }
 
-/// What became of the recording.
+/// The outcome of the recording.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Recorded {
     Whole,

@@ -68,7 +68,7 @@ fn chosen<'r>(
 ) -> anyhow::Result<&'r [RunningRecorder]> {
     match (found, args.pid) {
         ([], Some(pid)) => {
-            bail!("process {pid} is no recorder with --ring that this user may ask")
+            bail!("process {pid} does not record with --ring, or belongs to another user")
         }
         ([], None) => bail!(
             "no recorder with --ring runs that this user may ask: start one with usdtrec record --ring 60s"

@@ -27,8 +27,8 @@ pub(super) struct Keyboard {
 }
 
 impl Keyboard {
-    /// That of this process; `None` if standard input is no terminal.
-    pub(super) fn of_process() -> Option<Self> {
+    /// That of standard input; `None` if it is not a terminal.
+    pub(super) fn from_stdin() -> Option<Self> {
         let modes = tcgetattr(stdin()).ok()?;
         Some(Self { modes })
     }

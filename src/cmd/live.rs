@@ -25,8 +25,8 @@ use usdtrec_record::{
 use usdtrec_report::{ReportError, Sentences, Sources, SpanTotals, StreamSummary};
 
 use super::record::{
-    Beside, EndedBefore, Ready, RunningReports, attach_when_due, attached_line, capture, exit_code,
-    print_attached, print_end_reason, print_losses, print_missing_groups, print_notice,
+    AttachContext, EndedBefore, Ready, RunningReports, attach_when_due, attached_line, capture,
+    exit_code, print_attached, print_end_reason, print_losses, print_missing_groups, print_notice,
     print_older, print_scope, print_spans, select,
 };
 use super::screen::leave_screen;
@@ -139,7 +139,7 @@ impl Live<'_> {
         let duration = options.duration;
         let selected = select(self.args, self.buildid_dir)?;
         let mut signals = Signals::catch(false)?;
-        let beside = Beside {
+        let beside = AttachContext {
             buildid_dir: self.buildid_dir,
             signals: &signals,
         };

@@ -25,13 +25,13 @@ use crate::cli::RecordArgs;
 use crate::slow_start::waiting_for;
 
 pub(super) use attach::{Ready, select};
-pub(super) use call_graph::of_trace as call_graph_of_trace;
-pub(super) use delay::{Beside, EndedBefore, attach_when_due, exit_code};
+pub(super) use call_graph::for_trace as trace_call_graph;
+pub(super) use delay::{AttachContext, EndedBefore, attach_when_due, exit_code};
 pub(super) use messages::{
     RunningReports, attached_line, print_attached, print_end_reason, print_losses,
     print_missing_groups, print_notice, print_older, print_scope, print_spans,
 };
-pub(super) use names::OfRunning;
+pub(super) use names::RunningNames;
 use once::Once;
 pub(super) use options::capture;
 use options::options;

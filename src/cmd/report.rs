@@ -22,7 +22,7 @@ const TEXT_GROUPS: usize = 10;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let asked = Asked::new(args);
+    let asked = ReportQuestion::new(args);
     let question = question(args, asked)?;
     let mut out = selection::paged_output(args.pager)?;
     let extent = Extent::for_spans(asked.has_spans());
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     };
     let notices = progress::shown_until_output(&session, &mut out, |out| {
         let answer = answer(args, &session, &question)?;
-        if asked == Asked::Summary && args.format == OutputFormat::Text {
+        if asked == ReportQuestion::Summary && args.format == OutputFormat::Text {
             trigger_head::write(&session, &args.selection.input, out)?;
         }
         report::write(&answer, &options, out)?;
@@ -78,7 +78,7 @@ pub(super) fn colours(when: Colour) -> bool {
 }
 
 /// Refuses options that would have no effect.
-fn refuse(args: &ReportArgs, asked: Asked) -> Result<(), Usage> {
+fn refuse(args: &ReportArgs, asked: ReportQuestion) -> Result<(), Usage> {
     let is_text = args.format == OutputFormat::Text;
     refuse_with(args, asked)?;
     Usage::ensure(
@@ -89,12 +89,12 @@ fn refuse(args: &ReportArgs, asked: Asked) -> Result<(), Usage> {
 }
 
 /// Refuses arguments of other events that are not shown.
-fn refuse_with(args: &ReportArgs, asked: Asked) -> Result<(), Usage> {
+fn refuse_with(args: &ReportArgs, asked: ReportQuestion) -> Result<(), Usage> {
     let WithArgs { with, holders } = &args.selection.with;
     let shown = match asked {
-        Asked::Summary => return Ok(()),
+        ReportQuestion::Summary => return Ok(()),
         // The slowest spans are shown with those of their begin, and groups are those of holders.
-        Asked::Spans => WithArgs {
+        ReportQuestion::Spans => WithArgs {
             with: Vec::new(),
             holders: *holders && !args.by.is_empty(),
         },
@@ -142,7 +142,7 @@ fn answer(
 }
 
 /// Converts the options to the analysis to run.
-fn question(args: &ReportArgs, asked: Asked) -> anyhow::Result<Question> {
+fn question(args: &ReportArgs, asked: ReportQuestion) -> anyhow::Result<Question> {
     refuse(args, asked)?;
     Ok(if args.call_graph.is_some() {
         Question::Stacks {
@@ -218,7 +218,7 @@ const fn scale(scale: HistScale) -> Scale {
 
 /// The questions to a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum ReportQuestion {
     Summary,
     Groups,
     Spans,
@@ -231,7 +231,7 @@ enum Asked {
     Rate,
 }
 
-use Asked::{
+use ReportQuestion::{
     Groups, HeatMapOfArgument, HeatMapOfSpans, HistogramOfArgument, HistogramOfSpans, Rate, Spans,
     Stacks, StacksOfSpans, Summary,
 };
@@ -240,13 +240,13 @@ use Asked::{
 struct QuestionOption {
     name: &'static str,
     is_given: fn(&ReportArgs) -> bool,
-    questions: &'static [Asked],
+    questions: &'static [ReportQuestion],
 }
 
 const fn option(
     name: &'static str,
     is_given: fn(&ReportArgs) -> bool,
-    questions: &'static [Asked],
+    questions: &'static [ReportQuestion],
 ) -> QuestionOption {
     QuestionOption {
         name,
@@ -255,12 +255,12 @@ const fn option(
     }
 }
 
-const OF_SPANS: &[Asked] = &[Spans, HistogramOfSpans, HeatMapOfSpans];
-const MATCHED: &[Asked] = &[Spans, HistogramOfSpans, HeatMapOfSpans, StacksOfSpans];
-const BY: &[Asked] = &[Spans, HistogramOfSpans, HeatMapOfSpans, Rate];
-const TOP: &[Asked] = &[Groups, Spans, HistogramOfSpans, HeatMapOfSpans];
-const MOMENTS: &[Asked] = &[Spans, HeatMapOfSpans, HeatMapOfArgument];
-const FOLDED: &[Asked] = &[
+const OF_SPANS: &[ReportQuestion] = &[Spans, HistogramOfSpans, HeatMapOfSpans];
+const MATCHED: &[ReportQuestion] = &[Spans, HistogramOfSpans, HeatMapOfSpans, StacksOfSpans];
+const BY: &[ReportQuestion] = &[Spans, HistogramOfSpans, HeatMapOfSpans, Rate];
+const TOP: &[ReportQuestion] = &[Groups, Spans, HistogramOfSpans, HeatMapOfSpans];
+const MOMENTS: &[ReportQuestion] = &[Spans, HeatMapOfSpans, HeatMapOfArgument];
+const FOLDED: &[ReportQuestion] = &[
     Summary,
     Spans,
     Stacks,
@@ -317,7 +317,7 @@ fn is_without_functions(args: &ReportArgs) -> bool {
     args.selection.inline.no_inline && !keys.any(|key| has_functions(key))
 }
 
-impl Asked {
+impl ReportQuestion {
     /// What the options ask.
     fn new(args: &ReportArgs) -> Self {
         let is_span = |subject: &str| subject.starts_with("span:");

@@ -220,7 +220,7 @@ fn export(
 ) -> anyhow::Result<ExitCode> {
     let patterns = super::list::patterns(patterns)?;
     let schemas = match trace {
-        Some(path) => of_trace(path)?,
+        Some(path) => schemas_in_trace(path)?,
         None => schemas::in_force(files)?,
     };
     let mut probes: Vec<ProbeSchema> = chosen(&schemas, &patterns)
@@ -237,7 +237,7 @@ fn export(
 }
 
 /// The schemas stored in a trace.
-fn of_trace(path: &Path) -> anyhow::Result<Schemas> {
+fn schemas_in_trace(path: &Path) -> anyhow::Result<Schemas> {
     let trace = Trace::open(path)?;
     let definitions = trace.info().definitions.as_ref();
     let probes = definitions

@@ -216,8 +216,8 @@ fn questions(engine: SqlEngine) -> Vec<Question> {
                    earlier.p99_ns AS p99_before, later.p99_ns AS p99_after\n\
                  FROM (\n  {after}\n) later JOIN (\n  {before}\n) earlier ON later.provider = earlier.provider AND later.span = earlier.span\n\
                  ORDER BY later.p99_ns * 1.0 / nullif(earlier.p99_ns, 0) DESC LIMIT 20;",
-                after = of_day(engine, "SELECT max(date) FROM spans"),
-                before = of_day(
+                after = on_day(engine, "SELECT max(date) FROM spans"),
+                before = on_day(
                     engine,
                     "SELECT max(date) FROM spans WHERE date < (SELECT max(date) FROM spans)"
                 ),
@@ -237,7 +237,7 @@ fn questions(engine: SqlEngine) -> Vec<Question> {
     ]
 }
 
-fn of_day(engine: SqlEngine, day: &str) -> String {
+fn on_day(engine: SqlEngine, day: &str) -> String {
     let percentile = |percent| engine.percentile(percent, "duration_ns");
     format!(
         "SELECT provider, span, count(duration_ns) AS spans, {} AS p50_ns, {} AS p99_ns FROM spans WHERE date = ({day}) GROUP BY provider, span",

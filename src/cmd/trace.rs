@@ -10,7 +10,7 @@ use usdtrec_report::EventSelection;
 use usdtrec_report::script::{self, ScriptOptions, SpanRowQuestion, StreamOutput};
 
 use super::live::Live;
-use super::record::call_graph_of_trace;
+use super::record::trace_call_graph;
 use super::{print, selection};
 use crate::cli::{CaptureArgs, TraceArgs};
 use crate::output;
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &TraceArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
     let of_added = filters.find(|filter| args.with.are_named_in(filter));
     print::refuse_unused_with(&args.with, of_added.map(String::as_str), &args.print)?;
     let spans = print::spans(&args.spans, args.capture.span_least, &args.print)?;
-    let graph = call_graph_of_trace(&args.callers)?;
+    let graph = trace_call_graph(&args.callers)?;
     let Traced { capture, selection } = match spans {
         Some(_) => selecting(
             &args.capture,

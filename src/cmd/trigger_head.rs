@@ -36,19 +36,19 @@ pub(super) fn write(
     writeln!(text, "# trigger: {}", trigger::sentence(&trigger))?;
     if fired.tid != 0 {
         writeln!(text, "# the last events of its thread, {}:", fired.tid)?;
-        put_lines(&mut text, of_thread(session, fired)?)?;
+        put_lines(&mut text, lines_in_thread(session, fired)?)?;
         writeln!(text, "# the last events of others in the second before it:")?;
     } else {
         writeln!(text, "# the last events:")?;
     }
-    put_lines(&mut text, of_others(session, fired)?)?;
+    put_lines(&mut text, lines_elsewhere(session, fired)?)?;
     let all = around(input, fired.time_ns);
     writeln!(text, "# all of that second: {all}\n")?;
     Ok(out.write_all(&text)?)
 }
 
 /// The last events of the thread up to the trigger.
-fn of_thread(session: &TraceSession, fired: &FiredTrigger) -> Result<LastLines, ReportError> {
+fn lines_in_thread(session: &TraceSession, fired: &FiredTrigger) -> Result<LastLines, ReportError> {
     let mut lines = LastLines::default();
     for length in LENGTHS {
         let selection = EventSelection {
@@ -64,7 +64,7 @@ fn of_thread(session: &TraceSession, fired: &FiredTrigger) -> Result<LastLines, 
 }
 
 /// The last events of all other threads up to the trigger.
-fn of_others(session: &TraceSession, fired: &FiredTrigger) -> Result<LastLines, ReportError> {
+fn lines_elsewhere(session: &TraceSession, fired: &FiredTrigger) -> Result<LastLines, ReportError> {
     let others = (fired.tid != 0).then(|| format!("tid != {}", fired.tid));
     let selection = EventSelection {
         filter: others,

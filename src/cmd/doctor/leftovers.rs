@@ -9,7 +9,7 @@ use crate::terminal::say;
 /// Maximum number of breakpoints of others that are printed one by one.
 const MAX_LINES: usize = 6;
 
-/// Prints what is left, and with `heal` removes it. Whether nothing is left after that.
+/// Prints what is left, and with `heal` removes it. Returns whether nothing is left.
 pub(super) fn print(heal: bool) -> bool {
     let Leftovers {
         raised,

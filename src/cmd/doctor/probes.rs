@@ -34,7 +34,7 @@ struct Target {
 /// What was found of the probes of a process (its id), of a file (its path), or of those that a pattern matches in files that run here.
 ///
 /// # Errors
-/// If the process or the file cannot be read, or the text is no pattern.
+/// If the process or the file cannot be read, or the text is not a pattern.
 pub(super) fn findings(what: &str) -> anyhow::Result<Vec<Finding>> {
     let schemas = schemas::in_force(&[])?;
     let targets = targets(what)?;
@@ -77,7 +77,7 @@ fn targets(what: &str) -> anyhow::Result<Vec<Target>> {
             .collect());
     }
     if Path::new(what).is_file() {
-        return Ok(of_file(Path::new(what))?.into_iter().collect());
+        return Ok(file_target(Path::new(what))?.into_iter().collect());
     }
     let patterns: Vec<Pattern> = patterns(&[what.to_owned()])?;
     let running = running().context("/proc")?;
@@ -93,7 +93,7 @@ fn targets(what: &str) -> anyhow::Result<Vec<Target>> {
 }
 
 /// A file, if it has probes.
-fn of_file(path: &Path) -> anyhow::Result<Option<Target>> {
+fn file_target(path: &Path) -> anyhow::Result<Option<Target>> {
     let file = ObjectFile::open(path).with_context(|| shown(path).to_string())?;
     let scan = file.scan().with_context(|| shown(path).to_string())?;
     let running = running().context("/proc")?;
@@ -176,10 +176,7 @@ impl Target {
                 return Finding::fails(&event, message(&error), advice);
             }
             if file.unplanted_prefix(site).is_some() {
-                let found = format!(
-                    "the kernel plants no breakpoint at {:#x}, whose nop has a prefix",
-                    site.pc
-                );
+                let found = format!("cannot attach at {:#x}: its nop has a prefix", site.pc);
                 let advice = "build the program with another assembler, or without this prefix";
                 return Finding::fails(&event, found, advice);
             }
@@ -231,7 +228,7 @@ impl Target {
             all.any(|one| words.iter().any(|word| word.as_bytes() == one))
         };
         let mut processes = self.processes.iter().take(MAX_PROCESSES);
-        let is_it = processes.all(|pid| has(pid, "cmdline") || has(pid, "environ"));
-        (!words.is_empty()).then_some(is_it && !self.processes.is_empty())
+        let is_set = processes.all(|pid| has(pid, "cmdline") || has(pid, "environ"));
+        (!words.is_empty()).then_some(is_set && !self.processes.is_empty())
     }
 }

@@ -25,13 +25,13 @@ struct Line<'a> {
     state: Option<&'static str>,
     /// The probe's description, with `-v`.
     #[serde(flatten)]
-    known: Option<Known<'a>>,
+    known: Option<JsonDescription<'a>>,
     sites: Vec<JsonSite<'a>>,
 }
 
 /// Description of a probe from a schema or debugging information.
 #[derive(Serialize)]
-struct Known<'a> {
+struct JsonDescription<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<&'a str>,
     /// What a program needs for the probe to be hit at all.
@@ -56,7 +56,7 @@ impl Serialize for JsonArgument<'_> {
     }
 }
 
-impl<'a> Known<'a> {
+impl<'a> JsonDescription<'a> {
     fn new(description: &'a Description) -> Self {
         let Choice { schema, place, .. } = &description.choice;
         Self {
@@ -149,7 +149,7 @@ pub(super) fn print(
                 FileState::Changed(_) => Some("changed"),
                 FileState::Gone => Some("gone"),
             },
-            known: described.map(|described| Known::new(&described.description)),
+            known: described.map(|described| JsonDescription::new(&described.description)),
             sites: sites
                 .map(|(((site, operands), place), notes)| JsonSite {
                     place,

@@ -18,7 +18,7 @@ pub(super) fn measured(args: &RecordArgs, options: &Options) -> anyhow::Result<O
     let Some(text) = &args.budget else {
         return Ok(None);
     };
-    let Asked { share, is_optional } = asked(text)?;
+    let BudgetOption { share, is_optional } = asked(text)?;
     refuse(args, options)?;
     check_privilege()?;
     let costs = CostTrials::new(args, options, Engine::BpfMulti).measure();
@@ -45,14 +45,14 @@ pub(super) fn is_possible(args: &RecordArgs, options: &Options) -> bool {
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Asked {
+struct BudgetOption {
     share: f64,
     /// Whether to record without a budget where the kernel allows none.
     is_optional: bool,
 }
 
 /// `2%` or `2%,optional`.
-fn asked(text: &str) -> Result<Asked, Usage> {
+fn asked(text: &str) -> Result<BudgetOption, Usage> {
     let (part, is_optional) = match text.strip_suffix(",optional") {
         Some(part) => (part, true),
         None => (text, false),
@@ -64,7 +64,7 @@ fn asked(text: &str) -> Result<Asked, Usage> {
             "--budget: expected a part of each thread's time, more than 0% and at most 100%, like 2%, 0.5% or 2%,optional, found {text:?}"
         ))
     })?;
-    Ok(Asked {
+    Ok(BudgetOption {
         share: percent / 100.0,
         is_optional,
     })

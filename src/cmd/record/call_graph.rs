@@ -16,7 +16,7 @@ pub(super) fn from_args(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
     let is_perf = args.capture.engine.is_perf();
     let refused = "--stack-rate needs the bpf engine";
     Usage::ensure(args.stack_rate.is_none() || !is_perf, refused)?;
-    let graph = of_trace(&args.callers)?;
+    let graph = for_trace(&args.callers)?;
     Ok(graph.map(|graph| CallGraph {
         rate: args.stack_rate.and_then(NonZeroU32::new),
         ..graph
@@ -24,8 +24,8 @@ pub(super) fn from_args(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
 }
 
 /// How callers are recorded where that is all that can be said of them; `None` if they are not.
-pub(in crate::cmd) fn of_trace(args: &CallersArgs) -> Result<Option<CallGraph>, Usage> {
-    let graph = method_of(args)?.map(|method| CallGraph {
+pub(in crate::cmd) fn for_trace(args: &CallersArgs) -> Result<Option<CallGraph>, Usage> {
+    let graph = parsed_method(args)?.map(|method| CallGraph {
         method,
         frames: args.max_stack.unwrap_or(CallGraph::USUAL_FRAMES),
         rate: None,
@@ -34,7 +34,7 @@ pub(in crate::cmd) fn of_trace(args: &CallersArgs) -> Result<Option<CallGraph>, 
 }
 
 /// The method; `None` if callers are not recorded.
-fn method_of(args: &CallersArgs) -> Result<Option<CallGraphMethod>, Usage> {
+fn parsed_method(args: &CallersArgs) -> Result<Option<CallGraphMethod>, Usage> {
     match args.call_graph.as_deref() {
         Some(text) => method(text).map(Some),
         None if args.callers => Ok(Some(CallGraphMethod::CopyNeeded)),

@@ -251,7 +251,7 @@ fn loaded(path: &Path) -> Option<LoadedProgram> {
         }
         let mappings = code_mappings(pid).ok()?;
         let mut mapped = mappings.iter();
-        let is_it = mapped.any(|mapping| mapping.display_path() == path);
-        is_it.then_some(LoadedProgram { pid, loader })
+        let runs_it = mapped.any(|mapping| mapping.display_path() == path);
+        runs_it.then_some(LoadedProgram { pid, loader })
     })
 }

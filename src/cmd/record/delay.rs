@@ -40,7 +40,7 @@ impl EndedBefore {
 }
 
 /// Where indexed files are, and the signals that end waiting.
-pub(in crate::cmd) struct Beside<'a> {
+pub(in crate::cmd) struct AttachContext<'a> {
     pub(in crate::cmd) buildid_dir: Option<&'a Path>,
     pub(in crate::cmd) signals: &'a Signals,
 }
@@ -51,9 +51,9 @@ pub(in crate::cmd) fn attach_when_due(
     selected: Selected,
     options: Options,
     muted: bool,
-    beside: Beside<'_>,
+    beside: AttachContext<'_>,
 ) -> anyhow::Result<Ready> {
-    let Beside {
+    let AttachContext {
         buildid_dir,
         signals,
     } = beside;

@@ -472,7 +472,7 @@ pub(in crate::cmd) fn print_older(span: Option<&str>, older: u64) {
     }
 }
 
-/// What became of the files that appeared while recording with selected probes; `None` if none did. Those that were not read are shortfalls.
+/// How many files with selected probes appeared while recording, and were attached to or not; `None` if none did. Those that were not read are shortfalls.
 fn followed(files: FollowedFiles) -> Option<String> {
     let FollowedFiles { planted, refused } = files;
     let counts = [

@@ -70,7 +70,7 @@ impl NameStore<'_> {
             ..Sources::default()
         };
         let session = TraceSession::from_file(file.try_clone()?, trace, &sources)?;
-        let made_names = OfRecording(self.maker_files);
+        let made_names = RecordingNames(self.maker_files);
         let time = if self.has_stacks {
             TIME
         } else {
@@ -114,12 +114,12 @@ pub(super) fn readable(files: &[FileElsewhere]) -> Vec<ReadableFile> {
 }
 
 /// The files of a recording that has ended.
-struct OfRecording<'a>(&'a MakerFiles);
+struct RecordingNames<'a>(&'a MakerFiles);
 
 /// The perf maps of processes that run, for a trace that was written at this time.
-pub(crate) struct OfRunning(pub(crate) SystemTime);
+pub(crate) struct RunningNames(pub(crate) SystemTime);
 
-impl MadeNames for OfRecording<'_> {
+impl MadeNames for RecordingNames<'_> {
     fn perf_map(&self, pid: i32, time: u64) -> Option<Box<dyn BufRead>> {
         reader(self.0.perf_map(pid, time))
     }
@@ -129,7 +129,7 @@ impl MadeNames for OfRecording<'_> {
     }
 }
 
-impl MadeNames for OfRunning {
+impl MadeNames for RunningNames {
     fn perf_map(&self, pid: i32, _time: u64) -> Option<Box<dyn BufRead>> {
         reader(MakerFiles::perf_map_of_running(pid, self.0))
     }

@@ -12,7 +12,7 @@ use usdtrec_report::{NoEventsReason, Sentences, Sources, TraceSession};
 
 use super::attach::{Ready, Selected};
 use super::budget;
-use super::delay::{Beside, attach_when_due};
+use super::delay::{AttachContext, attach_when_due};
 use super::hot_probe::HotProbeRemark;
 use super::messages::{
     ProgressLine, RunningReports, attached_line, print_attached, print_end_reason, print_losses,
@@ -131,7 +131,7 @@ impl Once<'_> {
         } = self;
         check_folder(args)?;
         let duration = options.duration;
-        let beside = Beside {
+        let beside = AttachContext {
             buildid_dir,
             signals,
         };

@@ -80,12 +80,12 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
             Some(0) => Compression::None,
             level => Compression::Zstd(level.unwrap_or(LEVEL).into()),
         },
-        ..of_spans(args)?
+        ..with_spans(args)?
     })
 }
 
 /// The capture options, with the spans of which only slow ones are recorded.
-fn of_spans(args: &RecordArgs) -> anyhow::Result<Options> {
+fn with_spans(args: &RecordArgs) -> anyhow::Result<Options> {
     let mut options = capture(&args.capture, call_graph::from_args(args)?)?;
     options.engine.slow_spans = slow_spans(args)?;
     Ok(options)
@@ -205,7 +205,7 @@ pub(super) fn check_executables(args: &CaptureArgs) -> Result<(), Usage> {
 
 /// Refuses options that would have no effect with the engine that is asked for, or with each other.
 fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
-    let given = Given::from_args(args);
+    let given = ChangedDefaults::from_args(args);
     let chooses = !process_choice(args).is_all();
     let is_perf = args.engine.is_perf();
     let reason = match args.engine {
@@ -252,13 +252,13 @@ pub(super) fn waits(args: &CaptureArgs, events: &[EventSelector]) -> Result<bool
 }
 
 /// Which of the options that have a usual value ask for another one.
-struct Given {
+struct ChangedDefaults {
     all_strings: bool,
     strlen: bool,
     nonresident: bool,
 }
 
-impl Given {
+impl ChangedDefaults {
     fn from_args(args: &CaptureArgs) -> Self {
         Self {
             all_strings: args.strings == cli::Strings::All,

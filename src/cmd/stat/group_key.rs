@@ -71,7 +71,7 @@ impl Ord for OtherValue {
 
 impl GroupKey {
     /// The hits of a probe, which are in no group if there are keys.
-    pub(super) fn of_probe(probe: &ProbeHits, has_keys: bool) -> Self {
+    pub(super) fn for_probe(probe: &ProbeHits, has_keys: bool) -> Self {
         Self {
             event: probe.event.clone(),
             is_span: false,
@@ -80,7 +80,7 @@ impl GroupKey {
     }
 
     /// The spans of a name, of which those in no group are counted if there are keys.
-    pub(super) fn of_span(span: &SpanHits, has_keys: bool) -> Self {
+    pub(super) fn for_span(span: &SpanHits, has_keys: bool) -> Self {
         Self {
             event: span.name.clone(),
             is_span: true,
@@ -89,7 +89,7 @@ impl GroupKey {
     }
 
     /// The keys of a group.
-    pub(super) fn of_group(group: &HitGroup, keys: &[StatBy], stacks: &KnownStacks) -> Self {
+    pub(super) fn for_group(group: &HitGroup, keys: &[StatBy], stacks: &KnownStacks) -> Self {
         let values = group.values.iter().zip(keys);
         let values = values.map(|(value, key)| match value {
             AggregateValue::Stack(stack) => KeyOrder::Stack(stacks.name(stack)),

@@ -71,17 +71,17 @@ fn serve(listener: &TcpListener, metrics: &Mutex<Arc<str>>) {
     let mut connections: Vec<Connection> = Vec::new();
     loop {
         wait(listener, &connections);
-        go_on(&mut connections, metrics);
+        answer_ready(&mut connections, metrics);
         accept(listener, &mut connections, metrics);
-        go_on(&mut connections, metrics);
+        answer_ready(&mut connections, metrics);
     }
 }
 
 /// Reads and answers the requests that have arrived. Connections that are done, or whose time is over, end.
-fn go_on(connections: &mut Vec<Connection>, metrics: &Mutex<Arc<str>>) {
+fn answer_ready(connections: &mut Vec<Connection>, metrics: &Mutex<Arc<str>>) {
     let now = Instant::now();
     connections.retain_mut(|connection| {
-        connection.go_on(|| Arc::clone(&locked(metrics))) && connection.end() > now
+        connection.answer_ready(|| Arc::clone(&locked(metrics))) && connection.end() > now
     });
 }
 
@@ -106,7 +106,7 @@ fn accept(listener: &TcpListener, connections: &mut Vec<Connection>, metrics: &M
         match listener.accept() {
             Ok((stream, _)) => {
                 if connections.len() >= MAX_CONNECTIONS {
-                    go_on(connections, metrics);
+                    answer_ready(connections, metrics);
                 }
                 if connections.len() >= MAX_CONNECTIONS {
                     let silent = connections.iter().position(Connection::is_silent);

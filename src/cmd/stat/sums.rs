@@ -26,7 +26,7 @@ pub(in crate::cmd) struct StatGrouping {
 pub(super) struct Count {
     pub(super) count: u64,
     pub(super) lost: u64,
-    /// What became of begins and ends; `None` but for all spans of a name.
+    /// How many begins and ends were matched; `None` but for all spans of a name.
     pub(super) fates: Option<SpanFates>,
     /// `None` if no group has these keys: of hits that are in none.
     numbers: Option<Numbers>,
@@ -102,13 +102,13 @@ impl<'c> Sums<'c> {
     ) -> Self {
         let mut counts: BTreeMap<GroupKey, Count> = BTreeMap::new();
         for probe in &counted.hits {
-            let key = GroupKey::of_probe(probe, grouping.has_keys());
+            let key = GroupKey::for_probe(probe, grouping.has_keys());
             let sum = counts.entry(key).or_default();
             sum.count += probe.hits - probe.lost;
             sum.lost += probe.lost;
         }
         for span in &counted.spans {
-            let key = GroupKey::of_span(span, grouping.has_keys());
+            let key = GroupKey::for_span(span, grouping.has_keys());
             let sum = counts.entry(key).or_default();
             sum.count += span.counts.ungrouped;
             sum.lost += span.lost;
@@ -116,7 +116,7 @@ impl<'c> Sums<'c> {
         }
         let mut probes = BTreeMap::new();
         for group in &counted.groups {
-            let key = GroupKey::of_group(group, &grouping.keys, stacks);
+            let key = GroupKey::for_group(group, &grouping.keys, stacks);
             probes.insert(&*group.probe.event, &group.probe);
             let sum = counts.entry(key).or_default();
             sum.count += group.count;
@@ -151,7 +151,7 @@ impl<'c> Sums<'c> {
     }
 }
 
-/// What became of begins and ends.
+/// How many begins and ends were matched.
 const fn fates(counts: &SpanHitCounts) -> SpanFates {
     SpanFates {
         open: counts.open(),

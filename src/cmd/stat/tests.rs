@@ -197,6 +197,6 @@ fn strings_are_added_up_by_their_shapes() {
         values: group("select ?", false, 0).values,
         ..group("", false, 0)
     };
-    let key = GroupKey::of_group(&right, &[by("query")], &KnownStacks::default());
+    let key = GroupKey::for_group(&right, &[by("query")], &KnownStacks::default());
     assert_eq!(rows[0].keys, key.shown(&[]));
 }

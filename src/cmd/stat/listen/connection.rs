@@ -69,7 +69,7 @@ impl Connection {
     }
 
     /// Does what can be done without waiting. Whether anything is left to do.
-    pub(super) fn go_on(&mut self, metrics: impl Fn() -> Arc<str>) -> bool {
+    pub(super) fn answer_ready(&mut self, metrics: impl Fn() -> Arc<str>) -> bool {
         loop {
             let done = match &mut self.state {
                 State::Reading(request) => read(&mut self.stream, request).map(|()| {
