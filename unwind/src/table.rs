@@ -2,16 +2,12 @@
 //!
 //! Memory is in proportion to the file: at most 256 MiB of a section, 8 million entries.
 
-use gimli::{
-    BaseAddresses, CfaRule, CommonInformationEntry, DebugFrame, EhFrame, Encoding, EndianSlice,
-    Expression, FrameDescriptionEntry, LittleEndian, PartialFrameDescriptionEntry, RegisterRule,
-    UnwindContext, UnwindExpression, UnwindOffset, UnwindSection, Vendor,
-};
+use gimli::{BaseAddresses, CfaRule, CommonInformationEntry, DebugFrame, EhFrame, Encoding, EndianSlice, Expression, FrameDescriptionEntry, LittleEndian, PartialFrameDescriptionEntry, RegisterRule, UnwindContext, UnwindExpression, UnwindOffset, UnwindSection, Vendor};
 use usdtrec_format::Arch;
 
 use crate::entry_work::Work;
 use crate::machine::COLUMNS;
-use crate::stack_end::StackEnd;
+use crate::stack_copy::StackEnd;
 
 /// Bytes of a table.
 pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;
