@@ -2,7 +2,11 @@
 //!
 //! Memory is in proportion to the file: at most 256 MiB of a section, 8 million entries.
 
-use gimli::{BaseAddresses, CfaRule, CommonInformationEntry, DebugFrame, EhFrame, Encoding, EndianSlice, Expression, FrameDescriptionEntry, LittleEndian, PartialFrameDescriptionEntry, RegisterRule, UnwindContext, UnwindExpression, UnwindOffset, UnwindSection, Vendor};
+use gimli::{
+    BaseAddresses, CfaRule, CommonInformationEntry, DebugFrame, EhFrame, Encoding, EndianSlice,
+    Expression, FrameDescriptionEntry, LittleEndian, PartialFrameDescriptionEntry, RegisterRule,
+    UnwindContext, UnwindExpression, UnwindOffset, UnwindSection, Vendor,
+};
 use usdtrec_format::Arch;
 
 use crate::entry_work::Work;

@@ -12,7 +12,9 @@ use foldhash::HashMap;
 use gimli::UnwindContext;
 use usdtrec_format::Arch;
 
-use crate::caller::{StepRegisters, TableRow, caller, caller_by_frame_pointer, interrupted, is_on_other_stack};
+use crate::caller::{
+    StepRegisters, TableRow, caller, caller_by_frame_pointer, interrupted, is_on_other_stack,
+};
 use crate::code::{Code, MappedCode, ProcessCode};
 use crate::entry_work::Budget;
 use crate::followed::Followed;
