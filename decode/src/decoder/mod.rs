@@ -326,7 +326,7 @@ impl Decoder {
                 None => self.string_of_word(argument, values),
             },
         };
-        string.filter(|string| string.address >= unread_string::MIN_ADDRESS)
+        string.filter(|string| string.address >= constant_address::MIN_ADDRESS)
     }
 
     /// The string at the address that an argument in a register or in memory is.
@@ -340,7 +340,7 @@ impl Decoder {
             argument,
             address,
             evidence: operation.string?,
-            limit: unread_string::LIMIT,
+            limit: constant_address::LIMIT,
         })
     }
 }

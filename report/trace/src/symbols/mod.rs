@@ -1,11 +1,5 @@
 //! Symbols: from an address in a mapped file to a function's name.
 
-use std::path::{Path, PathBuf};
-
-use usdtrec_format::{BuildId, FunctionPlace};
-
-use crate::process::{Dso, DsoId};
-
 pub(crate) mod candidates;
 pub(crate) mod demangle;
 pub mod file_string;
@@ -26,16 +20,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use usdtrec_dwarf::NoDwarf;
 use usdtrec_format::trace::Trace;
-use usdtrec_format::{BuildId, KnownSymbols};
+use usdtrec_format::{BuildId, FunctionPlace, KnownSymbols};
 use usdtrec_unwind::Segments;
 
 use crate::process::{Dso, DsoId, Mapping};
 use crate::symbols::file_string::{FileString, FileStrings, ReadOnlyData};
 use crate::symbols::image::{Binary, Image};
 use crate::symbols::inlined::{InlineInfo, Inlining};
-use crate::symbols::known_inlining::FoundNames;
 pub use crate::symbols::known_inlining::NameOfSymbol;
-use crate::symbols::known_inlining::{FoundInlining, KnownInlining};
+use crate::symbols::known_inlining::{FoundInlining, FoundNames, KnownInlining};
 use crate::symbols::per_file::PerFile;
 use crate::symbols::perf_map::MadePlace;
 use crate::symbols::search::{DebugBinary, FetchDebug, FileView};

@@ -1,16 +1,14 @@
 //! Which samples are requested.
 
-use std::ops::RangeInclusive;
-use std::str::FromStr;
-
-use usdtrec_format::parse_cpu_list;
-
 pub(crate) mod expression;
 pub mod span_filter;
 
-use usdtrec_format::Pattern;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
 use usdtrec_format::perf::Sample;
 use usdtrec_format::trace::TimeRange;
+use usdtrec_format::{Pattern, parse_cpu_list};
 
 use crate::error::ReportError;
 use crate::events::selection::expression::{Expression, SpanExpressions};
