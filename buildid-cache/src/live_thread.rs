@@ -1,8 +1,10 @@
-//! Processes whose first thread has ended while others run. `/proc/PID` of such a process has no mappings, memory, links or namespaces, and
+//! Processes in `/proc`: their users, and those whose first thread has ended while others run. `/proc/PID` of such a process has no mappings, memory, links or namespaces, and
 //! its control group may be the root. The directories of its other threads have all of them.
 
-use std::fs;
 use std::path::PathBuf;
+use std::{fs, io};
+
+use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 
 /// The id of a thread of a process in whose `/proc` directory the process's memory is found: that of the process, or, if its first thread
 /// has ended, that of a thread that runs. The id of the process if no thread has memory: it has ended, or is a kernel thread.
@@ -30,4 +32,17 @@ pub fn live_thread(pid: u32) -> u32 {
 #[must_use]
 pub fn live_directory(pid: u32) -> PathBuf {
     PathBuf::from(format!("/proc/{}", live_thread(pid)))
+}
+
+/// The user of whom nothing is known (`/proc/sys/fs/overflowuid`).
+pub(crate) const NOBODY: u32 = 65534;
+
+/// The effective user of a process: the owner of `/proc/PID`.
+///
+/// # Errors
+/// The process has ended.
+pub(crate) fn owner(pid: u32) -> io::Result<u32> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = openat(CWD, format!("/proc/{pid}"), flags, Mode::empty())?;
+    Ok(fstat(directory)?.st_uid)
 }

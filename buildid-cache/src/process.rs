@@ -12,8 +12,7 @@ use usdtrec_format::escape::shown;
 
 use crate::elf::{ElfError, ObjectFile, ProbeScan};
 use crate::file_mapping::FileMapping;
-use crate::live_thread::live_directory;
-use crate::process_owner::NOBODY;
+use crate::live_thread::{NOBODY, live_directory};
 use crate::served::{Handle, MapsReader, Patience, Reader, file_id};
 
 /// A file with probes that a process maps.

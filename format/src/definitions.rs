@@ -10,13 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::arch::Arch;
 use crate::build_id::BuildId;
-use crate::code_place::CodePlace;
 use crate::perf::EventAttr;
 use crate::probe::Site;
 use crate::raw::RawLayout;
 use crate::schema::telemetry::Telemetry;
 use crate::schema::{Argument, LockUse, ScriptCall};
-use crate::shown_argument::ShownArgument;
 
 /// The description of all probes of a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -191,6 +189,49 @@ pub struct CapturePlan {
     pub user: bool,
 }
 
+/// Where an address is, as far as symbols and debugging information say.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodePlace {
+    /// The function, from symbols.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<FunctionPlace>,
+    /// The line, from debugging information (DWARF 5, 6.2).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourceLine>,
+}
+
+/// A place in a function.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FunctionPlace {
+    /// The function's name, demangled, without parameters.
+    pub name: String,
+    /// Bytes from its start.
+    pub offset: u64,
+}
+
+/// A line of a source file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceLine {
+    /// Path of the file, as the compiler wrote it; bytes that are not UTF-8 are replaced.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u64,
+}
+
+impl CodePlace {
+    /// Whether nothing is known.
+    #[must_use]
+    pub const fn is_unknown(&self) -> bool {
+        self.function.is_none() && self.source.is_none()
+    }
+}
+
+impl fmt::Display for SourceLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
 /// A site and its sample ids (`PERF_SAMPLE_IDENTIFIER`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteDefinition {
@@ -202,4 +243,49 @@ pub struct SiteDefinition {
     /// Where in the code it is, as the recording host's files say.
     #[serde(default, skip_serializing_if = "CodePlace::is_unknown")]
     pub place: CodePlace,
+}
+
+/// An argument of such a list.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ShownArgument {
+    /// Index among the probe's own arguments.
+    pub argument: usize,
+    /// Name in place of the argument's own; `None` for its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+impl ShownArgument {
+    /// The argument as it is shown. `arguments` are the probe's own.
+    #[must_use]
+    pub fn argument_from(&self, arguments: &[Argument]) -> Argument {
+        let own = arguments.get(self.argument).cloned();
+        let mut argument = own.unwrap_or_else(|| Argument::unnamed(self.argument));
+        if let Some(name) = &self.name {
+            argument.name.clone_from(name);
+        }
+        argument
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_replaces_the_own_one_and_nothing_else() {
+        let own = [Argument {
+            description: Some("where".to_owned()),
+            ..Argument::named("port")
+        }];
+        let shown = |argument, name: Option<&str>| {
+            let name = name.map(str::to_owned);
+            ShownArgument { argument, name }.argument_from(&own)
+        };
+        assert_eq!(shown(0, None), own[0]);
+        let renamed = shown(0, Some("p"));
+        assert_eq!(renamed.name, "p");
+        assert_eq!(renamed.description, own[0].description);
+        assert_eq!(shown(3, None), Argument::unnamed(3), "of a damaged file");
+    }
 }

@@ -18,11 +18,8 @@
 mod arch;
 mod btf;
 mod build_id;
-mod clock_seconds;
 mod code_names;
-mod code_place;
 pub mod control_group;
-mod counted;
 mod cpu_list;
 mod debug_files;
 mod definitions;
@@ -30,7 +27,6 @@ pub mod escape;
 #[cfg(feature = "expressions")]
 pub mod expr;
 mod grammar;
-mod hex_id;
 #[cfg(feature = "expressions")]
 mod lexer;
 mod note;
@@ -42,7 +38,6 @@ mod probe;
 pub mod raw;
 pub mod scaled;
 pub mod schema;
-mod shown_argument;
 pub mod spans;
 mod thread_context;
 pub mod trace;
@@ -50,21 +45,20 @@ mod value;
 
 pub use arch::{Arch, Register, Uprobes};
 pub use btf::{Btf, KernelFunction};
-pub use build_id::{BuildId, BuildIdError, BuildIdPrefix};
-pub use clock_seconds::clock_seconds;
+pub use build_id::{BuildId, BuildIdError, BuildIdPrefix, HexId};
 pub use code_names::{
     CodeNames, FileCode, KnownSymbols, LinedFrame, LinedPlace, MadeCode, NamedPlace, StringInFile,
     TimedPlace,
 };
-pub use code_place::{CodePlace, FunctionPlace, SourceLine};
-pub use counted::{counted, plural_ending};
 pub use cpu_list::parse_cpu_list;
 pub use debug_files::{
     debug_file_by_build_id, debug_files_by_link, split_debug_files, split_debug_package,
 };
-pub use definitions::{CapturePlan, Definitions, FileDefinition, ProbeDefinition, SiteDefinition};
+pub use definitions::{
+    CapturePlan, CodePlace, Definitions, FileDefinition, FunctionPlace, ProbeDefinition,
+    ShownArgument, SiteDefinition, SourceLine,
+};
 pub use grammar::{parse_operands, split_operands};
-pub use hex_id::HexId;
 pub use note::{Note, NoteError, NoteLayout, notes};
 pub use number_bucket::NumberBucket;
 pub use operand::{
@@ -74,6 +68,6 @@ pub use operand::{
 pub use pattern::{Pattern, PatternError, split_patterns};
 pub use probe::{Binary, Probe, Site};
 pub use raw::{RawArgument, RawField, RawLayout, RawLength, RawString, StringStatus};
-pub use shown_argument::ShownArgument;
+pub use scaled::{clock_seconds, counted, plural_ending};
 pub use thread_context::{ContextStatus, NoContext, ThreadContext};
 pub use value::{IntegerBits, Missing, StringAt, Value};

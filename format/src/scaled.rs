@@ -1,4 +1,4 @@
-//! Durations and sizes in the unit in which they have few digits.
+//! Numbers as text: durations and sizes in the unit in which they have few digits, counts of things, times of the trace's clock.
 
 /// A duration, in nanoseconds, in the unit in which it has one to three digits before the point: `312us`, `1.23ms`, `-2.5s`.
 #[must_use]
@@ -44,6 +44,34 @@ pub fn three_digits(number: f64) -> String {
     }
 }
 
+/// A number of things, as `1 byte`, `2 bytes` or `2 processes`. `what` is the word for one of them.
+#[must_use]
+pub fn counted(number: impl TryInto<u64>, what: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    let ending = match plural_ending(number) {
+        "s" if what.ends_with('s') => "es",
+        ending => ending,
+    };
+    format!("{number} {what}{ending}")
+}
+
+/// What follows the word for one thing where there are so many: `s`, or nothing for 1.
+#[must_use]
+pub fn plural_ending(number: impl TryInto<u64>) -> &'static str {
+    if number.try_into().is_ok_and(|number| number == 1) {
+        ""
+    } else {
+        "s"
+    }
+}
+
+/// A time, ns, as seconds, as lines of events have it and `--time` takes it: `2128.436520`.
+#[must_use]
+pub fn clock_seconds(nanoseconds: u64) -> String {
+    let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
+    format!("{seconds}.{:06}", rest / 1000)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,5 +99,19 @@ mod tests {
         ] {
             assert_eq!(size(bytes), text);
         }
+    }
+
+    #[test]
+    fn only_one_thing_has_no_s() {
+        let words = [0_usize, 1, 2].map(|number| counted(number, "byte"));
+        assert_eq!(words, ["0 bytes", "1 byte", "2 bytes"]);
+        let words = [1_usize, 2].map(|number| counted(number, "process"));
+        assert_eq!(words, ["1 process", "2 processes"]);
+        assert_eq!(plural_ending(1_u64), "");
+    }
+
+    #[test]
+    fn digits_after_microseconds_are_left_out() {
+        assert_eq!(clock_seconds(2_128_000_520_999), "2128.000520");
     }
 }

@@ -54,14 +54,13 @@ const ALLOWED: &[(&str, &str)] = &[
         "buildid-cache/src/find_file.rs",
         "a file that the user names",
     ),
-    ("buildid-cache/src/library.rs", "the loader's cache"),
     ("buildid-cache/src/lock.rs", "/proc"),
     (
         "buildid-cache/src/open_path.rs",
         "what the user names; what others control in a helper",
     ),
     ("buildid-cache/src/process.rs", "/proc"),
-    ("buildid-cache/src/process_owner.rs", "/proc"),
+    ("buildid-cache/src/live_thread.rs", "/proc"),
     (
         "buildid-cache/src/served/file_stat.rs",
         "local files; others in a helper",

@@ -2,10 +2,9 @@
 
 use gimli::{Encoding, EvaluationResult, Expression, Value};
 
-use crate::budget::Budget;
+use crate::entry_work::Budget;
 use crate::registers::Registers;
-use crate::stack_copy::StackCopy;
-use crate::stack_end::StackEnd;
+use crate::stack_copy::{StackCopy, StackEnd};
 use crate::table::Slice;
 
 /// Operations that an evaluation may take. An expression can jump backwards, and so may never end. Those of gcc, clang and glibc take at most 15

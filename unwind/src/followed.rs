@@ -11,8 +11,7 @@ use gimli::{CfaRule, RegisterRule};
 
 use crate::machine::Machine;
 use crate::registers::Registers;
-use crate::stack_copy::StackCopy;
-use crate::stack_end::StackEnd;
+use crate::stack_copy::{StackCopy, StackEnd};
 use crate::table::ColumnRule;
 
 /// What the callers of a hit depend on, besides the code of the process, the stack pointer, the program counter and the length of the copy.

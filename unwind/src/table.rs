@@ -11,7 +11,7 @@ use usdtrec_format::Arch;
 
 use crate::entry_work::Work;
 use crate::machine::COLUMNS;
-use crate::stack_end::StackEnd;
+use crate::stack_copy::StackEnd;
 
 /// Bytes of a table.
 pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;

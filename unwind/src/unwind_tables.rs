@@ -8,7 +8,7 @@ use object::{Architecture, CompressionFormat};
 use usdtrec_format::Arch;
 
 use crate::machine::Machine;
-use crate::stack_end::StackEnd;
+use crate::stack_copy::StackEnd;
 use crate::table::{Row, SectionKind, Table};
 
 /// The largest section that is read, bytes. The largest `.eh_frame` of Debian 12 has 60 MB.

@@ -12,15 +12,15 @@ use foldhash::HashMap;
 use gimli::UnwindContext;
 use usdtrec_format::Arch;
 
-use crate::budget::Budget;
-use crate::caller::{StepRegisters, TableRow, caller, interrupted, is_on_other_stack};
+use crate::caller::{
+    StepRegisters, TableRow, caller, caller_by_frame_pointer, interrupted, is_on_other_stack,
+};
 use crate::code::{Code, MappedCode, ProcessCode};
+use crate::entry_work::Budget;
 use crate::followed::Followed;
-use crate::frame_pointer;
 use crate::machine::Machine;
 use crate::registers::Registers;
-use crate::stack_copy::StackCopy;
-use crate::stack_end::StackEnd;
+use crate::stack_copy::{StackCopy, StackEnd};
 use crate::table::Row;
 
 /// Rows that are remembered; then all are looked up anew.
@@ -253,7 +253,7 @@ impl Unwinder {
         code: &mut impl ProcessCode<'t>,
     ) -> Result<Step, StackEnd> {
         let machine = self.machine;
-        *registers.caller = frame_pointer::caller(machine, registers.frame, stack)?;
+        *registers.caller = caller_by_frame_pointer(machine, registers.frame, stack)?;
         let address = registers.caller.get(machine.ip).unwrap_or(0);
         let caller = StackFrame {
             address,

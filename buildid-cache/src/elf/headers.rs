@@ -13,8 +13,7 @@ use object::read::{ReadCache, ReadCacheOps, ReadRef};
 use usdtrec_format::{Arch, BuildId, NoteLayout};
 
 use super::error::ElfError;
-use super::note_sections;
-use super::section::{SYMBOL_KINDS, Section};
+use super::section::{self, SYMBOL_KINDS, Section};
 use crate::served::Contents;
 
 /// Maximum size of a section that is read, bytes. libjvm's notes have 60 KB; a larger size means a damaged or hostile file.
@@ -207,8 +206,8 @@ impl Headers {
             },
             segments: load_segments::<Elf>(program_headers, endian),
             notes: match section_headers.len() {
-                0 => note_sections::of_segments::<Elf>(program_headers, endian),
-                _ => note_sections::apart(kept.notes),
+                0 => section::notes_of_segments::<Elf>(program_headers, endian),
+                _ => section::apart(kept.notes),
             },
             sections: kept.sections,
             is_debug_file: kept.has_code && !kept.has_code_content,
@@ -430,7 +429,7 @@ impl KeptSections {
                 kept.has_code = true;
                 kept.has_code_content |= !is_empty;
             }
-            let is_note = note_sections::is_note(kind, name);
+            let is_note = section::is_note(kind, name);
             let mut is_first = || is_wanted_name(name) && known.insert(name);
             if !is_note && !SYMBOL_KINDS.contains(&kind) && !is_first() {
                 continue;

@@ -2,14 +2,12 @@
 
 use std::cell::Cell;
 use std::ffi::OsStr;
-use std::fmt;
-use std::fs;
-use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use std::{fmt, fs, io};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
@@ -18,7 +16,7 @@ use super::helper::{self, StartedHelper};
 use super::message::{Message, Task, numbers, receive, send};
 use super::waits::{BegunWait, WaitedFile};
 use crate::file_mapping::DeviceNumber;
-use crate::process_owner::{NOBODY, owner};
+use crate::live_thread::{NOBODY, owner};
 
 /// How long a file system has to answer.
 pub const ANSWER_TIME: Duration = Duration::from_secs(1);

@@ -2,9 +2,8 @@
 
 use usdtrec_format::{Arch, Constant, Location, Missing, Operand, Register, Value};
 
-use super::address::{Address, Index, Sampled};
-use super::machine::sampled_index;
 use super::operation::{BitSource, Shape};
+use super::registers::{Address, Index, Sampled, sampled_index};
 
 /// A compiled argument.
 #[derive(Debug)]

@@ -1,14 +1,11 @@
 //! Decodes samples to values. The operands of a site are compiled once into a flat list of operations.
 
-mod address;
 mod compile;
 mod constant_address;
 mod field;
-mod machine;
 mod number_source;
 mod operation;
 mod raw;
-mod raw_integer;
 mod registers;
 mod shown_arguments;
 mod stack_copy;
@@ -16,23 +13,20 @@ mod string_length;
 #[cfg(test)]
 mod tests;
 mod typed;
-mod unread_string;
 
 use usdtrec_format::perf::{Attr, Sample, TracepointFormat};
 use usdtrec_format::trace::StringArgument;
 use usdtrec_format::{Arch, Missing, Operand, RawLayout, Value, parse_operands};
 
-pub use self::number_source::{IntegerShape, NumberSource};
-pub use self::raw_integer::RawInteger;
-pub use self::unread_string::{StringEvidence, UnreadString};
+pub use self::constant_address::{StringEvidence, UnreadString};
+pub use self::number_source::{IntegerShape, NumberSource, RawInteger};
 
 use self::compile::{Compiled, OperandBits};
 use self::constant_address::ConstantAddress;
 use self::field::{FieldArgument, FieldOperation};
-use self::machine::Machine;
 use self::operation::{BitSource, Operation, Shape};
 use self::raw::RawOperation;
-use self::registers::Registers;
+use self::registers::{Machine, Registers};
 use self::stack_copy::Stack;
 
 /// Decodes the samples of one site.
@@ -332,7 +326,7 @@ impl Decoder {
                 None => self.string_of_word(argument, values),
             },
         };
-        string.filter(|string| string.address >= unread_string::MIN_ADDRESS)
+        string.filter(|string| string.address >= constant_address::MIN_ADDRESS)
     }
 
     /// The string at the address that an argument in a register or in memory is.
@@ -346,7 +340,7 @@ impl Decoder {
             argument,
             address,
             evidence: operation.string?,
-            limit: unread_string::LIMIT,
+            limit: constant_address::LIMIT,
         })
     }
 }

@@ -2,10 +2,9 @@
 
 use usdtrec_format::{Missing, Value};
 
-use super::address::{Address, Sampled};
-use super::registers::Registers;
+use super::constant_address::StringEvidence;
+use super::registers::{Address, Registers, Sampled};
 use super::stack_copy::Stack;
-use super::unread_string::StringEvidence;
 
 /// The operation of an argument.
 #[derive(Clone, Debug)]

@@ -9,8 +9,8 @@ use usdtrec_format::{
 };
 
 use super::compile::{self, Compiled};
+use super::constant_address::{StringEvidence, UnreadString};
 use super::operation::Shape;
-use super::unread_string::{StringEvidence, UnreadString};
 
 /// The operation of an argument in the raw part.
 #[derive(Clone, Debug)]

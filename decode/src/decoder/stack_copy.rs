@@ -6,9 +6,7 @@
 use usdtrec_format::Missing;
 use usdtrec_format::perf::Sample;
 
-use super::address::Address;
-use super::machine::Machine;
-use super::registers::Registers;
+use super::registers::{Address, Machine, Registers};
 
 /// Distance above the stack pointer up to which an address is considered stack, bytes: the usual stack limit.
 const STACK_REACH: u64 = 8 << 20;

@@ -4,10 +4,10 @@ use usdtrec_format::Value;
 use usdtrec_format::schema::{Argument, ArgumentType};
 
 use super::Decoder;
+use super::constant_address::StringEvidence;
 use super::operation::{BitSource, Shape};
 use super::raw::RawOperation;
 use super::string_length::lengths;
-use super::unread_string::StringEvidence;
 
 impl Decoder {
     /// Applies the types of a schema.

@@ -9,8 +9,7 @@
 use super::architecture::{
     Architecture, ElfHeader, Family, Nops, alias, numbered, register, register_with,
 };
-use super::known::{Arch, Uprobes};
-use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
+use super::known::{Arch, BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax, Uprobes};
 
 pub(super) static AARCH64: Architecture = Architecture {
     name: "aarch64",

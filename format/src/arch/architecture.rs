@@ -2,8 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::known::{Arch, Uprobes};
-use super::syntax::Syntax;
+use super::known::{Arch, Syntax, Uprobes};
 
 /// The description of an architecture.
 pub(crate) struct Architecture {

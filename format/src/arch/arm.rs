@@ -8,8 +8,7 @@
 use super::architecture::{
     Architecture, ElfHeader, Nops, alias, numbered, register, register_with,
 };
-use super::known::{Arch, Uprobes};
-use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
+use super::known::{Arch, BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax, Uprobes};
 
 pub(super) static ARM: Architecture = Architecture {
     name: "arm",

@@ -11,7 +11,6 @@ mod known;
 mod ppc64le;
 mod riscv64;
 mod s390x;
-mod syntax;
 mod table;
 mod x86_64;
 mod x86_nop;
@@ -22,7 +21,7 @@ use std::sync::LazyLock;
 pub use known::{Arch, Register, Uprobes};
 
 use architecture::{Architecture, ElfHeader, Nops, ThreadStorage};
-pub(crate) use syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
+pub(crate) use known::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 pub(crate) use table::{RegisterPart, Table};
 
 /// The registers of the architectures, in the order of [`Arch`]'s variants.

@@ -5,8 +5,7 @@
 //! Conventions. Addresses: `Documentation/arch/riscv/vm-layout.rst`; with three levels of page tables 38 bits.
 
 use super::architecture::{Alias, Architecture, ElfHeader, Nops, alias, numbered, register};
-use super::known::{Arch, Uprobes};
-use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
+use super::known::{Arch, BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax, Uprobes};
 
 pub(super) static RISCV64: Architecture = Architecture {
     name: "riscv64",

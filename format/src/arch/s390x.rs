@@ -6,8 +6,7 @@
 //! kernel uses more bits if they do not suffice.
 
 use super::architecture::{Architecture, ElfHeader, Nops, numbered, register};
-use super::known::{Arch, Uprobes};
-use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
+use super::known::{Arch, BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax, Uprobes};
 
 pub(super) static S390X: Architecture = Architecture {
     name: "s390x",

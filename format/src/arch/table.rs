@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 
 use super::architecture::{Architecture, RegisterInfo};
-use super::known::Register;
-use super::syntax::Syntax;
+use super::known::{Register, Syntax};
 
 /// The meaning of a register name in an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,8 +8,7 @@ use super::architecture::{
     Alias, Architecture, ElfHeader, Family, Nops, RegisterInfo, ThreadStorage, alias, numbered,
     register, register_with,
 };
-use super::known::{Arch, Uprobes};
-use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
+use super::known::{Arch, BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax, Uprobes};
 
 pub(super) static X86_64: Architecture = Architecture {
     name: "x86_64",

@@ -1,8 +1,6 @@
-//! The syntax tree of expressions.
+//! The syntax tree of expressions, and errors with positions in their text.
 
 use std::fmt;
-
-use super::ExprError;
 
 /// An expression. Names are of type `N`: [`Name`] as written, or a type of the caller after [`bind`](Expr::bind).
 #[derive(Clone, Debug, PartialEq)]
@@ -339,3 +337,29 @@ impl<N: fmt::Display> fmt::Display for Expr<N> {
         }
     }
 }
+
+/// Error of parsing or binding an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExprError {
+    /// Offset in the text, bytes.
+    pub at: usize,
+    /// Message.
+    pub message: String,
+}
+
+impl ExprError {
+    pub(super) fn new(at: usize, message: impl Into<String>) -> Self {
+        Self {
+            at,
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for ExprError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at byte {}: {}", self.at + 1, self.message)
+    }
+}
+
+impl std::error::Error for ExprError {}

@@ -32,13 +32,11 @@
 mod ast;
 mod capture;
 mod datum;
-mod error;
 mod evaluate;
 mod parse;
 mod timed_filter;
 
-pub use ast::{BinaryOperator, Expr, Name, ScalarType, Unary};
+pub use ast::{BinaryOperator, Expr, ExprError, Name, ScalarType, Unary};
 pub use capture::{Capture, EventSpec, EventSpecError};
 pub use datum::Datum;
-pub use error::ExprError;
 pub use timed_filter::TimedFilter;

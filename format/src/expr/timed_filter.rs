@@ -2,7 +2,7 @@
 //!
 //! It is one of the parts that `&&` joins. A number without a unit of time is compared with an argument of that name.
 
-use super::error::ExprError;
+use super::ast::ExprError;
 use crate::lexer::{Hash, Lexer, Token, TokenKind};
 
 /// What a span's duration is called.

@@ -3,7 +3,6 @@
 
 mod attr;
 mod callchain;
-mod comm;
 pub(crate) mod cursor;
 mod deferred_chain;
 pub(crate) mod feature;
@@ -19,7 +18,6 @@ pub(crate) mod tracing_data;
 
 pub use attr::{Attr, EventAttr, SampleType};
 pub use callchain::{CONTEXT_USER, ChainCut, put_callchain};
-pub use comm::Comm;
 pub use deferred_chain::DeferredChain;
 pub use feature::{BuildIdEntry, Pmu};
 pub use lost::{Lost, LostSamples};
@@ -28,7 +26,7 @@ pub use process_change::{ProcessChange, ProcessChangeKind, RecordOrder};
 pub use record::{RawRecord, RecordType, Records};
 pub use sample::{ChainEntry, Sample, SampleLayout, chain_entries};
 pub use sample_id::{SampleId, SplitBody};
-pub use task::Task;
+pub use task::{Comm, Task};
 pub use tracing_data::{
     FieldShape, TracepointField, TracepointFormat, TracingData, TracingDataCut,
 };

@@ -1,4 +1,4 @@
-//! Types of arguments.
+//! Types of arguments, and their names.
 
 use std::fmt;
 use std::str::FromStr;
@@ -153,7 +153,7 @@ impl FromStr for Length {
         let text = text.trim();
         match text.parse() {
             Ok(bytes) => Ok(Self::Fixed(bytes)),
-            Err(_) if super::argument_name::is_name(text) => Ok(Self::Argument(text.to_owned())),
+            Err(_) if is_name(text) => Ok(Self::Argument(text.to_owned())),
             Err(_) => Err(ArgumentTypeError::Length(text.to_owned())),
         }
     }
@@ -179,6 +179,14 @@ impl fmt::Display for Length {
             Self::Fixed(bytes) => write!(f, "{bytes}"),
         }
     }
+}
+
+/// Whether a word is a valid argument name: letters, digits and underscores, not starting with a digit.
+pub(super) fn is_name(word: &str) -> bool {
+    let mut letters = word.chars();
+    let first = letters.next();
+    first.is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
 #[cfg(test)]

@@ -7,26 +7,21 @@
 //! (`bundled`), and `Schemas::choose` chooses the schema of a probe.
 
 mod argument;
-mod argument_name;
 #[cfg(feature = "schemas")]
 mod catalog;
 mod kind;
-mod labels;
-mod lock_use;
 mod name_parts;
 mod script_call;
 pub mod telemetry;
 mod unit;
 
-pub use argument::Argument;
+pub use argument::{Argument, Labels, Words};
 #[cfg(feature = "schemas")]
 pub use catalog::{
     Choice, Conflict, Description, Disagreement, Language, Misfit, Parsed, ProbeSchema, Problem,
     SchemaFileError, Schemas, SourcedSchema, bundled, dtrace, read_file, read_open_file, toml,
 };
 pub use kind::{ArgumentType, ArgumentTypeError, Length};
-pub use labels::{Labels, Words};
-pub use lock_use::{LockAction, LockUse};
 pub use name_parts::{NamePart, name_parts};
-pub use script_call::ScriptCall;
+pub use script_call::{LockAction, LockUse, ScriptCall};
 pub use unit::Unit;

@@ -20,8 +20,8 @@
 
 use std::ops::Range;
 
-use super::added_events_fault::AddedEventsFault;
 use super::chunk::RECORD_HEADER;
+use super::damage::AddedEventsFault;
 use super::definitions_record::PART_MAGIC;
 use super::footer::put_ignored_record;
 use super::head::Head;

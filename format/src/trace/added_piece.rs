@@ -20,8 +20,7 @@
 use std::sync::Arc;
 
 use super::chunk::RECORD_HEADER;
-use super::damage::Damage;
-use super::damage_kind::DamageKind;
+use super::damage::{Damage, DamageKind};
 use super::definitions_record::{self, MORE_MAGIC};
 use super::known_events::EventsPart;
 use super::limits::Limit;

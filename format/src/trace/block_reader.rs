@@ -3,8 +3,7 @@
 use super::block::{Block, BlockKind};
 use super::chunk::{ChunkHeader, MAX_RAW};
 use super::codec::FrameDecompressor;
-use super::damage::Damage;
-use super::damage_kind::{ChunkDamage, DamageKind};
+use super::damage::{ChunkDamage, Damage, DamageKind};
 use super::digest::Digest;
 use super::reader::Trace;
 use super::stream::CompressedStream;

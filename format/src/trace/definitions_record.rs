@@ -21,8 +21,8 @@ use std::io;
 
 use super::chunk::RECORD_HEADER;
 use super::codec;
+use super::codec::IoCause;
 use super::footer::put_ignored_record;
-use super::io_cause::IoCause;
 use super::limits::{self, Limit, LimitExceeded};
 use super::read_error::ReadError;
 use super::trace_files::TraceFiles;

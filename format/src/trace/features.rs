@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::damage::Damage;
-use super::damage_kind::DamageKind;
+use super::damage::{Damage, DamageKind};
 use super::file_head::AttrIds;
 use super::head_sums::sum;
 use super::limits::Limit;

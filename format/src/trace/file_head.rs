@@ -1,7 +1,6 @@
 //! Reads the file header and the attrs.
 
-use super::damage::Damage;
-use super::damage_kind::DamageKind;
+use super::damage::{Damage, DamageKind};
 use super::limits::Limit;
 use super::read_error::ReadError;
 use super::trace_files::TraceFiles;

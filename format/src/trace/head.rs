@@ -19,7 +19,7 @@
 use std::collections::BTreeMap;
 
 use super::chunk::MAX_RAW;
-use super::compression::Compression;
+use super::codec::Compression;
 use super::head_sums::{HeadSums, sum};
 use super::write_error::{EventFault, WriteError};
 use super::{Clock, TraceInfo, definitions_record};

@@ -1,9 +1,10 @@
-//! The losses counted while a trace is written.
+//! The losses counted while a trace is written, and their records.
 
 use std::collections::BTreeMap;
 
 use super::Loss;
 use super::index::LOSS;
+use crate::perf::{LostSamples, SampleId, SampleType};
 
 /// Losses by event and sample id.
 #[derive(Clone, Debug, Default)]
@@ -42,4 +43,17 @@ impl LossCounts {
         }
         (self.counted && by_event.len() * LOSS <= room).then_some(by_event)
     }
+}
+
+/// Appends a `LOST_SAMPLES` record as perf writes it: with the id, without time and process.
+pub(crate) fn put_loss(loss: &Loss, id_type: SampleType, out: &mut Vec<u8>) {
+    let lost = LostSamples {
+        lost: loss.lost,
+        id: SampleId {
+            id: loss.id,
+            identifier: loss.id,
+            ..SampleId::default()
+        },
+    };
+    lost.encode(id_type, out);
 }

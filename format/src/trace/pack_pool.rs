@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use super::buffer::RecordBuffer;
-use super::compression::Compression;
+use super::codec::Compression;
 use super::packer::{Chunks, Packer};
 
 /// Name of the helpers, as in `/proc/PID/task/TID/comm`.

@@ -5,13 +5,11 @@ use std::mem::size_of;
 use std::num::NonZeroUsize;
 
 use super::chunk::{ChunkHeader, FRAME_AT};
-use super::codec::FrameDecompressor;
-use super::compression::Compression;
+use super::codec::{Compression, FrameDecompressor};
 use super::index::IndexEntry;
 use super::part_queue::PartQueue;
 use super::record_counts::RecordCounts;
-use super::sink::Sink;
-use super::storage::Storage;
+use super::sink::{Sink, Storage};
 use super::time_range::TimeRange;
 use super::write_error::WriteError;
 use crate::perf::SampleType;

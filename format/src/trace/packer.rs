@@ -4,11 +4,9 @@ use std::ops::Range;
 
 use super::buffer::RecordBuffer;
 use super::chunk::{FRAME_AT, MAX_FRAME, put_chunk};
-use super::codec::FrameCompressor;
-use super::compression::Compression;
+use super::codec::{Compression, FrameCompressor};
 use super::index::IndexEntry;
-use super::sink::Sink;
-use super::storage::Storage;
+use super::sink::{Sink, Storage};
 use super::write_error::WriteError;
 
 /// Target length of the records in a chunk, bytes. Longer chunks compress little better, and parallel readers need many chunks.

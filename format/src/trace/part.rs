@@ -8,8 +8,7 @@ use super::index::IndexEntry;
 use super::ingest::Ingest;
 use super::pack_pool::{PackPool, Run, Submitted};
 use super::packer::{Chunks, TARGET};
-use super::sink::Sink;
-use super::storage::Storage;
+use super::sink::{Sink, Storage};
 use super::write_error::WriteError;
 
 /// Samples that are compressed by a pool.

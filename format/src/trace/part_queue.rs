@@ -5,7 +5,7 @@ use std::io;
 use std::num::NonZeroUsize;
 
 use super::buffer::RecordBuffer;
-use super::compression::Compression;
+use super::codec::Compression;
 use super::ingest::Ingest;
 use super::pack_pool::PackPool;
 use super::part::Part;

@@ -12,12 +12,8 @@
 
 use std::sync::Arc;
 
-use super::TraceInfo;
-use super::added_events;
-use super::added_events_fault::AddedEventsFault;
 use super::chunk::RECORD_HEADER;
-use super::damage::Damage;
-use super::damage_kind::DamageKind;
+use super::damage::{AddedEventsFault, Damage, DamageKind};
 use super::definitions_record::{self, Parts};
 use super::features::Features;
 use super::file_head::{AttrIds, MAX_ATTRS};
@@ -27,6 +23,7 @@ use super::read_error::ReadError;
 use super::reader::Trace;
 use super::trace_files::TraceFiles;
 use super::window::Window;
+use super::{TraceInfo, added_events};
 use crate::perf::cursor::Cursor;
 use crate::perf::feature::{Feature, take_ids};
 use crate::perf::header::{FileHeader, Section};

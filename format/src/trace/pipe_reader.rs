@@ -4,15 +4,13 @@ use std::io::{ErrorKind, Read};
 
 use super::chunk::{ChunkHeader, RECORD_HEADER};
 use super::codec::{FrameDecompressor, StreamDecompressor};
-use super::damage::Damage;
-use super::damage_kind::{ChunkDamage, DamageKind};
+use super::damage::{ChunkDamage, Damage, DamageKind, StreamError};
 use super::limits::Limit;
 use super::pipe::{AddedRecords, HeadRecord, PipeHead};
 use super::process_cgroup::is_of_processes;
 use super::read_error::ReadError;
 use super::scan::auxiliary_len;
 use super::stream::{MAX_BLOCK, piece};
-use super::stream_error::StreamError;
 use super::{Trace, TraceInfo};
 use crate::perf::header::FileHeader;
 use crate::perf::{RawRecord, RecordType, Records, TracingData};

@@ -5,14 +5,14 @@ use std::num::NonZeroUsize;
 
 use super::chunk::RECORD_HEADER;
 use super::clock_readings::{self, ClockReading};
-use super::compression::Compression;
+use super::codec::Compression;
 use super::definitions_record::PART_MAGIC;
 use super::footer::{MIN_RECORD, put_ignored_record};
 use super::head::{check_attrs, feature_bodies};
 use super::index::IndexEntry;
 use super::known_events::{EventsPart, KnownEvents};
 use super::limits::Limit;
-use super::loss_record::put_loss;
+use super::loss_counts::put_loss;
 use super::part_queue::PartQueue;
 use super::section_records::MAX_RECORD;
 use super::sink::Sink;

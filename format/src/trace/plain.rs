@@ -14,14 +14,13 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 
-use super::Loss;
-use super::compression::Compression;
-use super::definitions_record;
+use super::codec::Compression;
 use super::head::{Ids, WrittenAttrs, feature_bodies, put_attrs};
-use super::loss_record::put_loss;
+use super::loss_counts::put_loss;
 use super::read_error::ReadError;
 use super::reader::Trace;
 use super::time_range::TimeRange;
+use super::{Loss, definitions_record};
 use crate::definitions::Definitions;
 use crate::perf::feature::{Feature, put_build_ids};
 use crate::perf::header::{FileHeader, Section};

@@ -14,7 +14,7 @@
 //! | last | | sample id; its time is that from which the process was there |
 
 use super::own_record::{Magic, OwnFields, is_own, own_fields};
-use super::{fired_trigger, pause, shortfall, string_argument, time_mark};
+use super::{fired_trigger, own_record, pause, shortfall, string_argument};
 use crate::perf::cursor::until_nul;
 use crate::perf::record::{RecordBuilder, padded};
 use crate::perf::{RawRecord, RecordType, SampleId, SampleType};
@@ -86,7 +86,7 @@ pub(crate) fn is_of_processes(body: &[u8]) -> bool {
         string_argument::MAGIC,
         fired_trigger::MAGIC,
         pause::MAGIC,
-        time_mark::MAGIC,
+        own_record::TIME_MARK,
     ];
     magics.iter().any(|magic| body.starts_with(magic))
 }

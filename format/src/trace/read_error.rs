@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::io_cause::IoCause;
+use super::codec::IoCause;
 use crate::escape::shown;
 
 /// Error of opening a trace. Damage in a trace that can be opened is [`Damage`](super::Damage).

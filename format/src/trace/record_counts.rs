@@ -1,4 +1,4 @@
-//! Number and time range of a run of records.
+//! Number and time range of a run of records, and totals of a trace.
 
 use super::time_range::TimeRange;
 
@@ -13,6 +13,17 @@ pub(crate) struct RecordCounts {
     earliest: u64,
     /// Latest time; 0 without times.
     latest: u64,
+}
+
+/// Totals of a written trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Number of samples.
+    pub samples: u64,
+    /// Length of the records before compression, bytes.
+    pub raw_bytes: u64,
+    /// Length of the file, bytes.
+    pub file_bytes: u64,
 }
 
 impl Default for RecordCounts {

@@ -4,10 +4,8 @@
 
 use super::block::{Block, BlockKind};
 use super::codec::{CodecError, StreamDecompressor};
-use super::damage::Damage;
-use super::damage_kind::DamageKind;
+use super::damage::{Damage, DamageKind, StreamError};
 use super::reader::Trace;
-use super::stream_error::StreamError;
 use crate::perf::cursor::Cursor;
 use crate::perf::{RawRecord, RecordType, Records};
 

@@ -3,13 +3,12 @@
 //! Files are read with positioned reads, and not mapped: truncating a mapped file would kill the reader with `SIGBUS`. A read per block
 //! takes 1 to 10 % of the time of decoding it.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::os::unix::fs::{FileExt, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
 
-use super::closed_file::ClosedFile;
 use super::read_error::ReadError;
 
 /// Open files, concatenated, with their lengths when they were opened. Most traces are one file.
@@ -165,5 +164,43 @@ impl TraceFiles {
         let mut out = Vec::new();
         self.read(offset, len, &mut out)?;
         Ok(out)
+    }
+}
+
+/// A regular file that was open.
+#[derive(Debug)]
+pub(crate) struct ClosedFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl ClosedFile {
+    /// The open file of this path.
+    ///
+    /// # Errors
+    /// The error of `fstat(2)`.
+    pub(crate) fn new(file: &File, path: &Path) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        Ok(Self {
+            path: path.to_owned(),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        })
+    }
+
+    /// Opens it again.
+    ///
+    /// # Errors
+    /// The error of `open(2)`, or that another file has the path now.
+    pub(crate) fn open(&self) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        let options = options.read(true).custom_flags(libc::O_NONBLOCK);
+        let file = options.open(&self.path)?;
+        let metadata = file.metadata()?;
+        if (metadata.dev(), metadata.ino()) != (self.device, self.inode) {
+            return Err(io::Error::other("another file has its path now"));
+        }
+        Ok(file)
     }
 }

@@ -1,13 +1,12 @@
 //! The tracepoint format that describes the raw samples of a probe.
 
+use super::{TracepointField, TracepointFormat};
 use crate::arch::Arch;
+use crate::definitions::ShownArgument;
 use crate::operand::{Constant, Location, Operand};
 use crate::raw::{RawArgument, RawField, RawLayout};
 use crate::schema::{Argument, ArgumentType, Labels, Words};
-use crate::shown_argument::ShownArgument;
 use crate::thread_context::ThreadContext;
-
-use super::{TracepointField, TracepointFormat};
 
 /// Maximum number of words of an enumeration or of flags in a format.
 const MAX_WORDS: usize = 64;

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::schema::catalog::note_name::note_name;
+use crate::schema::catalog::probe::note_name;
 use crate::schema::{Argument, ProbeSchema, bundled};
 
 /// Schemas from several sources, in the order of precedence. The default has none.

@@ -1,4 +1,4 @@
-//! Schema files.
+//! Schema files, and their languages.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::escape::shown;
-use crate::schema::{Language, Parsed};
+use crate::schema::{Parsed, dtrace, toml};
 
 /// Maximum size of a file that is read, bytes. In memory it takes up to sixty times as many.
 const LARGEST: u64 = 4 << 20;
@@ -70,4 +70,40 @@ pub fn read_open_file(file: &File, path: &Path) -> Result<Parsed, SchemaFileErro
 fn language(path: &Path) -> Result<Language, SchemaFileError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     Language::from_file_name(&name).ok_or_else(|| SchemaFileError::Language(path.to_owned()))
+}
+
+/// Languages of schema files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Language {
+    /// TOML: `.toml`.
+    Toml,
+    /// A DTrace provider file: `.d`.
+    Dtrace,
+}
+
+impl Language {
+    /// The language of a file name's extension (`toml`, `d`, also with `.in` or `.base` after it).
+    #[must_use]
+    pub fn from_file_name(name: &str) -> Option<Self> {
+        let source = [".in", ".base"]
+            .iter()
+            .find_map(|end| name.strip_suffix(end));
+        let name = source.unwrap_or(name);
+        match name.rsplit_once('.')?.1 {
+            "toml" => Some(Self::Toml),
+            "d" => Some(Self::Dtrace),
+            _ => None,
+        }
+    }
+
+    /// Parses a text. Never fails: invalid parts are reported as problems, and do not affect others if their end
+    /// can be found.
+    #[must_use]
+    pub fn parse(self, text: &str) -> Parsed {
+        match self {
+            Self::Toml => toml::parse(text),
+            Self::Dtrace => dtrace::parse(text),
+        }
+    }
 }

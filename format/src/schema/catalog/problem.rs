@@ -1,6 +1,8 @@
-//! Problems in a schema file, with their positions.
+//! The result of parsing a schema file: probes, and problems with their positions.
 
 use std::fmt;
+
+use crate::schema::ProbeSchema;
 
 /// An error or a note about a schema file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,4 +99,13 @@ impl<'t> Problems<'t> {
         }
         self.found
     }
+}
+
+/// The result of parsing a schema file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parsed {
+    /// The valid probes, in the order of the text.
+    pub probes: Vec<ProbeSchema>,
+    /// Errors, and notes about what was omitted or guessed, in the order of the text.
+    pub problems: Vec<Problem>,
 }

@@ -10,7 +10,6 @@ use crate::events::order::pending::record_at;
 use crate::events::order::{Window, in_order};
 use crate::events::outcome::ReadOutcome;
 use crate::events::selection::SampleFilter;
-use crate::events::site_records::SiteRecords;
 use crate::events::site_samples::SiteSamples;
 use crate::pool::Pool;
 use crate::session::TraceSession;
@@ -257,5 +256,52 @@ impl<'s, A> Worker<'s, A> {
         }
         sites.drain(|target, offsets| add_all(resolver, target, offsets));
         Ok(reader.cut().cloned())
+    }
+}
+
+/// Samples of one site that are read together at most: few enough that their records stay in the cache.
+const TOGETHER: usize = 256;
+
+/// Offsets of records of a block by event and site, until there are enough of one to be read together.
+#[derive(Debug, Default)]
+pub(crate) struct SiteRecords {
+    /// Those of each site, then those of samples of each event whose ids do not say the site.
+    offsets: Vec<Vec<u32>>,
+    /// The places that are not empty, or were not when they were noted.
+    used: Vec<(usize, SampleTarget)>,
+}
+
+impl SiteRecords {
+    /// Adds a record; returns those of its site, if they are enough.
+    #[inline]
+    pub(crate) fn add(
+        &mut self,
+        session: &TraceSession,
+        target: SampleTarget,
+        offset: u32,
+    ) -> Option<&mut Vec<u32>> {
+        let place = match target.site {
+            Some(site) => site as usize,
+            None => session.events().sites.len() + target.event as usize,
+        };
+        if place >= self.offsets.len() {
+            self.offsets.resize_with(place + 1, Vec::new);
+        }
+        let offsets = self.offsets.get_mut(place)?;
+        if offsets.is_empty() {
+            self.used.push((place, target));
+        }
+        offsets.push(offset);
+        (offsets.len() >= TOGETHER).then_some(offsets)
+    }
+
+    /// Takes all out.
+    pub(crate) fn drain(&mut self, mut take: impl FnMut(SampleTarget, &[u32])) {
+        for (place, target) in self.used.drain(..) {
+            if let Some(offsets) = self.offsets.get_mut(place).filter(|all| !all.is_empty()) {
+                take(target, offsets);
+                offsets.clear();
+            }
+        }
     }
 }

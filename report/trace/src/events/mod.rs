@@ -1,12 +1,12 @@
 //! The events of a trace that are selected: in the order of time, in any order, or while they are written.
 
-pub(crate) mod files;
+pub mod files;
 pub mod fold;
 pub mod no_events;
 pub mod notices;
 pub mod order;
 pub mod outcome;
 pub mod selection;
-pub(crate) mod site_records;
 pub mod site_samples;
 pub mod stream;
+pub(crate) mod stream_queue;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use usdtrec_format::perf::{RawRecord, SampleType};
 use usdtrec_format::trace::ProcessCgroup;
 
+use crate::process::interner::{StringId, StringPool};
 use crate::process::names::{EscapedName, NameId, Names};
-use crate::process::strings::{StringId, StringPool};
 
 /// A process is in a control group and executes a program from a time on.
 #[derive(Clone, Copy, Debug)]
@@ -147,7 +147,7 @@ impl Cgroups {
 #[cfg(test)]
 mod tests {
     use super::{CgroupNote, Cgroups};
-    use crate::process::strings::StringPool;
+    use crate::process::interner::StringPool;
 
     fn known(notes: &[(i32, u64, &str)]) -> Cgroups {
         let mut strings = StringPool::default();

@@ -1,7 +1,10 @@
-//! Byte strings, each kept once, in the order in which they came.
+//! Byte strings, each kept once, in the order in which they came: names, paths and build-ids of a log, most of which are repeated. And parts of files
+//! that are mapped: processes of one program map the same ones, at addresses of their own.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, BuildHasher as _};
+use std::num::NonZeroU32;
 
+use foldhash::fast::FixedState;
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -86,6 +89,110 @@ impl Strings {
             None => 0,
         };
         self.bytes.get(start..end)
+    }
+}
+
+/// One of the [`StringPool`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct StringId(NonZeroU32);
+
+impl StringId {
+    fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+/// Strings with their numbers.
+#[derive(Debug, Default)]
+pub(crate) struct StringPool(Interner);
+
+impl StringPool {
+    /// The number of a string, and the bytes of memory that it takes if it is new.
+    pub(crate) fn intern(&mut self, bytes: &[u8]) -> (StringId, usize) {
+        /// What the table takes at most besides the bytes, while it grows.
+        const ENTRY: usize = 32;
+        let NumberedString { number, is_new } = self.0.intern(bytes);
+        let string = StringId(NonZeroU32::MIN.saturating_add(number));
+        (string, if is_new { ENTRY + 2 * bytes.len() } else { 0 })
+    }
+
+    /// The numbers of all strings of other ones, in their order, and the bytes of memory that those take that are new.
+    pub(crate) fn intern_all(&mut self, others: &Self) -> (InternedStrings, usize) {
+        let mut memory = 0;
+        let strings = others.0.iter().map(|bytes| {
+            let (string, more) = self.intern(bytes);
+            memory += more;
+            string
+        });
+        (InternedStrings(strings.collect()), memory)
+    }
+
+    /// The bytes of a string; empty if it is not in here.
+    pub(crate) fn get(&self, string: StringId) -> &[u8] {
+        self.0.get(string.0.get() - 1).unwrap_or_default()
+    }
+}
+
+/// The numbers that other strings have in here.
+#[derive(Debug)]
+pub(crate) struct InternedStrings(Vec<StringId>);
+
+impl InternedStrings {
+    pub(crate) fn get(&self, string: StringId) -> StringId {
+        let found = self.0.get(string.index());
+        found.copied().unwrap_or(string)
+    }
+}
+
+/// Regions that are looked for among the known ones.
+const REMEMBERED: usize = 4096;
+
+/// A part of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Region {
+    /// Bytes.
+    pub(crate) len: u64,
+    /// File offset of the first.
+    pub(crate) offset: u64,
+    pub(crate) path: StringId,
+    pub(crate) build_id: Option<StringId>,
+    /// Whether it is memory of no file that is not executable.
+    pub(crate) is_data: bool,
+}
+
+/// Regions with their numbers. The same may have several: a map of all would cost more than it saves where they are all different.
+#[derive(Debug, Default)]
+pub(crate) struct Regions {
+    all: Vec<Region>,
+    /// By hash, the number of the latest.
+    latest: Vec<u32>,
+}
+
+impl Regions {
+    /// The number of a region, and the bytes of memory that it takes if it is new.
+    pub(crate) fn number(&mut self, region: Region) -> (u32, usize) {
+        if self.latest.is_empty() {
+            self.latest = vec![u32::MAX; REMEMBERED];
+        }
+        let hash = FixedState::default().hash_one(region) as usize % REMEMBERED;
+        let new = self.all.len() as u32;
+        let Some(latest) = self.latest.get_mut(hash) else {
+            return (new, 0);
+        };
+        if self.all.get(*latest as usize) == Some(&region) {
+            return (*latest, 0);
+        }
+        *latest = new;
+        self.all.push(region);
+        (new, size_of::<Region>())
+    }
+
+    pub(crate) fn get(&self, number: u32) -> Option<&Region> {
+        self.all.get(number as usize)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Region> {
+        self.all.iter()
     }
 }
 

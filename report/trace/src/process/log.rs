@@ -9,10 +9,9 @@ use usdtrec_format::perf::{
 use usdtrec_format::trace::{FiredTrigger, Pause, ProcessCgroup, Shortfall, StringArgument};
 
 use crate::process::cgroups::CgroupNote;
+use crate::process::interner::{Region, Regions, StringId, StringPool};
 use crate::process::mappers::{MappedFile, Mappers, RecordedFiles};
 use crate::process::pause_log::PauseLog;
-use crate::process::regions::{Region, Regions};
-use crate::process::strings::{StringId, StringPool};
 use crate::process::unaligned::PackedU64;
 
 /// The process that the kernel's own mappings are noted for, as perf has it.

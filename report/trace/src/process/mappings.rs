@@ -8,12 +8,10 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashSet};
 use usdtrec_format::BuildId;
 
-use crate::process::log::ProcessLog;
-use crate::process::log::{FileRange, KERNEL, Placed};
+use crate::process::interner::{Region, StringId, StringPool};
+use crate::process::log::{FileRange, KERNEL, Placed, ProcessLog};
 use crate::process::mappers::{FileBuildId, MappedFile, RecordedFiles};
-use crate::process::regions::Region;
 use crate::process::spaces::{FilePart, Spaces};
-use crate::process::strings::{StringId, StringPool};
 use crate::process::{Dso, DsoId, Mapping};
 
 /// The mappings of a trace's processes, and the files that they mapped.

@@ -22,9 +22,7 @@ pub(crate) mod mappings;
 pub mod names;
 pub(crate) mod pause_log;
 pub mod process_field;
-pub(crate) mod regions;
 pub(crate) mod spaces;
-pub(crate) mod strings;
 #[cfg(test)]
 mod tests;
 pub(crate) mod threads;
@@ -44,10 +42,10 @@ pub use crate::process::names::{EscapedName, NameId};
 
 use crate::process::cgroups::{CgroupSpan, Cgroups};
 use crate::process::hit_names::HitNames;
+use crate::process::interner::StringPool;
 use crate::process::living::LivingThreads;
 use crate::process::log::{Naming, Renamed};
 use crate::process::names::Names;
-use crate::process::strings::StringPool;
 use crate::process::threads::{ThreadComm, Threads};
 
 /// The threads of a trace, what they were called, and the control groups of processes.

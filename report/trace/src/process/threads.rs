@@ -4,9 +4,9 @@ use foldhash::{HashMap, HashSet};
 
 use crate::process::comm::{CommSpan, ProcessNumber};
 use crate::process::index::{Index, Numbered};
+use crate::process::interner::StringId;
 use crate::process::log::{Naming, Renamed};
 use crate::process::names::NameId;
-use crate::process::strings::StringId;
 use crate::process::unaligned::PackedU64;
 
 /// The names of all threads.

@@ -1,7 +1,6 @@
 //! An open trace with everything that is needed to show its samples.
 
 pub(crate) mod deferred_chains;
-pub(crate) mod digests;
 pub mod event_name;
 pub mod events;
 pub(crate) mod found_files;
@@ -16,7 +15,6 @@ pub mod pauses;
 pub mod recorded_part;
 pub mod resolver;
 pub(crate) mod scan;
-pub(crate) mod site_index;
 pub(crate) mod string_arguments;
 pub(crate) mod string_place;
 
@@ -27,21 +25,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use usdtrec_format::BuildId;
 use usdtrec_format::perf::{DeferredChain, Sample};
 use usdtrec_format::schema::Schemas;
-use usdtrec_format::trace::{Damage, DamageKind, FiredTrigger, Pause, Shortfall, Trace, TraceInfo};
-use usdtrec_format::{NoContext, ThreadContext};
+use usdtrec_format::trace::{
+    Damage, DamageKind, FiredTrigger, Pause, Shortfall, TimeRange, Trace, TraceInfo,
+};
+use usdtrec_format::{BuildId, NoContext, ThreadContext};
 
 use crate::added::added_argument::AddedArgument;
-use crate::session::deferred_chains::DeferredChains;
-use crate::session::events::Events;
-use crate::session::found_files::{FoundFiles, name, open_together};
-use crate::session::ids::SampleTarget;
-use crate::session::scan::SampleBlock;
-
-use usdtrec_format::trace::TimeRange;
-
 use crate::error::ReportError;
 use crate::process::hit_names::HitNames;
 use crate::process::log::ProcessLog;
@@ -49,19 +40,20 @@ use crate::process::mappers::{Mappers, RecordedFiles};
 use crate::process::mappings::Mappings;
 use crate::process::process_field::ProcessField;
 use crate::process::{Dso, DsoId, Processes};
-use crate::session::head::{TimedTarget, target_of, time_of};
+use crate::session::deferred_chains::DeferredChains;
+use crate::session::events::Events;
+use crate::session::found_files::{FoundFiles, name, open_together};
+use crate::session::head::{SitePlaces, TimedTarget, target_of, time_of};
 use crate::session::hit::ParsedHit;
-use crate::session::ids::SampleIds;
+use crate::session::ids::{SampleIds, SampleTarget};
 use crate::session::joined_files::{JoinedFiles, PlacedDamage};
 use crate::session::loss_ledger::LossLedger;
 use crate::session::pauses::Pauses;
-use crate::session::scan::Scan;
-use crate::session::site_index::SitePlaces;
+use crate::session::scan::{SampleBlock, Scan};
 use crate::symbols::Symbols;
-use crate::symbols::fetch::FetchDebug;
-use crate::symbols::search::FileView;
+use crate::symbols::search::{FetchDebug, FileView};
 use crate::time_span::TimeSpan;
-use crate::unwind::outermost::is_signal_return;
+use crate::unwind::chain_address::is_signal_return;
 use crate::unwind::tables::TraceTables;
 use crate::wall_times::WallTimes;
 

@@ -27,9 +27,8 @@ use crate::symbols::Symbol;
 use crate::symbols::known_inlining::FoundInlining;
 use crate::symbols::perf_map::MadePlace;
 use crate::unwind::CallChains;
-use crate::unwind::chain_address::{ChainAddress, FrameKind};
+use crate::unwind::chain_address::{ChainAddress, FrameKind, is_outermost};
 use crate::unwind::cut::StackCut;
-use crate::unwind::outermost::is_outermost;
 use crate::unwind::stack::StackPart;
 
 /// Most places that are remembered; then the memory is started anew.

@@ -7,16 +7,13 @@ use rayon::prelude::*;
 use usdtrec_format::perf::{
     DeferredChain, Lost, LostSamples, RawRecord, RecordType, Records, SampleType,
 };
-use usdtrec_format::trace::TimeRange;
-use usdtrec_format::trace::{Block, BlockReader, Damage, DamageKind, Trace};
+use usdtrec_format::trace::{Block, BlockReader, Damage, DamageKind, Digest, TimeRange, Trace};
 
 use crate::pool::Pool;
 use crate::process::joined_log::JoinedLog;
 use crate::process::log::{ProcessLog, Scope};
 use crate::process::mappers::RecordedFiles;
 use crate::session::deferred_chains::DeferredChains;
-use crate::session::digests;
-use crate::session::digests::Digests;
 use crate::session::events::Events;
 use crate::session::head::time_of;
 use crate::session::ids::SampleIds;
@@ -207,7 +204,7 @@ impl<'t> Pass<'t> {
             (_, Some(content)) => vec![(*block, Ok(content))],
             (None, None) => vec![(*block, self.content(&mut reader, block))],
             // Damaged.
-            (Some(digest), None) => digests::covered(self.trace, digest)
+            (Some(digest), None) => covered(self.trace, digest)
                 .filter(|block| self.indexed(block).is_none())
                 .map(|block| (*block, self.content(&mut reader, block)))
                 .collect(),
@@ -451,4 +448,47 @@ fn at_once(blocks: &[&Block]) -> usize {
 fn add(losses: &mut LostByEvent, event: Option<u32>, lost: u64) {
     let sum = losses.entry(event).or_default();
     *sum = sum.saturating_add(lost);
+}
+
+/// The digests that are worth reading, in the order of the file.
+#[derive(Debug)]
+pub(crate) struct Digests<'t>(Vec<&'t Digest>);
+
+impl<'t> Digests<'t> {
+    /// The digests with a block that is `wanted`.
+    pub(crate) fn new(trace: &'t Trace, wanted: impl Fn(&Block) -> bool) -> Self {
+        let digests = trace.digests().iter().filter(|digest| {
+            // A digest is read at its first block, which must be there.
+            let mut blocks = covered(trace, digest).peekable();
+            let first = blocks.peek().map(|block| block.offset);
+            first == Some(digest.covers().start) && blocks.any(&wanted)
+        });
+        Self(digests.collect())
+    }
+
+    /// The digest that a block is in.
+    pub(crate) fn covering(&self, block: &Block) -> Option<&'t Digest> {
+        if !may_be_covered(block) {
+            return None;
+        }
+        let is_before = |digest: &&Digest| digest.covers().end <= block.offset;
+        let digest = self.0.get(self.0.partition_point(is_before))?;
+        digest.covers().contains(&block.offset).then_some(*digest)
+    }
+}
+
+/// The blocks that are in a digest.
+pub(crate) fn covered<'t>(trace: &'t Trace, digest: &Digest) -> impl Iterator<Item = &'t Block> {
+    let covers = digest.covers();
+    let first = trace
+        .blocks()
+        .partition_point(|block| block.offset < covers.start);
+    let blocks = trace.blocks().iter().skip(first);
+    blocks
+        .take_while(move |block| block.offset < covers.end)
+        .filter(|block| may_be_covered(block))
+}
+
+fn may_be_covered(block: &Block) -> bool {
+    block.metadata && block.samples == Some(0)
 }

@@ -10,8 +10,7 @@ use usdtrec_dwarf::{DebugLink, SectionFile, SectionPlace};
 use usdtrec_format::BuildId;
 use usdtrec_unwind::Segments;
 
-use crate::symbols::candidates::{CodeSymbols, Content};
-use crate::symbols::mini_debug;
+use crate::symbols::candidates::{CodeSymbols, Content, mini_debug_symbols};
 use crate::symbols::table::SymbolTable;
 
 /// Opens what is at a path; `None` if it is no regular file or cannot be read.
@@ -162,7 +161,7 @@ impl Image {
         let mut complete = !symbols.symbols.is_empty();
         if !complete {
             symbols = elf.dynamic(content);
-            if let Some(others) = mini_debug::symbols(&file) {
+            if let Some(others) = mini_debug_symbols(&file) {
                 symbols = symbols.joined(others);
                 complete = true;
             }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashSet};
 
-use crate::symbols::made_code::addresses_in;
+use crate::symbols::perf_map::addresses_in;
 
 /// Bytes of a dump that are read.
 const MAX_BYTES: u64 = 1 << 30;

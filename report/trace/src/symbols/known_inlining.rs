@@ -1,4 +1,4 @@
-//! What is inlined at places that were asked for.
+//! What is inlined at places that were asked for, and names of functions by number.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,7 +6,6 @@ use foldhash::HashMap;
 use usdtrec_format::SourceLine;
 
 use crate::process::DsoId;
-use crate::symbols::found_names::{FoundNames, NameOfSymbol};
 use crate::symbols::inlined::Inlining;
 
 /// Places that are kept; then all are looked up anew.
@@ -79,5 +78,31 @@ impl KnownInlining {
     fn places(&self) -> MutexGuard<'_, Places> {
         // Nothing in here can be left half-done by a panic elsewhere.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The name of a function that was found, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NameOfSymbol(pub u32);
+
+/// Names of functions that were found, each once.
+#[derive(Debug, Default)]
+pub(crate) struct FoundNames {
+    names: Vec<Arc<str>>,
+    numbers: HashMap<Arc<str>, NameOfSymbol>,
+}
+
+impl FoundNames {
+    /// The number of a name.
+    pub(crate) fn number(&mut self, name: &Arc<str>) -> NameOfSymbol {
+        *self.numbers.entry(Arc::clone(name)).or_insert_with(|| {
+            self.names.push(Arc::clone(name));
+            NameOfSymbol(self.names.len() as u32 - 1)
+        })
+    }
+
+    /// The name of a number.
+    pub(crate) fn name(&self, id: NameOfSymbol) -> Option<Arc<str>> {
+        self.names.get(id.0 as usize).cloned()
     }
 }

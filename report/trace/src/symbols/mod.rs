@@ -1,23 +1,16 @@
 //! Symbols: from an address in a mapped file to a function's name.
 
 pub(crate) mod candidates;
-pub mod code_file;
 pub(crate) mod demangle;
-pub mod fetch;
 pub mod file_string;
-pub(crate) mod found_names;
 pub mod image;
 pub mod inlined;
 pub(crate) mod inlined_calls;
 pub mod jit_dump;
 pub mod known_inlining;
-pub(crate) mod made_code;
-pub(crate) mod mini_debug;
 pub(crate) mod name_table;
-pub mod of_file;
 pub(crate) mod per_file;
 pub mod perf_map;
-pub(crate) mod recorded;
 pub mod search;
 pub(crate) mod stored;
 pub(crate) mod table;
@@ -27,22 +20,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use usdtrec_dwarf::NoDwarf;
 use usdtrec_format::trace::Trace;
-use usdtrec_format::{BuildId, KnownSymbols};
+use usdtrec_format::{BuildId, FunctionPlace, KnownSymbols};
 use usdtrec_unwind::Segments;
 
 use crate::process::{Dso, DsoId, Mapping};
-use crate::symbols::fetch::FetchDebug;
 use crate::symbols::file_string::{FileString, FileStrings, ReadOnlyData};
-use crate::symbols::found_names::FoundNames;
-pub use crate::symbols::found_names::NameOfSymbol;
 use crate::symbols::image::{Binary, Image};
 use crate::symbols::inlined::{InlineInfo, Inlining};
-use crate::symbols::known_inlining::{FoundInlining, KnownInlining};
+pub use crate::symbols::known_inlining::NameOfSymbol;
+use crate::symbols::known_inlining::{FoundInlining, FoundNames, KnownInlining};
 use crate::symbols::per_file::PerFile;
 use crate::symbols::perf_map::MadePlace;
-use crate::symbols::recorded::RecordedFunctions;
-use crate::symbols::search::{DebugBinary, FileView};
-use crate::symbols::stored::StoredNames;
+use crate::symbols::search::{DebugBinary, FetchDebug, FileView};
+use crate::symbols::stored::{RecordedFunctions, StoredNames};
 use crate::symbols::table::SymbolTable;
 
 /// The symbols of a trace's files, each file read when first requested.
@@ -341,5 +331,34 @@ impl Code {
             Some(segments) => segments.address(offset),
             None => Some(offset),
         }
+    }
+}
+
+/// The symbols of one file, which are read when first requested, from where [`Symbols`] takes those of a trace's files.
+#[derive(Debug)]
+pub struct FileSymbols(Symbols);
+
+impl FileSymbols {
+    /// Symbols of the file at a path, if it has this build-id; `buildid_dir` is the build-id cache (`~/.debug`), if there is one.
+    #[must_use]
+    pub fn new(buildid_dir: Option<&Path>, path: PathBuf, build_id: Option<BuildId>) -> Self {
+        Self(Symbols::new(
+            buildid_dir,
+            &[Dso {
+                path,
+                build_id,
+                is_data: false,
+            }],
+        ))
+    }
+
+    /// The function at a file offset; `None` if the file cannot be read or has no symbol there.
+    #[must_use]
+    pub fn function(&self, offset: u64) -> Option<FunctionPlace> {
+        let symbol = self.0.find(DsoId(0), offset)?;
+        Some(FunctionPlace {
+            name: symbol.name.to_string(),
+            offset: symbol.offset,
+        })
     }
 }

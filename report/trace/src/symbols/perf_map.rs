@@ -3,10 +3,9 @@
 //! Each line is `START SIZE NAME`, the numbers hexadecimal. Code may be made again at an address: a later line replaces an earlier one.
 
 use std::io::{self, BufRead, Read};
+use std::ops::Range;
 
 use foldhash::HashMap;
-
-use crate::symbols::made_code::addresses_in;
 
 /// Bytes of a map that are read: what a process writes must not take any time.
 const MAX_BYTES: u64 = 1 << 30;
@@ -94,6 +93,13 @@ impl<'l> Line<'l> {
     }
 }
 
+/// The addresses that are in the code, out of sorted ones. None are in code whose end is before its start.
+pub(crate) fn addresses_in(addresses: &[u64], code: Range<u64>) -> &[u64] {
+    let from = addresses.partition_point(|&at| at < code.start);
+    let until = addresses.partition_point(|&at| at < code.end);
+    addresses.get(from..until).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,5 +151,19 @@ mod tests {
                 .unwrap()
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn the_end_is_not_in_the_code() {
+        let addresses = [3, 5, 5, 8, u64::MAX];
+        for (code, expected) in [
+            (0..3, &addresses[..0]),
+            (3..8, &addresses[..3]),
+            (4..9, &addresses[1..4]),
+            (9..u64::MAX, &[]),
+            (Range { start: 9, end: 3 }, &[]),
+        ] {
+            assert_eq!(addresses_in(&addresses, code.clone()), expected, "{code:?}");
+        }
     }
 }

@@ -1,5 +1,6 @@
-//! Where the files of a trace are on this host.
+//! Where the files of a trace are on this host, and fetching those that it lacks.
 
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use usdtrec_dwarf::{DebugLink, SectionFile, has_section};
@@ -130,6 +131,12 @@ fn linked(program: &Path, id: Option<BuildId>, link: &DebugLink) -> Option<Image
         let image = Image::from_binary(&binary, None).filter(|image| image.complete)?;
         link.is_of(id, &binary).then_some(image)
     })
+}
+
+/// Fetches files that this host lacks.
+pub trait FetchDebug: Debug + Send + Sync {
+    /// The file with the debugging information and the symbols of a program with this build-id, which is on this host then; `None` if there is none.
+    fn debug_info(&self, id: BuildId) -> Option<PathBuf>;
 }
 
 #[cfg(test)]

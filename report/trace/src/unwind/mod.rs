@@ -4,7 +4,6 @@
 pub mod chain_address;
 pub mod cut;
 pub mod known_cut;
-pub(crate) mod outermost;
 pub mod stack;
 pub(crate) mod tables;
 

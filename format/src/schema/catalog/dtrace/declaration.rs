@@ -2,7 +2,7 @@
 
 use super::types::{TypeInfo, Types};
 use crate::lexer::{Token, TokenKind};
-use crate::schema::argument_name::is_name;
+use crate::schema::kind::is_name;
 use crate::schema::{Argument, ArgumentType};
 
 /// Maximum depth of nested macros.

@@ -23,7 +23,7 @@ use std::collections::HashSet;
 use self::declaration::{parameter, typedef};
 use self::types::Types;
 use crate::lexer::{Hash, Lexer, Token, TokenKind};
-use crate::schema::catalog::note_name::note_name;
+use crate::schema::catalog::probe::note_name;
 use crate::schema::catalog::problem::Problems;
 use crate::schema::{Argument, ArgumentType, Length, Parsed, ProbeSchema};
 

@@ -7,9 +7,9 @@ use toml::de::{DeTable, DeValue};
 
 use super::shorthand::{self, Shorthand};
 use crate::expr::Expr;
-use crate::schema::argument_name::is_name;
-use crate::schema::catalog::note_name::note_name;
+use crate::schema::catalog::probe::note_name;
 use crate::schema::catalog::problem::Problems;
+use crate::schema::kind::is_name;
 use crate::schema::name_parts::{arguments_of, name_parts};
 use crate::schema::telemetry::attribute_name;
 use crate::schema::{

@@ -19,7 +19,6 @@
 mod batches;
 pub mod before;
 pub(crate) mod contexts;
-pub(crate) mod load;
 pub(crate) mod pending;
 pub mod place;
 pub mod records;
@@ -38,7 +37,7 @@ use crate::events::order::batches::{Batches, PlannedBlock};
 use crate::events::order::before::PreviousTimes;
 use crate::events::order::contexts::{ContextSamples, ContextSources, Contexts};
 use crate::events::order::pending::{
-    LoadedBlock, Mark, SampleEntry, WindowPart, merged, record_at, samples, windows,
+    LoadedBlock, Mark, SampleEntry, WindowPart, load, merged, record_at, samples, windows,
 };
 use crate::events::order::place::{PlacedBody, SamplePlace};
 use crate::events::outcome::ReadOutcome;
@@ -165,7 +164,7 @@ fn ordered<R: Send, E>(
     let read = read.as_ref().unwrap_or(filter);
     let mut batches = Batches::new(session, plan(session, read));
     let load = |planned: &PlannedSamples<'_>, reader: &mut _, loaded: &mut _| {
-        let done = load::load(session, read, planned.block, reader, loaded);
+        let done = load(session, read, planned.block, reader, loaded);
         session.note_read(planned.block);
         done
     };

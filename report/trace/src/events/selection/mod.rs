@@ -1,15 +1,14 @@
 //! Which samples are requested.
 
-pub mod cpus;
 pub(crate) mod expression;
 pub mod span_filter;
 
-use usdtrec_format::Pattern;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
 use usdtrec_format::perf::Sample;
 use usdtrec_format::trace::TimeRange;
-
-use crate::events::selection::cpus::CpuSet;
-use crate::time_span::{TimeSpan, TraceTimes};
+use usdtrec_format::{Pattern, parse_cpu_list};
 
 use crate::error::ReportError;
 use crate::events::selection::expression::{Expression, SpanExpressions};
@@ -21,6 +20,7 @@ use crate::session::events::Event;
 use crate::session::ids::SampleTarget;
 use crate::session::resolver::Resolver;
 use crate::session::scan::SampleBlock;
+use crate::time_span::{TimeSpan, TraceTimes};
 
 /// What samples must fit; what is empty or `None` fits all.
 #[derive(Clone, Debug, Default)]
@@ -271,4 +271,48 @@ fn fits(pattern: &Pattern, event: &Event, session: &TraceSession) -> bool {
             .path()
             .is_none_or(|path| file().is_some_and(|file| file.path.ends_with(path)))
         && (pattern.build().is_none() || pattern.fits_build(file().and_then(|file| file.build_id)))
+}
+
+/// A set of CPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuSet(Vec<RangeInclusive<u32>>);
+
+impl CpuSet {
+    /// Whether a CPU is in the set.
+    #[must_use]
+    pub fn contains(&self, cpu: u32) -> bool {
+        self.0.iter().any(|range| range.contains(&cpu))
+    }
+}
+
+/// A text is not a list of CPUs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?}: expected CPU numbers and ranges such as 0-3,6")]
+pub struct CpuSetError(
+    /// The text.
+    pub String,
+);
+
+impl FromStr for CpuSet {
+    type Err = CpuSetError;
+
+    fn from_str(text: &str) -> Result<Self, CpuSetError> {
+        let ranges = parse_cpu_list(text);
+        ranges.map(Self).map_err(|_| CpuSetError(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_and_ranges() {
+        let set: CpuSet = "0-2,6".parse().unwrap();
+        let members: Vec<u32> = (0..9).filter(|&cpu| set.contains(cpu)).collect();
+        assert_eq!(members, [0, 1, 2, 6]);
+        assert!("0-4294967295".parse::<CpuSet>().unwrap().contains(7));
+        let error = CpuSetError("3-1".to_owned());
+        assert_eq!("3-1".parse::<CpuSet>(), Err(error));
+    }
 }

@@ -7,8 +7,6 @@
 //! An event is therefore printed when the round after its own has ended: until then an earlier event of another CPU may
 //! arrive.
 
-pub(crate) mod queue;
-
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
@@ -24,7 +22,7 @@ use crate::error::ReportError;
 use crate::events::no_events::NoEventsReason;
 use crate::events::notices::Notices;
 use crate::events::selection::{EventSelection, SampleFilter};
-use crate::events::stream::queue::{DueRecords, Queue, Settled};
+use crate::events::stream_queue::{DueRecords, Queue, Settled};
 use crate::process::hit_names::HitNames;
 use crate::question_error::QuestionError;
 use crate::session::hit::{Hit, ParsedHit};
