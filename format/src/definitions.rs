@@ -4,6 +4,7 @@
 //! that they do not know.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};

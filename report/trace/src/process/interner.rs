@@ -1,7 +1,7 @@
 //! Byte strings, each kept once, in the order in which they came: names, paths and build-ids of a log, most of which are repeated. And parts of files
 //! that are mapped: processes of one program map the same ones, at addresses of their own.
 
-use std::hash::{BuildHasher, BuildHasher as _};
+use std::hash::BuildHasher as _;
 use std::num::NonZeroU32;
 
 use foldhash::fast::FixedState;
