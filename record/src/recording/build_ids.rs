@@ -106,6 +106,8 @@ pub(super) struct BuildIds {
     ended: Option<KnownInodes>,
     /// Files that did not answer at once.
     slow: Option<SlowFiles>,
+    /// Number of those for which there was no room there.
+    left_unread: u64,
 }
 
 impl BuildIds {
@@ -170,9 +172,9 @@ impl BuildIds {
         self.unread.note_lost(records);
     }
 
-    /// Number of process records that were lost.
-    pub(super) const fn lost_records(&self) -> u64 {
-        self.unread.lost_records()
+    /// Number of mappings that were not read, of lost records and of too many files that did not answer at once: they are looked for once more.
+    pub(super) const fn missed_mappings(&self) -> u64 {
+        self.unread.lost_records() + self.left_unread
     }
 
     /// A process begins another program.
@@ -285,6 +287,7 @@ impl BuildIds {
                 }
                 return None;
             }
+            self.left_unread += 1;
         }
         self.note(file, mapped, outcome)
     }

@@ -12,7 +12,7 @@ impl Recording {
     /// Has the files read whose records may have been lost, and has those planted that were found.
     pub(super) fn read_again(&mut self) {
         let build_ids = &self.session.build_ids;
-        let lost = build_ids.lost_records();
+        let lost = build_ids.missed_mappings();
         if self.follower.is_on() && self.rereading.is_due(lost, Instant::now()) {
             let options = &self.session.options;
             let read = options.following.read.as_deref();
