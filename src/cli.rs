@@ -73,7 +73,7 @@ pub(crate) use self::report::{HistScale, ReportArgs};
 pub(crate) use self::ring::DumpArgs;
 pub(crate) use self::schema::{SchemaAction, SchemaArgs};
 pub(crate) use self::script::ScriptArgs;
-pub(crate) use self::selection::{SelectionArgs, WhichArgs, group_keys};
+pub(crate) use self::selection::{DEFAULT_TRACE, SelectionArgs, WhichArgs, group_keys};
 #[cfg(feature = "record")]
 pub(crate) use self::spans::SpanStatArgs;
 pub(crate) use self::spans::{ALL_SPANS, SpanArgs};
@@ -88,9 +88,6 @@ pub(crate) use self::trace::{TopArgs, TopOrder, TraceArgs};
 pub(crate) use self::with::{HOLDER_KEYS, WithArgs};
 use crate::pager::Paged;
 use crate::terminal;
-
-/// The trace that is written and read if no other is named.
-pub(crate) const DEFAULT_TRACE: &str = "usdtrec.data";
 
 /// Styles of help and of usage errors: clap's, but for green and yellow, which cannot be read on a light background.
 const STYLES: Styles = Styles::styled()

@@ -13,6 +13,9 @@ use usdtrec_report::{CpuSet, TimeSpan};
 use super::stacks::InlineArgs;
 use super::with::WithArgs;
 
+/// The trace that is written and read if no other is named.
+pub(crate) const DEFAULT_TRACE: &str = "usdtrec.data";
+
 /// Patterns of one option.
 pub(crate) type Patterns = Vec<Pattern>;
 
@@ -34,7 +37,7 @@ Operands are arguments (by name, or as arg1, arg2, …), comm, pid, tid, cpu and
 #[derive(Debug, Args)]
 pub(crate) struct SelectionArgs {
     /// Trace file; several, or a directory or a quoted glob of them, are one trace, in the order of their times; - reads standard input
-    #[arg(short, long, value_name = "FILE", default_value = super::DEFAULT_TRACE)]
+    #[arg(short, long, value_name = "FILE", default_value = DEFAULT_TRACE)]
     pub(crate) input: Vec<PathBuf>,
     /// Selection of events
     #[command(flatten)]

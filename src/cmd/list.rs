@@ -27,7 +27,6 @@ use super::selection;
 use crate::cli::PagerArgs;
 use crate::cli::{ListArgs, ListFormat};
 use crate::terminal::say;
-#[cfg(feature = "record")]
 use crate::text_room::{self, Fold};
 use crate::{schemas, shell};
 

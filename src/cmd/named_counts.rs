@@ -15,7 +15,7 @@ use usdtrec_report::stat::{self, CountReader, StackNamer};
 
 use super::kept_ends::keep_ends;
 use super::live::{Aggregated, CountView, Live};
-use super::stat::snapshots::KnownStacks;
+use super::stat::group_key::KnownStacks;
 use crate::cli::{CaptureArgs, SpanStatArgs};
 use crate::mutex::locked;
 use crate::terminal::Usage;

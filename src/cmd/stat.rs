@@ -1,7 +1,7 @@
 //! `usdtrec stat`.
 
 pub(super) mod by;
-mod group_key;
+pub(super) mod group_key;
 #[cfg(feature = "listen")]
 mod listen;
 mod metrics;

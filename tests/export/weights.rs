@@ -144,10 +144,13 @@ fn short_spans_are_left_out() {
     assert!(count > 0 && count < exported(&asked[..2]), "{count}");
     for (options, why) in [
         (&["--to", "otlp", "--key", "arg1"][..], "--span"),
-        (&["--to", "otlp", "--value", "arg1"], "--to folded or pprof"),
+        (
+            &["--to", "otlp", "--value", "arg1"],
+            "cannot be used with '--to otlp'",
+        ),
         (
             &["--to", "perfetto", "--stacks", "script"],
-            "--to folded or pprof",
+            "cannot be used with '--to perfetto'",
         ),
         (
             &["--to", "folded", "--value", "arg1", "--span", "x"],

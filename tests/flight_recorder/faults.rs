@@ -77,7 +77,7 @@ fn a_killed_recorder_leaves_no_part_of_a_file() {
     // Sockets of killed recorders are no recorders.
     lab.usdtrec(["dump", "-p", "1"])
         .exits(1)
-        .complains("no recorder");
+        .complains("does not record with --ring");
 }
 
 /// Hits of a program.
@@ -156,7 +156,7 @@ fn other_users_cannot_ask() {
         .args(["dump", "-p", &pid]);
     let asked = run(command);
     fs::remove_file(&program).expect("the copy");
-    asked.exits(1).complains("no recorder");
+    asked.exits(1).complains("does not record with --ring");
     recorder.stop();
     assert!(fs::metadata(&socket).is_err());
 }

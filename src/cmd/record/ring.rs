@@ -18,7 +18,7 @@ use usdtrec_record::{
     WindowFiles, WindowLimits,
 };
 
-use super::switch_output::NumberedFiles;
+use super::switch_output::{KEEP, NumberedFiles};
 use crate::cli::RecordArgs;
 use crate::mutex::locked;
 use crate::old_file::{unused, with_suffix};
@@ -33,8 +33,6 @@ const BYTES: u64 = 256 << 20;
 const MIN_BYTES: u64 = 1 << 20;
 /// How long a trigger writes no further file, also named in the help.
 const COOLDOWN: Duration = Duration::from_secs(30);
-/// Number of files that are kept, or of triggers whose files are, also named in the help.
-pub(super) const KEEP: u64 = 20;
 
 /// The triggers.
 pub(super) fn triggers(record: &RecordArgs) -> Result<TriggerOptions, Usage> {

@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex};
 
 use usdtrec_record::TraceFiles;
 
-use super::ring::KEEP;
 use crate::cli::RecordArgs;
 use crate::mutex::locked;
 use crate::output;
+
+/// Number of files that are kept, or of triggers whose files are, also named in the help.
+pub(super) const KEEP: u64 = 20;
 
 /// The files that are written one after another. The oldest are removed, but for those around triggers.
 pub(super) struct SwitchOutputFiles {

@@ -1,14 +1,16 @@
 //! The keys of a group, as groups are told apart and ordered.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
+use usdtrec_format::perf::Sample;
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{StringAt, Value};
-use usdtrec_record::{AggregateValue, HitGroup, ProbeHits, SpanHits};
-use usdtrec_report::stat::{StackName, StatKey, shape};
+use usdtrec_record::{AggregateValue, CountedStack, HitGroup, HitTotals, ProbeHits, SpanHits};
+use usdtrec_report::stat::{StackAddresses, StackName, StackNamer, StatKey, shape};
 
 use super::by::StatBy;
-use super::snapshots::KnownStacks;
+use crate::mutex::locked;
 
 /// The probe and keys of a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -162,5 +164,47 @@ impl KeyOrder {
             Self::Other(other) => other.value.clone(),
         };
         StatKey::Argument { value, argument }
+    }
+}
+
+/// The names so far, by the numbers of the stacks. Clones have the same.
+#[derive(Clone, Default)]
+pub(in crate::cmd) struct KnownStacks {
+    names: Arc<Mutex<HashMap<u64, Arc<StackName>>>>,
+}
+
+impl KnownStacks {
+    /// Finds the names of the stacks of groups that have none yet.
+    pub(in crate::cmd) fn learn(&self, counted: &HitTotals, names: &mut StackNamer<'_>) {
+        let mut known = locked(&self.names);
+        for value in counted.groups.iter().flat_map(|group| &group.values) {
+            if let AggregateValue::Stack(stack) = value {
+                known
+                    .entry(stack.number)
+                    .or_insert_with(|| Arc::new(names.name(addresses(stack))));
+            }
+        }
+    }
+
+    /// The names of a stack.
+    pub(super) fn name(&self, stack: &CountedStack) -> Arc<StackName> {
+        let known = locked(&self.names).get(&stack.number).cloned();
+        known.unwrap_or_else(|| {
+            let sample = Sample {
+                callchain: &stack.callchain,
+                ..Sample::default()
+            };
+            Arc::new(StackName::unnamed(sample.callers()))
+        })
+    }
+}
+
+fn addresses(stack: &CountedStack) -> StackAddresses<'_> {
+    StackAddresses {
+        id: stack.id,
+        pid: stack.pid,
+        time: stack.time,
+        ip: stack.ip,
+        callchain: &stack.callchain,
     }
 }

@@ -1,19 +1,13 @@
 //! What was counted so far and in each interval, with the intervals before.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use usdtrec_format::perf::Sample;
-use usdtrec_record::{AggregateValue, CountedStack, HitTotals};
-use usdtrec_report::stat::{
-    CountedEnds, CountedNumbers, SnapshotRow, StackAddresses, StackName, StackNamer, StatSnapshot,
-    StatSum,
-};
+use usdtrec_record::HitTotals;
+use usdtrec_report::stat::{CountedEnds, CountedNumbers, SnapshotRow, StatSnapshot, StatSum};
 
-use super::group_key::GroupKey;
+use super::group_key::{GroupKey, KnownStacks};
 use super::sums::{Count, StatGrouping, Sums};
-use crate::mutex::locked;
 
 /// What was counted before.
 pub(in crate::cmd) struct Snapshots {
@@ -128,48 +122,6 @@ impl Before {
             fates: new.fates,
             numbers: new.into_numbers(grouping).into_counted(),
         }
-    }
-}
-
-/// The names so far, by the numbers of the stacks. Clones have the same.
-#[derive(Clone, Default)]
-pub(in crate::cmd) struct KnownStacks {
-    names: Arc<Mutex<HashMap<u64, Arc<StackName>>>>,
-}
-
-impl KnownStacks {
-    /// Finds the names of the stacks of groups that have none yet.
-    pub(in crate::cmd) fn learn(&self, counted: &HitTotals, names: &mut StackNamer<'_>) {
-        let mut known = locked(&self.names);
-        for value in counted.groups.iter().flat_map(|group| &group.values) {
-            if let AggregateValue::Stack(stack) = value {
-                known
-                    .entry(stack.number)
-                    .or_insert_with(|| Arc::new(names.name(addresses(stack))));
-            }
-        }
-    }
-
-    /// The names of a stack.
-    pub(super) fn name(&self, stack: &CountedStack) -> Arc<StackName> {
-        let known = locked(&self.names).get(&stack.number).cloned();
-        known.unwrap_or_else(|| {
-            let sample = Sample {
-                callchain: &stack.callchain,
-                ..Sample::default()
-            };
-            Arc::new(StackName::unnamed(sample.callers()))
-        })
-    }
-}
-
-fn addresses(stack: &CountedStack) -> StackAddresses<'_> {
-    StackAddresses {
-        id: stack.id,
-        pid: stack.pid,
-        time: stack.time,
-        ip: stack.ip,
-        callchain: &stack.callchain,
     }
 }
 

@@ -9,9 +9,8 @@ use usdtrec_record::{Aggregation, GroupedProbe, HitTotals, MeasuredArgument, Spa
 use usdtrec_report::stat::{SpanFates, StatKey};
 
 use super::by::StatBy;
-use super::group_key::GroupKey;
+use super::group_key::{GroupKey, KnownStacks};
 use super::numbers::Numbers;
-use super::snapshots::KnownStacks;
 
 /// By what hits are counted, and which numbers are added up.
 #[derive(Clone, Debug, Default)]

@@ -11,8 +11,8 @@ use usdtrec_record::{
 use usdtrec_report::stat::StatCounts;
 
 use super::by::StatBy;
-use super::group_key::GroupKey;
-use super::snapshots::{KnownStacks, Snapshots};
+use super::group_key::{GroupKey, KnownStacks};
+use super::snapshots::Snapshots;
 use super::sums::StatGrouping;
 
 /// What was counted in each interval.

@@ -7,7 +7,7 @@ use usdtrec_format::{StringAt, Value};
 use usdtrec_trace::form::Form;
 
 use crate::dataset_table::ColumnType;
-use crate::parquet::column::{BatchColumn, Cell, ColumnSpec, put};
+use crate::parquet::column::{BatchColumn, ColumnCell, ColumnSpec, put};
 use crate::typed_value::{TypedValue, shown_string};
 
 /// What follows the name of the argument in the names of its columns, in the order of [`ArgumentColumn`].
@@ -173,10 +173,10 @@ pub(crate) struct TableArgument {
 
 /// What the columns of an argument take of a value, in the order of [`ArgumentColumn`].
 #[derive(Default)]
-struct ArgumentCells<'v>([Cell<'v>; SUFFIXES.len()]);
+struct ArgumentCells<'v>([ColumnCell<'v>; SUFFIXES.len()]);
 
 impl<'v> ArgumentCells<'v> {
-    fn with(mut self, column: ArgumentColumn, cell: impl Into<Cell<'v>>) -> Self {
+    fn with(mut self, column: ArgumentColumn, cell: impl Into<ColumnCell<'v>>) -> Self {
         self.0[column as usize] = cell.into();
         self
     }
@@ -200,7 +200,7 @@ impl TableArgument {
             && !matches!(value, Value::String(_))
         {
             let number = number(kind, value);
-            if !matches!(number, Cell::Null) {
+            if !matches!(number, ColumnCell::Null) {
                 // Of most arguments this is all. The end of the row puts null into the others.
                 return put(columns, [number]);
             }
@@ -235,8 +235,8 @@ impl TableArgument {
             (ArgumentKind::Words | ArgumentKind::String { .. }, value) => {
                 let number = match value {
                     Value::Signed(number) => (*number).into(),
-                    Value::Unsigned(number) => Cell::count(*number),
-                    _ => Cell::Null,
+                    Value::Unsigned(number) => ColumnCell::count(*number),
+                    _ => ColumnCell::Null,
                 };
                 let cells = cells.with(Number, number);
                 match typed() {
@@ -263,7 +263,7 @@ impl TableArgument {
 
 /// The number of a value in a column of a type; null if it has none, or the column cannot have it.
 #[inline]
-fn number(kind: ColumnType, value: &Value) -> Cell<'static> {
+fn number(kind: ColumnType, value: &Value) -> ColumnCell<'static> {
     match (kind, value) {
         (ColumnType::Float64, Value::Float32(number)) => f64::from(*number).into(),
         (ColumnType::Float64, Value::Float64(number)) => (*number).into(),
@@ -277,9 +277,11 @@ fn number(kind: ColumnType, value: &Value) -> Cell<'static> {
         (ColumnType::UInt64, Value::Signed(number)) => u64::try_from(*number).ok().into(),
         (ColumnType::UInt64, Value::String(string)) if string.guessed => string.address.into(),
         (ColumnType::Int64, Value::Signed(number)) => (*number).into(),
-        (ColumnType::Int64, Value::Unsigned(number)) => Cell::count(*number),
-        (ColumnType::Int64, Value::String(string)) if string.guessed => Cell::count(string.address),
-        _ => Cell::Null,
+        (ColumnType::Int64, Value::Unsigned(number)) => ColumnCell::count(*number),
+        (ColumnType::Int64, Value::String(string)) if string.guessed => {
+            ColumnCell::count(string.address)
+        }
+        _ => ColumnCell::Null,
     }
 }
 

@@ -60,7 +60,7 @@ impl ColumnSpec {
 
 /// The value of a column in a row.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Cell<'v> {
+pub(crate) enum ColumnCell<'v> {
     #[default]
     Null,
     Int32(i32),
@@ -75,7 +75,7 @@ pub(crate) enum Cell<'v> {
 /// Makes cells of values.
 macro_rules! cells_of {
     ($($kind:ty => $variant:ident),*) => {$(
-        impl<'v> From<$kind> for Cell<'v> {
+        impl<'v> From<$kind> for ColumnCell<'v> {
             #[inline]
             fn from(value: $kind) -> Self {
                 Self::$variant(value.into())
@@ -89,14 +89,14 @@ cells_of! {
     &'v str => Text, String => Text, Cow<'v, str> => Text, &'v [u8] => Binary
 }
 
-impl<'v, T: Into<Self>> From<Option<T>> for Cell<'v> {
+impl<'v, T: Into<Self>> From<Option<T>> for ColumnCell<'v> {
     #[inline]
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Null, Into::into)
     }
 }
 
-impl<'v> From<&'v ProcessValue<'v>> for Cell<'v> {
+impl<'v> From<&'v ProcessValue<'v>> for ColumnCell<'v> {
     #[inline]
     fn from(value: &'v ProcessValue<'v>) -> Self {
         match value {
@@ -106,7 +106,7 @@ impl<'v> From<&'v ProcessValue<'v>> for Cell<'v> {
     }
 }
 
-impl Cell<'_> {
+impl ColumnCell<'_> {
     /// An unsigned number in a signed column; null beyond 2^63.
     #[inline]
     pub(crate) fn count(value: impl Into<Option<u64>>) -> Self {
@@ -205,26 +205,27 @@ impl BatchColumn {
 
     /// Appends a value; null if it is of another type.
     #[inline]
-    pub(crate) fn put(&mut self, cell: Cell<'_>) {
+    pub(crate) fn put(&mut self, cell: ColumnCell<'_>) {
         let nulls = &mut self.nulls;
         match (&mut self.values, cell) {
-            (Builder::Int32(values), Cell::Int32(value)) => append!(nulls, values, value),
-            (Builder::Int64(values), Cell::Int64(value)) => append!(nulls, values, value),
-            (Builder::UInt64(values), Cell::UInt64(value)) => append!(nulls, values, value),
-            (Builder::Float64(values), Cell::Float64(value)) => append!(nulls, values, value),
-            (Builder::Bool(values), Cell::Bool(value)) => append!(nulls, values, value),
-            (Builder::Text(values), Cell::Text(value))
+            (Builder::Int32(values), ColumnCell::Int32(value)) => append!(nulls, values, value),
+            (Builder::Int64(values), ColumnCell::Int64(value)) => append!(nulls, values, value),
+            (Builder::UInt64(values), ColumnCell::UInt64(value)) => append!(nulls, values, value),
+            (Builder::Float64(values), ColumnCell::Float64(value)) => append!(nulls, values, value),
+            (Builder::Bool(values), ColumnCell::Bool(value)) => append!(nulls, values, value),
+            (Builder::Text(values), ColumnCell::Text(value))
                 if fits(values.values_slice(), value.len()) =>
             {
                 append!(nulls, values, value);
             }
-            (Builder::Binary(values), Cell::Binary(value))
+            (Builder::Binary(values), ColumnCell::Binary(value))
                 if fits(values.values_slice(), value.len()) =>
             {
                 append!(nulls, values, value);
             }
             // A string that is too long is null, too.
-            (Builder::Text(_), Cell::Text(_)) | (Builder::Binary(_), Cell::Binary(_)) => {
+            (Builder::Text(_), ColumnCell::Text(_))
+            | (Builder::Binary(_), ColumnCell::Binary(_)) => {
                 self.is_overfull = true;
                 *nulls += 1;
             }
@@ -251,7 +252,10 @@ const fn fits(bytes: &[u8], more: usize) -> bool {
 
 /// Puts cells into the first columns of a row, one after the other.
 #[inline]
-pub(crate) fn put<'c>(columns: &mut [BatchColumn], cells: impl IntoIterator<Item = Cell<'c>>) {
+pub(crate) fn put<'c>(
+    columns: &mut [BatchColumn],
+    cells: impl IntoIterator<Item = ColumnCell<'c>>,
+) {
     for (column, cell) in columns.iter_mut().zip(cells) {
         column.put(cell);
     }

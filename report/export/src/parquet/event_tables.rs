@@ -16,7 +16,7 @@ use crate::dataset_table::DatasetTable;
 use crate::frame_file::path_text;
 use crate::parquet::argument::TableArgument;
 use crate::parquet::arguments::{ArgumentColumns, DescribedColumn};
-use crate::parquet::column::{BatchColumn, Cell, ColumnSpec, put};
+use crate::parquet::column::{BatchColumn, ColumnCell, ColumnSpec, put};
 use crate::parquet::facts::DatasetFacts;
 use crate::parquet::names::folder_name;
 use crate::parquet::table::{ParquetTable, TablePlace};
@@ -69,7 +69,7 @@ impl<'s> ProcessCells<'s> {
 /// The cells of the fields about a process.
 pub(crate) fn process_cells<'a>(
     values: &'a [Option<ProcessValue<'a>>],
-) -> impl Iterator<Item = Cell<'a>> {
+) -> impl Iterator<Item = ColumnCell<'a>> {
     values.iter().map(|value| value.as_ref().into())
 }
 
@@ -156,15 +156,15 @@ impl EventFacts {
         } = event;
         let RowHit { row, values, .. } = hit;
         let time = self.time(row);
-        let of_hit: [Cell<'_>; 6] = [
+        let of_hit: [ColumnCell<'_>; 6] = [
             time.and_then(|time| facts.wall(time)).into(),
-            Cell::count(time),
+            ColumnCell::count(time),
             row.cpu.map(i64::from).into(),
             row.pid.into(),
             row.tid.into(),
             row.comm.map(|id| name(session, id)).into(),
         ];
-        let others: [Cell<'_>; 4] = [
+        let others: [ColumnCell<'_>; 4] = [
             self.file.as_deref().into(),
             (side == RowSide::NoBegin).into(),
             stack.into(),

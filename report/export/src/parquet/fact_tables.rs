@@ -10,7 +10,7 @@ use usdtrec_view::losses::{doubt, source_word};
 
 use crate::dataset_table::DatasetTable;
 use crate::parquet::arguments::DescribedColumn;
-use crate::parquet::column::Cell;
+use crate::parquet::column::ColumnCell;
 use crate::parquet::event_tables::{ProbeTable, provider_and_name};
 use crate::parquet::facts::{DatasetFacts, SCHEMA_VERSION};
 use crate::parquet::span_tables::PairTable;
@@ -42,8 +42,8 @@ pub(crate) fn processes(session: &TraceSession, facts: &DatasetFacts) -> io::Res
             of.comm.name.map(|id| name(session, id)).into(),
             begin.and_then(|time| facts.wall(time)).into(),
             end.and_then(|time| facts.wall(time)).into(),
-            Cell::count(begin),
-            Cell::count(end),
+            ColumnCell::count(begin),
+            ColumnCell::count(end),
         ])?;
     }
     table.finish_always()
@@ -75,8 +75,8 @@ pub(crate) fn losses(
             event.into(),
             names.and_then(|(provider, _)| provider).into(),
             names.map(|(_, probe)| probe).into(),
-            Cell::count(rows),
-            Cell::count(losses.ledger.known(*lost)),
+            ColumnCell::count(rows),
+            ColumnCell::count(losses.ledger.known(*lost)),
             losses.ledger.is_exact().into(),
             source_word(losses.ledger.source).into(),
             doubt(&losses.ledger).into(),
@@ -141,12 +141,12 @@ pub(crate) fn meta(session: &TraceSession, facts: &DatasetFacts) -> io::Result<(
         said(&info.os_release).into(),
         online.map(i64::from).into(),
         known.map(|(_, name)| *name).into(),
-        Cell::count(clock.map(|clock| clock.wall_ns)),
-        Cell::count(clock.map(|clock| clock.clock_ns)),
+        ColumnCell::count(clock.map(|clock| clock.wall_ns)),
+        ColumnCell::count(clock.map(|clock| clock.clock_ns)),
         first.and_then(|time| facts.wall(time)).into(),
         last.and_then(|time| facts.wall(time)).into(),
-        Cell::count(first),
-        Cell::count(last),
+        ColumnCell::count(first),
+        ColumnCell::count(last),
         facts.wall_error().map(i64::from).into(),
     ])?;
     table.finish_always()

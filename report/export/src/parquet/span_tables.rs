@@ -11,7 +11,7 @@ use usdtrec_trace::session::TraceSession;
 use crate::dataset_table::DatasetTable;
 use crate::parquet::argument::TableArgument;
 use crate::parquet::arguments::{ArgumentColumns, DescribedColumn};
-use crate::parquet::column::{BatchColumn, Cell, ColumnSpec, put};
+use crate::parquet::column::{BatchColumn, ColumnCell, ColumnSpec, put};
 use crate::parquet::event_tables::{EventFacts, place_of, process_cells};
 use crate::parquet::facts::DatasetFacts;
 use crate::parquet::names::ColumnNames;
@@ -130,19 +130,19 @@ pub(crate) fn put_facts(
     let of_begin = events.get(begin.event);
     let begin_time = of_begin.and_then(|event| event.time(begin));
     let end_time = end.and_then(|end| events.get(end.event)?.time(end));
-    let of_begin: [Cell<'_>; 10] = [
+    let of_begin: [ColumnCell<'_>; 10] = [
         begin_time.and_then(|time| facts.wall(time)).into(),
         end_time.and_then(|time| facts.wall(time)).into(),
-        Cell::count(begin_time),
-        Cell::count(end_time),
-        Cell::count(span.end.map(|end| end.duration)),
-        Cell::count(span.end.map(|end| end.own)),
+        ColumnCell::count(begin_time),
+        ColumnCell::count(end_time),
+        ColumnCell::count(span.end.map(|end| end.duration)),
+        ColumnCell::count(span.end.map(|end| end.own)),
         span.fate.word().into(),
         begin.pid.into(),
         begin.tid.into(),
         begin.comm.map(|id| name(session, id)).into(),
     ];
-    let others: [Cell<'_>; 7] = [
+    let others: [ColumnCell<'_>; 7] = [
         end.map(|end| end.pid).into(),
         end.map(|end| end.tid).into(),
         begin.cpu.map(i64::from).into(),

@@ -13,7 +13,7 @@ use usdtrec_view::stack_cut::reason;
 
 use crate::dataset_table::DatasetTable;
 use crate::frame_file::path_text;
-use crate::parquet::column::Cell;
+use crate::parquet::column::ColumnCell;
 use crate::parquet::facts::{DatasetFacts, id_of};
 use crate::parquet::table::ParquetTable;
 
@@ -114,7 +114,7 @@ impl StackIds {
 
 impl FrameCells {
     /// The row of the frame.
-    pub(crate) fn row(&self, trace_id: i64, id: i64, depth: i32) -> [Cell<'_>; 10] {
+    pub(crate) fn row(&self, trace_id: i64, id: i64, depth: i32) -> [ColumnCell<'_>; 10] {
         [
             trace_id.into(),
             id.into(),

@@ -15,7 +15,7 @@ use parquet::schema::types::ColumnPath;
 
 use crate::dataset_table::ColumnType;
 use crate::parquet::batch_rows::{BatchLimits, BatchRows};
-use crate::parquet::column::{BatchColumn, Cell, ColumnSpec, put};
+use crate::parquet::column::{BatchColumn, ColumnCell, ColumnSpec, put};
 
 /// Level of zstd, of all columns.
 const LEVEL: i32 = 1;
@@ -86,7 +86,7 @@ impl ParquetTable {
     /// Puts a whole row.
     pub(crate) fn put_row<'c>(
         &mut self,
-        cells: impl IntoIterator<Item = Cell<'c>>,
+        cells: impl IntoIterator<Item = ColumnCell<'c>>,
     ) -> io::Result<isize> {
         put(self.row(), cells);
         self.end_row()

@@ -27,7 +27,7 @@ use crate::script::row_writer::RowWriter;
 use crate::script::span_text::{put_arguments, put_duration};
 use crate::script::template::layout::{argument, hex, pad, pad_number, signed, text, unsigned};
 use crate::script::template::spec::{Align, Spec};
-use crate::script::template::style::{LinePart, NamedArgument, Side, TemplateStyle};
+use crate::script::template::style::{HitSide, LinePart, NamedArgument, TemplateStyle};
 use crate::script::text_frames::source_text;
 use crate::script::times::TimesOfDay;
 use crate::text::buffer::Text;
@@ -86,11 +86,11 @@ impl<'h> LineHit<'h> {
 }
 
 impl<'h> TemplateRow<'h> {
-    fn hit(&self, side: Side) -> Option<&LineHit<'h>> {
+    fn hit(&self, side: HitSide) -> Option<&LineHit<'h>> {
         match side {
-            Side::Begin => Some(&self.begin),
-            Side::End => self.end.as_ref(),
-            Side::Last => self.end.as_ref().or(Some(&self.begin)),
+            HitSide::Begin => Some(&self.begin),
+            HitSide::End => self.end.as_ref(),
+            HitSide::Last => self.end.as_ref().or(Some(&self.begin)),
         }
     }
 }
@@ -201,9 +201,9 @@ impl<'s> TemplateLines<'s> {
     #[inline]
     fn argument(&self, named: &NamedArgument, row: &TemplateRow<'_>, spec: Spec, out: &mut Text) {
         let sides = match named.side {
-            Side::Last => &[Side::Begin, Side::End][..],
-            Side::Begin => &[Side::Begin],
-            Side::End => &[Side::End],
+            HitSide::Last => &[HitSide::Begin, HitSide::End][..],
+            HitSide::Begin => &[HitSide::Begin],
+            HitSide::End => &[HitSide::End],
         };
         let found = sides.iter().find_map(|side| {
             let hit = row.hit(*side)?;

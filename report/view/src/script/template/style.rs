@@ -21,7 +21,7 @@ use crate::text::buffer::Piece;
 
 /// One of the hits of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum HitSide {
     Begin,
     End,
     /// The event, or the hit that the line of a span is about.
@@ -35,7 +35,7 @@ pub(crate) enum LinePart {
     Duration(Spec),
     DurationNs(Spec),
     SpanName(Spec),
-    Field(Side, LineField, Spec),
+    Field(HitSide, LineField, Spec),
     Argument(NamedArgument, Spec),
     Arguments(Spec),
 }
@@ -44,7 +44,7 @@ pub(crate) enum LinePart {
 #[derive(Debug)]
 pub(crate) struct NamedArgument {
     /// `Last` if the name does not say it: that of the begin, if it has one.
-    pub(crate) side: Side,
+    pub(crate) side: HitSide,
     /// Of each event, its place and how its values are shown.
     pub(crate) places: Vec<Option<(usize, Form)>>,
 }
@@ -121,13 +121,13 @@ impl Meanings<'_> {
         Ok(match meaning {
             Meaning::Field(Field::Args) => LinePart::Arguments(spec),
             Meaning::Field(field) if is_field(field) => {
-                LinePart::Field(Side::Last, self.field(*field), spec)
+                LinePart::Field(HitSide::Last, self.field(*field), spec)
             }
             Meaning::Field(field) => {
                 let field = field.spec().name;
                 return Err(QuestionError::FieldOfEvents { field }.into());
             }
-            Meaning::Since(times) => LinePart::Field(Side::Last, LineField::Since(*times), spec),
+            Meaning::Since(times) => LinePart::Field(HitSide::Last, LineField::Since(*times), spec),
             Meaning::Argument(name) if self.is_span() => match name.as_str() {
                 SPAN => LinePart::Duration(spec),
                 SPAN_NS => LinePart::DurationNs(spec),
@@ -163,26 +163,26 @@ impl Meanings<'_> {
             Some((place, Form::new(event.arguments.get(place)?).plain()))
         });
         let places = places.collect();
-        let side = Side::Last;
+        let side = HitSide::Last;
         Ok(LinePart::Argument(NamedArgument { side, places }, spec))
     }
 
     /// What a name of spans means, which may begin with the side of the span.
     fn of_span(&self, name: &str, spec: Spec) -> Result<LinePart, ReportError> {
         let (side, bare) = match name.split_once('.') {
-            Some(("begin", rest)) => (Side::Begin, rest),
-            Some(("end", rest)) => (Side::End, rest),
-            _ => (Side::Last, name),
+            Some(("begin", rest)) => (HitSide::Begin, rest),
+            Some(("end", rest)) => (HitSide::End, rest),
+            _ => (HitSide::Last, name),
         };
         let is_field = |field: &Field| {
             Fields::OF_SPANS.has(*field) && !matches!(field, Field::Args | Field::Span)
         };
         let field = Field::named(bare).filter(is_field);
-        if let Some(field) = field.filter(|_| side != Side::Last) {
+        if let Some(field) = field.filter(|_| side != HitSide::Last) {
             return Ok(LinePart::Field(side, self.field(field), spec));
         }
         let bare = bare.strip_prefix("args.").unwrap_or(bare);
-        let (begins, ends) = (side != Side::End, side != Side::Begin);
+        let (begins, ends) = (side != HitSide::End, side != HitSide::Begin);
         let events = self.session.events().events.iter().enumerate();
         let places = events.map(|(at, event)| {
             let is_of = |pair: &Pair| {
