@@ -158,7 +158,7 @@ fn slow_spans_are_those_of_all_names() {
             &slow[..],
         ]
         .concat();
-        refused(&lab, &words, "copies the records of events");
+        refused(&lab, &words, "cannot be used with '--to perf'");
     }
     for verb in [
         &["export", "--to", "otlp", "-o", "out", "-i", DEMO][..],

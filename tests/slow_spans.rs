@@ -543,8 +543,8 @@ fn what_cannot_be_is_refused() {
         ),
         ("trace", &["--span", "query"], "no span \"query\""),
         ("trace", &["--max-stack", "3"], "<-g|--call-graph <MODE>>"),
-        ("top", &["--filter", "span > 1ms"], "matches no spans"),
-        ("stat", &["--filter", "span > 1ms"], "matches no spans"),
+        ("top", &["--filter", "span > 1ms"], "needs --span"),
+        ("stat", &["--filter", "span > 1ms"], "needs --span"),
     ] {
         is_refused(&lab, &[&[verb], more].concat(), reason);
     }

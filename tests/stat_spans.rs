@@ -434,7 +434,7 @@ fn what_cannot_be_is_refused() {
         (
             "top",
             &["--by", "comm", "--sort", "p99"],
-            "--order by durations",
+            "--span <START..DONE|NAME>",
         ),
         (
             "stat",

@@ -116,7 +116,8 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "ARG|span:NAME", conflicts_with_all = ["sort", "span"])]
     pub(crate) hist: Option<String>,
     /// Buckets of --hist [default: auto]
-    #[arg(long, value_enum, requires = "hist")]
+    // What is required is not where it conflicts with what is there.
+    #[arg(long, value_enum, requires = "hist", conflicts_with_all = ["sort", "span", "heatmap", "rate", "call_graph"])]
     pub(crate) scale: Option<HistScale>,
     /// Show the distribution of an argument, or with span:NAME of the durations of spans, over time
     #[arg(long, value_name = "ARG|span:NAME", conflicts_with_all = ["sort", "span", "hist"])]

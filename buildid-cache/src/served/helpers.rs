@@ -28,8 +28,10 @@ const SHORT_SHARE: u32 = 20;
 const FREE_TIME: Duration = Duration::from_millis(1);
 /// How much longer a helper is waited for as long as it runs, or waits for a CPU: then its file system does not keep it waiting.
 const RUNNING_TIME: Duration = Duration::from_secs(10);
+/// The same where little time may be lost.
+const SHORT_RUNNING_TIME: Duration = Duration::from_millis(300);
 /// How often its state is looked at then.
-const RUNNING_INTERVAL: Duration = Duration::from_millis(100);
+const RUNNING_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a new helper has to begin, and where little time may be lost.
 const START_TIME: Duration = Duration::from_secs(10);
 const SHORT_START_TIME: Duration = Duration::from_secs(1);
@@ -234,10 +236,10 @@ pub(super) fn ask(
             Some(helper) => helper,
             None => start(patience)?,
         };
-        let begun = Instant::now();
+        let (begun, before) = (Instant::now(), SchedulerTimes::of(&helper));
         let running = match patience {
             Patience::Usual => RUNNING_TIME,
-            Patience::Short => Duration::ZERO,
+            Patience::Short => SHORT_RUNNING_TIME,
         };
         let answer = helper.ask(request, handles, AnswerTime { time, running });
         if reader.patience == Patience::Short {
@@ -247,7 +249,9 @@ pub(super) fn ask(
             } else {
                 Duration::ZERO
             };
-            helpers().note_short(begun.elapsed().saturating_sub(free));
+            let on_cpus = SchedulerTimes::of(&helper).since(before);
+            let waited = begun.elapsed().saturating_sub(on_cpus);
+            helpers().note_short(waited.saturating_sub(free));
         }
         match answer {
             Ok(answer) => {
@@ -389,6 +393,38 @@ impl Helpers {
         if is_use(Use::Yes) && self.idle.len() < MAX_IDLE {
             self.idle.push(helper);
         }
+    }
+}
+
+/// What is no wait for a file system.
+#[derive(Clone, Copy, Debug, Default)]
+struct SchedulerTimes {
+    /// That a helper was on a CPU, and waited for one.
+    of_helper: Duration,
+    /// That this thread waited for a CPU.
+    of_self: Duration,
+}
+
+impl SchedulerTimes {
+    /// 0 if the kernel does not tell.
+    fn of(helper: &StartedHelper) -> Self {
+        // Time on a CPU, then time waiting for one, ns (Documentation/scheduler/sched-stats.rst).
+        let times = |path: &str| -> [Duration; 2] {
+            let text = fs::read_to_string(path).unwrap_or_default();
+            let mut numbers = text.split(' ').map(|word| word.parse().unwrap_or(0));
+            [(); 2].map(|()| Duration::from_nanos(numbers.next().unwrap_or(0)))
+        };
+        let [runs, waits] = times(&format!("/proc/{}/schedstat", helper.pid));
+        let [_, of_self] = times("/proc/thread-self/schedstat");
+        Self {
+            of_helper: runs + waits,
+            of_self,
+        }
+    }
+
+    fn since(self, before: Self) -> Duration {
+        let of_helper = self.of_helper.saturating_sub(before.of_helper);
+        of_helper + self.of_self.saturating_sub(before.of_self)
     }
 }
 
