@@ -17,7 +17,7 @@ struct Conflict {
     other_values: Values,
 }
 
-const CONFLICTS: [Conflict; 16] = [
+const CONFLICTS: [Conflict; 17] = [
     conflict(&["report", "diff", "list"], &["width"], "format", is_data),
     conflict(&["report"], &["clock"], "format", is_data),
     conflict(&["diff"], &["all"], "format", is_data),
@@ -62,6 +62,8 @@ const CONFLICTS: [Conflict; 16] = [
         "engine",
         |engine| engine.starts_with("perf"),
     ),
+    // Durations of spans are always added up.
+    conflict(&["stat"], &["value"], "span", |_| true).of(|value| value == "span"),
     conflict(&["record"], &["no_symbols"], "output", |output| {
         output == "-"
     }),
