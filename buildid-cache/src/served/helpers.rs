@@ -236,13 +236,14 @@ pub(super) fn ask(
             Some(helper) => helper,
             None => start(patience)?,
         };
-        let (begun, before) = (Instant::now(), SchedulerTimes::of(&helper));
+        let begun = Instant::now();
+        let before = is_short.then(|| SchedulerTimes::of(&helper));
         let running = match patience {
             Patience::Usual => RUNNING_TIME,
             Patience::Short => SHORT_RUNNING_TIME,
         };
         let answer = helper.ask(request, handles, AnswerTime { time, running });
-        if reader.patience == Patience::Short {
+        if let Some(before) = before {
             // What a container's local file system takes is not counted.
             let free = if reader.user == ROOT {
                 FREE_TIME

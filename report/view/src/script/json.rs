@@ -52,11 +52,15 @@ struct JsonMember {
     field: LineField,
     /// Whether it is absent without a value, not null.
     is_optional: bool,
+    /// Whether it is the name of the event, the same in all its hits.
+    is_event: bool,
 }
 
 /// Settings for all lines of an event.
 #[derive(Debug)]
 struct JsonEvent {
+    /// Its name as a JSON string.
+    name: Piece,
     /// Whether its call chains are shown.
     chain: bool,
     /// Those that are shown.
@@ -81,11 +85,13 @@ impl JsonStyle {
         of_hits.sort_by_key(place);
         let after = of_hits.partition_point(|field| place(field) < 2);
         let after = of_hits.split_off(after);
+        let is = |field, one| matches!(field, LineField::Of(spec) if spec.field == one);
         let members = |fields: Vec<LineField>| {
             let members = fields.into_iter().map(|field| JsonMember {
                 key: Piece::new(format!(",\"{}\":", field.name()).as_bytes()),
                 field,
-                is_optional: matches!(field, LineField::Of(spec) if spec.field == Field::Symoff),
+                is_optional: is(field, Field::Symoff),
+                is_event: is(field, Field::Event),
             });
             members.collect()
         };
@@ -97,6 +103,7 @@ impl JsonStyle {
                 form: argument.form,
             });
             JsonEvent {
+                name: Piece::new(json_string(&event.name).as_bytes()),
                 chain: (event.has_chain() || calls.is_some())
                     && !options.hide_call_graph
                     && fields.has(Field::Ip),
@@ -223,7 +230,12 @@ impl<'s> RowWriter<'s> for JsonLines<'s> {
                 known: None,
             };
             for member in members {
-                member.put(&mut source, before, &mut self.times_of_day, out);
+                if member.is_event {
+                    out.piece(&member.key);
+                    out.piece(&event.name);
+                } else {
+                    member.put(&mut source, before, &mut self.times_of_day, out);
+                }
             }
         }
         if style.fields.has(Field::Args) {
