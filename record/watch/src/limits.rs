@@ -30,7 +30,9 @@ pub(super) const MAX_PROGRAMS: usize = 1 << 16;
 pub(super) const MAX_KEPT_PROGRAMS: usize = 1 << 14;
 /// Maximum number of pids with samples in a pass.
 pub(super) const MAX_SAMPLED_PIDS: usize = 1 << 12;
-/// Maximum number of processes that are looked at after a pass: others are after the next samples of theirs.
+/// Maximum number of times that the `/tmp` of a process is opened if its file system does not answer.
+pub(super) const MAX_TRIES_OF_TMP: u32 = 6;
+/// Maximum number of processes that are looked at after a pass: others are after the next one.
 pub(super) const MAX_VIEWS_OF_PASS: usize = 64;
 /// Maximum number of maps and jitdumps that are kept open. Maps of later processes are opened when recording ends.
 pub(super) const MAX_OPEN_MAPS: usize = 256;

@@ -34,18 +34,19 @@ impl MakerFiles {
             return wanted.is(map).then(|| again(map)).flatten();
         }
         if program.ended.is_some() {
-            return again(&program.find_map(&self.clocks)?);
+            return again(&program.find_map(&self.clocks).ok()??);
         }
         // What it sees may have changed since its first hit.
         let now = View::for_process(pid, &mut TmpDirs::default());
         let known = program.view.as_ref().map(|view| view.start);
-        match now.filter(|now| known.is_none_or(|start| start == now.start)) {
+        let is_it = |now: &View| known.is_none_or(|start| start == now.start);
+        match now.filter(|now| now.tmp.handle().is_some() && is_it(now)) {
             Some(now) => {
                 let mut living = Program::new(pid, program.began);
                 living.view = Some(now);
-                again(&living.find_map(&self.clocks)?)
+                again(&living.find_map(&self.clocks).ok()??)
             }
-            None => again(&program.find_map(&self.clocks)?),
+            None => again(&program.find_map(&self.clocks).ok()??),
         }
     }
 
@@ -70,7 +71,11 @@ impl MakerFiles {
         }
         let mut program = Program::new(pid, 0);
         program.view = Some(view);
-        again(&program.find_map(&ClockReadings::new(Clocks::now()))?)
+        again(
+            &program
+                .find_map(&ClockReadings::new(Clocks::now()))
+                .ok()??,
+        )
     }
 }
 

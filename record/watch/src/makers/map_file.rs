@@ -1,5 +1,6 @@
 //! A perf map: a file that its process may be trusted to have written.
 
+use std::io;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -24,11 +25,16 @@ pub(super) struct Wanted {
 
 impl Wanted {
     /// Opens the map in a directory. `None` if there is none, or it is not one that perf would read: a regular file of root, of this user, or of the user of the process.
-    pub(super) fn open(&self, tmp: &Handle) -> Option<Contents> {
+    ///
+    /// # Errors
+    /// `TimedOut` if the file system does not answer.
+    pub(super) fn open(&self, tmp: &Handle) -> io::Result<Option<Contents>> {
         // Neither a link nor a pipe in place of the map may lead elsewhere, or block.
-        let map = tmp.below(Path::new(&format!("perf-{}.map", self.number)));
-        let map = map.ok()?.open().ok()?;
-        self.is(&map).then_some(map)
+        let map = match tmp.below(Path::new(&format!("perf-{}.map", self.number))) {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(error),
+            found => found.ok().and_then(|map| map.open().ok()),
+        };
+        Ok(map.filter(|map| self.is(map)))
     }
 
     /// Whether an open file is the map.

@@ -35,7 +35,7 @@ pub use self::files::MakerFiles;
 use self::clocks::{ClockReadings, Clocks};
 use self::jit_dump::DumpMapping;
 use self::program::Program;
-use self::view::{TmpDirs, View};
+use self::view::TmpDirs;
 use crate::batch::Batch;
 use crate::limits::{
     MAX_KEPT_PROGRAMS, MAX_OPEN_MAPS, MAX_PROGRAMS, MAX_SAMPLED_PIDS, MAX_VIEWS_OF_PASS,
@@ -60,6 +60,8 @@ pub struct CodeMakers {
     sampled_before: HashSet<i32>,
     /// Processes that ran when recording began, and may have named their code by then. They may end before their first hits are read.
     ran: Vec<i32>,
+    /// Processes that the next pass has to look at.
+    unseen: Vec<i32>,
     last_sampled: i32,
     tmp: TmpDirs,
     /// Number of further maps and jitdumps that may be kept open.
@@ -78,6 +80,7 @@ impl CodeMakers {
             sampled: HashSet::new(),
             sampled_before: HashSet::new(),
             ran: Vec::new(),
+            unseen: Vec::new(),
             last_sampled: 0,
             tmp: TmpDirs::default(),
             room: MAX_OPEN_MAPS,
@@ -99,18 +102,28 @@ impl CodeMakers {
                 program.is_sampled = true;
             }
         }
+        self.look(sampled);
+        std::mem::swap(&mut self.sampled, &mut self.sampled_before);
+        self.last_sampled = 0;
+    }
+
+    /// Looks at what processes see: those with samples, and those that earlier passes left.
+    fn look(&mut self, mut pids: HashSet<i32>) {
+        pids.extend(self.ran.drain(..).chain(self.unseen.drain(..)));
         let mut views = 0;
-        for pid in sampled.into_iter().chain(self.ran.drain(..)) {
+        for pid in pids {
             let Some(program) = self.running.get_mut(&pid) else {
                 continue;
             };
-            if program.makes && program.view.is_none() && views < MAX_VIEWS_OF_PASS {
-                views += 1;
-                program.view = View::for_process(pid, &mut self.tmp);
+            if !program.is_unseen() {
+                continue;
+            }
+            views += 1;
+            let is_left = views > MAX_VIEWS_OF_PASS || program.look(&mut self.tmp);
+            if is_left && self.unseen.len() < MAX_SAMPLED_PIDS {
+                self.unseen.push(pid);
             }
         }
-        std::mem::swap(&mut self.sampled, &mut self.sampled_before);
-        self.last_sampled = 0;
     }
 
     /// The maps and jitdumps of all programs, when no more records come.
@@ -292,7 +305,7 @@ mod tests {
         let program = makers.running.get(&pid).expect("the process");
         assert!(program.is_sampled && program.view.is_some(), "{program:?}");
         let view = program.view.as_ref().expect("what it sees");
-        assert!(view.tmp.is_some(), "{program:?}");
+        assert!(view.tmp.handle().is_some(), "{program:?}");
         // It is looked at once.
         makers.settle();
         assert!(makers.sampled_before.is_empty());

@@ -1,5 +1,6 @@
 //! A program that a process ran.
 
+use std::io;
 use std::path::Path;
 
 use rustix::process::geteuid;
@@ -7,7 +8,8 @@ use usdtrec_buildid_cache::served::Contents;
 
 use super::clocks::{ClockReadings, Clocks};
 use super::map_file::Wanted;
-use super::view::{self, View};
+use super::view::{self, Tmp, TmpDirs, View};
+use crate::limits::MAX_TRIES_OF_TMP;
 
 /// A program that a process ran, from a fork or `execve(2)` to the next one, or to its end.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub(super) struct Program {
     pub(super) is_sampled: bool,
     /// What it sees; `None` if it has not been looked at, or had ended.
     pub(super) view: Option<View>,
+    /// Number of passes that have found its `/tmp` slow.
+    slow_passes: u32,
     /// Its map, opened after it had ended.
     pub(super) map: Option<Contents>,
     /// Its jitdump.
@@ -38,27 +42,57 @@ impl Program {
             makes: true,
             is_sampled: false,
             view: None,
+            slow_passes: 0,
             map: None,
             dump: None,
         }
     }
 
+    /// Whether the next pass has to look at it.
+    pub(super) fn is_unseen(&self) -> bool {
+        let is_slow = |view: &View| matches!(view.tmp, Tmp::Slow);
+        self.makes && self.view.as_ref().is_none_or(is_slow)
+    }
+
+    /// Looks at what the process sees. A slow `/tmp` is tried again after 1, 3, 7 … passes. Returns whether a later pass has to.
+    pub(super) fn look(&mut self, dirs: &mut TmpDirs) -> bool {
+        if (self.slow_passes + 1).is_power_of_two()
+            && let Some(view) = View::for_process(self.pid, dirs)
+        {
+            self.view = Some(view);
+        }
+        let is_slow = self.view.is_some() && self.is_unseen();
+        self.slow_passes += u32::from(is_slow);
+        is_slow && self.slow_passes < 1 << MAX_TRIES_OF_TMP
+    }
+
     /// Opens the map if the program has one.
     pub(super) fn open_map(&mut self, clocks: &ClockReadings) {
-        self.map = self.find_map(clocks);
-        // The directory is not needed any more.
-        if let Some(view) = &mut self.view {
-            view.tmp = None;
+        let found = self.find_map(clocks);
+        // Of a slow directory the map is opened when recording ends.
+        if found.is_ok()
+            && let Some(view) = &mut self.view
+        {
+            view.tmp = Tmp::Not;
         }
+        self.map = found.ok().flatten();
     }
 
     /// The map, as the process saw it when it was looked at; else in this program's `/tmp`.
-    pub(super) fn find_map(&self, clocks: &ClockReadings) -> Option<Contents> {
+    ///
+    /// # Errors
+    /// `TimedOut` if the file system of the directory does not answer.
+    pub(super) fn find_map(&self, clocks: &ClockReadings) -> io::Result<Option<Contents>> {
         let wanted = self.wanted(clocks);
-        match &self.view {
-            Some(view) => wanted.open(view.tmp.as_ref()?),
-            None => wanted.open(&view::open(Path::new("/tmp"), geteuid().as_raw())?),
-        }
+        let own;
+        let tmp = match &self.view {
+            Some(view) => view.tmp.handle(),
+            None => {
+                own = view::open(Path::new("/tmp"), geteuid().as_raw());
+                own.as_ref().ok()
+            }
+        };
+        tmp.map_or(Ok(None), |tmp| wanted.open(tmp))
     }
 
     /// The map to look for.
@@ -82,5 +116,39 @@ impl Program {
     /// Whether it ran at a time of the trace's clock.
     pub(super) fn ran_at(&self, time: u64) -> bool {
         (self.began..=self.ended.unwrap_or(u64::MAX)).contains(&time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_directory_is_tried_again_after_ever_more_passes() {
+        let own = std::process::id().cast_signed();
+        for slow_passes in 0..1 << MAX_TRIES_OF_TMP {
+            let mut dirs = TmpDirs::default();
+            let mut program = Program::new(own, 0);
+            program.view = View::for_process(own, &mut dirs);
+            let view = program.view.as_mut().expect("this process");
+            view.tmp = Tmp::Slow;
+            program.slow_passes = slow_passes;
+            let is_left = program.look(&mut dirs);
+            let is_tried = [0, 1, 3, 7, 15, 31, 63].contains(&slow_passes);
+            assert_eq!(program.is_unseen(), !is_tried, "{slow_passes}");
+            assert_eq!(is_left, !is_tried, "{slow_passes}");
+        }
+    }
+
+    /// The number of a process that has ended is kept.
+    #[test]
+    fn what_was_seen_of_an_ended_process_stays() {
+        let mut dirs = TmpDirs::default();
+        let own = std::process::id().cast_signed();
+        let mut program = Program::new(i32::MAX, 0);
+        program.view = View::for_process(own, &mut dirs);
+        program.view.as_mut().expect("this process").tmp = Tmp::Slow;
+        assert!(program.look(&mut dirs));
+        assert!(program.view.is_some_and(|view| view.number == own));
     }
 }

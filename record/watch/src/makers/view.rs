@@ -1,9 +1,9 @@
 //! What a process sees, looked up while it runs.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
+use std::{fs, io};
 
 use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_buildid_cache::served::{Handle, Patience, Reader};
@@ -21,8 +21,28 @@ pub(super) struct View {
     pub(super) owner: u32,
     /// When it began, ticks since the host started.
     pub(super) start: u64,
-    /// Its `/tmp`; `None` if too many others are open.
-    pub(super) tmp: Option<Rc<Handle>>,
+    /// Its `/tmp`.
+    pub(super) tmp: Tmp,
+}
+
+/// The `/tmp` directory of a process.
+#[derive(Clone, Debug)]
+pub(super) enum Tmp {
+    /// It is open.
+    Open(Rc<Handle>),
+    /// There is none, or too many others are open.
+    Not,
+    /// Its file system did not answer in the time that the loop has.
+    Slow,
+}
+
+impl Tmp {
+    pub(super) fn handle(&self) -> Option<&Handle> {
+        match self {
+            Self::Open(handle) => Some(handle),
+            Self::Not | Self::Slow => None,
+        }
+    }
 }
 
 /// The `/tmp` directories of processes, by device and inode, which stay those of the directory while it is open. They are open while views have them: an
@@ -42,7 +62,7 @@ impl View {
         let owner = process.owner().ok()?;
         let tmp = dirs.tmp(pid, owner);
         // A process that ended meanwhile has no root directory any more.
-        if tmp.is_none() && process.stat().ok()?.flags & EXITING != 0 {
+        if tmp.handle().is_none() && process.stat().ok()?.flags & EXITING != 0 {
             return None;
         }
         Some(Self {
@@ -60,21 +80,25 @@ impl View {
 }
 
 impl TmpDirs {
-    fn tmp(&mut self, pid: i32, owner: u32) -> Option<Rc<Handle>> {
-        let dir = open(&tmp_path(pid), owner)?;
+    fn tmp(&mut self, pid: i32, owner: u32) -> Tmp {
+        let dir = match open(&tmp_path(pid), owner) {
+            Ok(dir) => dir,
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => return Tmp::Slow,
+            Err(_) => return Tmp::Not,
+        };
         let key = dir.stat().id;
         if let Some(known) = self.0.get(&key).and_then(Weak::upgrade) {
-            return Some(known);
+            return Tmp::Open(known);
         }
         if self.0.len() >= MAX_OPEN_DIRECTORIES {
             self.0.retain(|_, known| known.strong_count() > 0);
         }
         if self.0.len() >= MAX_OPEN_DIRECTORIES {
-            return None;
+            return Tmp::Not;
         }
         let dir = Rc::new(dir);
         self.0.insert(key, Rc::downgrade(&dir));
-        Some(dir)
+        Tmp::Open(dir)
     }
 }
 
@@ -93,10 +117,10 @@ fn tmp_path(pid: i32) -> PathBuf {
 }
 
 /// Opens a directory that a user's process sees. What is mounted there stays mounted while it is open.
-pub(super) fn open(path: &Path, user: u32) -> Option<Handle> {
+pub(super) fn open(path: &Path, user: u32) -> io::Result<Handle> {
     let reader = Reader {
         user,
         ..Reader::of_unknown(Patience::Short)
     };
-    Handle::of_path(path, reader).ok()
+    Handle::of_path(path, reader)
 }
