@@ -57,7 +57,7 @@ fn the_story_of_a_probe_shows_what_the_code_reads() {
     assert!(named.len() > 40, "{named:?}");
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for name in named {
-        assert!(root.join(name).exists(), "{name}");
+        assert!(root.join(&name).exists(), "{}", name.display());
     }
 
     let source = include_str!("../../src/probes.rs");

@@ -129,13 +129,25 @@ impl Page {
         text
     }
 
-    /// The files and folders of the repository that the text names, not in blocks.
-    pub(super) fn named_files(&self) -> Vec<&str> {
+    /// The files and folders of the repository that the text names, not in blocks. The name of a source file alone is of the folder that was named last.
+    pub(super) fn named_files(&self) -> Vec<PathBuf> {
         let prose = self.text.split("```").step_by(2);
         let quoted = prose.flat_map(|text| text.split('`').skip(1).step_by(2));
-        let is_path =
-            |name: &&str| name.contains('/') && !name.contains(' ') && *name != "sys/sdt.h";
-        quoted.filter(is_path).collect()
+        let names = quoted.filter(|name| !name.contains(' ') && *name != "sys/sdt.h");
+        let mut folder = PathBuf::new();
+        let path = |name: &str| {
+            if !name.contains('/') {
+                return name.ends_with(".rs").then(|| folder.join(name));
+            }
+            let path = PathBuf::from(name);
+            let is_folder = name.ends_with('/');
+            folder = match path.parent() {
+                Some(parent) if !is_folder => parent.to_owned(),
+                _ => path.clone(),
+            };
+            Some(path)
+        };
+        names.filter_map(path).collect()
     }
 
     /// How many lines it has.

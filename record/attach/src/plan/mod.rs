@@ -1,4 +1,4 @@
-//! The capture plan of perf events: the user registers and the part of the stack that a site needs.
+//! What is captured at a site: by programs values (`capture`, `layout`), by perf events user registers and a part of the stack.
 //!
 //! Operands in registers need those registers. Operands in memory need their address registers, the stack pointer, and the bytes of the
 //! stack up to the operand. Memory outside the stack cannot be captured this way; the decoder reports it as missing.
