@@ -12,7 +12,7 @@ use super::super::program::contract::RAW;
 use super::super::samples::compact::{self, Evidence};
 use super::group_map::{GroupElement, GroupMaps};
 use super::group_numbers::CountedGroup;
-use super::grouping::{COMM_BYTES, EventNeeds};
+use super::grouping::EventNeeds;
 use crate::aggregation::{
     AggregateKey, AggregateValue, Aggregation, Arguments, GroupedProbe, HitGroup, NoGroupName,
 };
@@ -63,30 +63,19 @@ impl<'a> GroupDecoder<'a> {
         let event = u16::from_ne_bytes(*raw.first_chunk()?);
         let decoder = self.events.get_mut(&event)?;
         decoder.decode(raw)?;
-        let id = |at: Option<u32>| {
-            let word = from(at).and_then(<[u8]>::first_chunk);
-            AggregateValue::Number(word.map_or(0, |word| u32::from_ne_bytes(*word)))
+        let word = |wanted| {
+            let word = from(layout.at(wanted)).and_then(<[u8]>::first_chunk);
+            word.map(|word| u64::from_ne_bytes(*word))
         };
         let values = self.keys.iter().zip(&decoder.places);
         let values = values.map(|(wanted, place)| match wanted {
-            AggregateKey::Pid => id(layout.pid),
-            AggregateKey::Tid => id(layout.tid),
-            AggregateKey::Uid => id(layout.uid),
             AggregateKey::Stack => {
-                let number = from(layout.stack).and_then(<[u8]>::first_chunk);
-                let stack = number.zip(self.maps.stacks.as_ref());
-                let stack =
-                    stack.and_then(|(number, stacks)| stacks.get(u64::from_ne_bytes(*number)));
+                let stack = word(wanted).zip(self.maps.stacks.as_ref());
+                let stack = stack.and_then(|(number, stacks)| stacks.get(number));
                 stack.map_or(AggregateValue::Absent, AggregateValue::Stack)
             }
-            AggregateKey::Comm => {
-                let name = from(layout.comm).and_then(|name| name.get(..COMM_BYTES as usize));
-                let name = name.unwrap_or_default().split(|byte| *byte == 0);
-                AggregateValue::Comm(name.take(1).flatten().copied().collect())
-            }
             AggregateKey::Container | AggregateKey::Unit => {
-                let id = from(layout.cgroup).and_then(<[u8]>::first_chunk);
-                let id = id.map_or(0, |id| u64::from_ne_bytes(*id));
+                let id = word(wanted).unwrap_or(0);
                 let paths = self.maps.paths.as_ref();
                 let removed = || Err(NoGroupName::Removed);
                 AggregateValue::Group(paths.map_or_else(removed, |paths| paths.name(id, wanted)))
@@ -96,6 +85,10 @@ impl<'a> GroupDecoder<'a> {
                 value.map_or(AggregateValue::Absent, |value| {
                     AggregateValue::Argument(value.clone())
                 })
+            }
+            thread => {
+                let value = layout.value(thread, key);
+                value.unwrap_or(AggregateValue::Absent)
             }
         });
         let values = values.collect();

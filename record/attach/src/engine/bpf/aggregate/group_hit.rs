@@ -12,8 +12,9 @@ use super::super::program::contract::rooms;
 use super::super::program::contract::{Cookie, Target};
 use super::super::program::slots;
 use super::group_map::ELEMENT_NUMBER;
-use super::grouping::{Grouping, KEY, KeyLayout};
+use super::grouping::{Grouping, KEY};
 use super::hit_counts::{HitCounts, HitWord};
+use super::thread_keys::KeyLayout;
 
 impl Target {
     /// The key in the slot at `R7`.
@@ -59,7 +60,7 @@ impl Program<'_> {
         for word in (0..grouping.bytes).step_by(8) {
             asm.store_value(Width::Double, Reg::R7, KEY + word as i16, 0);
         }
-        grouping.put_thread(asm, KEY);
+        grouping.key.put_thread(asm, KEY);
         self.cookie();
         let asm = &mut self.asm;
         asm.op_value(Op::ShiftRight, Reg::R0, Cookie::EVENT_AT as i32);

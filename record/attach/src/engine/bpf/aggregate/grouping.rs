@@ -1,6 +1,6 @@
 //! The key of a group: what the hits of one group have in common, as the program writes it.
 //!
-//! First is what is known of the thread and the stack, as far as it is a key ([`KeyLayout`]). The raw part ([`RawLayout`](usdtrec_format::RawLayout))
+//! First is what is known of the thread and the stack, as far as it is a key ([`KeyLayout`](super::thread_keys)). The raw part ([`RawLayout`](usdtrec_format::RawLayout))
 //! follows, whose `common_type` says of which event it is, with the arguments that are keys; addresses of strings are 0. After it is room for the strings.
 //!
 //! All that is not written is 0, so that equal hits have equal keys. If no key is an argument, it ends after the first word of the raw part: the rest would be 0.
@@ -13,13 +13,13 @@
 //! programs change the numbers of one group at a time, and those of all CPUs are added up outside.
 
 use usdtrec_kernel::bpf::features::trials::fetches_and_exchanges;
-use usdtrec_kernel::bpf::insn::{Assembler, Helper, Op, Reg, Width};
 use usdtrec_kernel::host::cpus;
 use usdtrec_kernel::{BpfRefusal, KernelError};
 
 use super::number_layout::Measured;
 use super::number_layout::NumberLayout;
 use super::stack_layout::StackLayout;
+use super::thread_keys::KeyLayout;
 use crate::aggregation::{AggregateKey, Aggregation};
 use crate::chosen;
 use crate::error::RecordError;
@@ -171,33 +171,6 @@ impl Grouping {
         let mut measured = self.aggregation.measured.iter();
         measured.position(|measured| measured.is_duration)
     }
-
-    /// Writes what is known of the thread to the key that begins at an offset from `R7`.
-    pub(super) fn put_thread(&self, asm: &mut Assembler, start: i16) {
-        let at = |offset: u32| start + offset as i16;
-        if let Some(pid) = self.key.pid {
-            asm.thread_and_process();
-            asm.op_value(Op::ShiftRight, Reg::R0, 32);
-            asm.store(Width::Word, Reg::R7, at(pid), Reg::R0);
-        }
-        if let Some(tid) = self.key.tid {
-            asm.thread_and_process();
-            asm.store(Width::Word, Reg::R7, at(tid), Reg::R0);
-        }
-        if let Some(uid) = self.key.uid {
-            asm.call(Helper::UidGid);
-            asm.store(Width::Word, Reg::R7, at(uid), Reg::R0);
-        }
-        if let Some(comm) = self.key.comm {
-            asm.address(Reg::R1, Reg::R7, at(comm).into());
-            asm.set(Reg::R2, COMM_BYTES.into());
-            asm.call(Helper::Comm);
-        }
-        if let Some(cgroup) = self.key.cgroup {
-            asm.call(Helper::CgroupId);
-            asm.store(Width::Double, Reg::R7, at(cgroup), Reg::R0);
-        }
-    }
 }
 
 /// What events need of keys and numbers.
@@ -207,88 +180,4 @@ pub(in crate::engine::bpf) struct EventNeeds<'a> {
     pub(super) longest_raw: Option<usize>,
     /// The measured arguments of each event.
     pub(super) measured: Vec<&'a [Measured]>,
-}
-
-/// Size of the name of a thread, bytes.
-pub(super) const COMM_BYTES: u32 = 16;
-
-/// Offsets in a key, bytes; `None` for what is no key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::engine::bpf) struct KeyLayout {
-    /// The name of the thread, 16 bytes.
-    pub(super) comm: Option<u32>,
-    /// The id of the control group (version 2), 8 bytes.
-    pub(super) cgroup: Option<u32>,
-    /// The number of the stack, 8 bytes.
-    pub(super) stack: Option<u32>,
-    /// The process, 4 bytes.
-    pub(super) pid: Option<u32>,
-    /// The thread, 4 bytes.
-    pub(super) tid: Option<u32>,
-    /// The user, 4 bytes.
-    pub(super) uid: Option<u32>,
-    /// The CPU, 4 bytes, if the programs of each have groups of their own.
-    pub(super) cpu: Option<u32>,
-    /// The raw part.
-    pub(super) raw: u32,
-}
-
-impl KeyLayout {
-    /// That of keys of these kinds.
-    pub(in crate::engine::bpf) fn new(by: &[AggregateKey], is_of_cpu: bool) -> Self {
-        let mut end = 0;
-        let mut place_if = |is_there: bool, bytes: u32| {
-            let at = is_there.then_some(end);
-            end += if is_there { bytes } else { 0 };
-            at
-        };
-        let mut place =
-            |bytes: u32, is_it: fn(&AggregateKey) -> bool| place_if(by.iter().any(is_it), bytes);
-        let about_group: fn(&AggregateKey) -> bool =
-            |key| matches!(key, AggregateKey::Container | AggregateKey::Unit);
-        let all = Self {
-            comm: place(COMM_BYTES, |key| *key == AggregateKey::Comm),
-            cgroup: place(8, about_group),
-            stack: place(8, |key| *key == AggregateKey::Stack),
-            pid: place(4, |key| *key == AggregateKey::Pid),
-            tid: place(4, |key| *key == AggregateKey::Tid),
-            uid: place(4, |key| *key == AggregateKey::Uid),
-            cpu: place_if(is_of_cpu, 4),
-            raw: 0,
-        };
-        Self {
-            raw: end.next_multiple_of(8),
-            ..all
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_is_a_key_takes_room() {
-        assert_eq!(KeyLayout::new(&[], false).raw, 0);
-        let argument = AggregateKey::Argument("a".to_owned());
-        assert_eq!(
-            KeyLayout::new(std::slice::from_ref(&argument), false),
-            KeyLayout::default()
-        );
-        let by = [
-            argument,
-            AggregateKey::Pid,
-            AggregateKey::Unit,
-            AggregateKey::Comm,
-            AggregateKey::Container,
-        ];
-        let layout = KeyLayout::new(&by, false);
-        assert_eq!((layout.comm, layout.cgroup), (Some(0), Some(16)));
-        assert_eq!((layout.pid, layout.tid, layout.raw), (Some(24), None, 32));
-        let of_cpu = KeyLayout::new(&by, true);
-        assert_eq!(
-            (of_cpu.pid, of_cpu.cpu, of_cpu.raw),
-            (Some(24), Some(28), 32)
-        );
-    }
 }

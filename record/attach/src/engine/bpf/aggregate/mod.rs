@@ -14,3 +14,4 @@ mod number_hit;
 pub(super) mod number_layout;
 pub(super) mod stack_layout;
 mod stack_map;
+pub(super) mod thread_keys;

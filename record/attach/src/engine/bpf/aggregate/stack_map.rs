@@ -15,7 +15,7 @@ use super::super::program::slots;
 use super::super::samples::with_stack::chain;
 use super::grouping::{Grouping, KEY};
 use super::stack_layout::{CALLERS, END, FIXED_WORDS, ID, IP, PID, StackLayout, TIME};
-use crate::aggregation::CountedStack;
+use crate::aggregation::{AggregateKey, CountedStack};
 
 /// The map, and the stacks that were read of it.
 #[derive(Debug)]
@@ -93,7 +93,8 @@ impl Program<'_> {
     /// Writes the number of the hit's stack to the key in the slot; jumps to `none` if the map has no room for the stack, or its hash is that of another
     /// one.
     pub(super) fn put_stack(&mut self, grouping: &Grouping, none: Label) {
-        let (Some(stacks), Some(key)) = (grouping.stacks, grouping.key.stack) else {
+        let place = grouping.key.at(&AggregateKey::Stack);
+        let (Some(stacks), Some(key)) = (grouping.stacks, place) else {
             return;
         };
         let at = grouping.stack_at();
