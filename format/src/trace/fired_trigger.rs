@@ -54,7 +54,6 @@ pub struct FiredTrigger {
 /// What has a recorder write a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum TriggerKind {
     /// The hit of a probe, for which a filter may have been true.
     Probe,
@@ -68,6 +67,20 @@ pub enum TriggerKind {
     #[default]
     #[serde(other)]
     Other,
+}
+
+impl TriggerKind {
+    /// Its word in the trace, in JSON, and in the environment of commands.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Probe => "probe",
+            Self::Span => "span",
+            Self::Signal => "signal",
+            Self::Request => "request",
+            Self::Other => "other",
+        }
+    }
 }
 
 impl FiredTrigger {

@@ -265,17 +265,10 @@ fn environment(written: &WrittenWindow) -> Vec<(&'static str, OsString)> {
         wall_ns,
         ..
     } = written;
-    let kind = match fired.kind {
-        TriggerKind::Probe => "probe",
-        TriggerKind::Span => "span",
-        TriggerKind::Signal => "signal",
-        TriggerKind::Request => "request",
-        _ => "other",
-    };
     let duration = fired.duration_ns.map(|duration| duration.to_string());
     vec![
         ("USDTREC_FILE", path.clone().into()),
-        ("USDTREC_KIND", kind.into()),
+        ("USDTREC_KIND", fired.kind.word().into()),
         ("USDTREC_TRIGGER", fired.condition.clone().into()),
         ("USDTREC_TIME_NS", wall_ns.to_string().into()),
         ("USDTREC_EVENT", fired.event.clone().into()),

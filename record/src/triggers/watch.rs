@@ -150,8 +150,9 @@ impl TriggerWatch {
         let triggers = std::mem::take(&mut self.triggers);
         let mut unfit = None;
         for (at, trigger) in triggers.iter().enumerate() {
-            let TriggerSubject::Hit { pattern, filter } = &trigger.subject else {
-                continue;
+            let (pattern, filter) = match &trigger.subject {
+                TriggerSubject::Hit { pattern, filter } => (pattern, filter),
+                TriggerSubject::Span { .. } => continue,
             };
             let all = attached.probes.iter().zip(&attached.attrs);
             let all = all.skip(probes.start).take(probes.len());
@@ -218,8 +219,9 @@ impl TriggerWatch {
         let mut earlier = std::mem::take(&mut self.spans);
         let mut faults = Vec::new();
         for (at, trigger) in self.triggers.iter().enumerate() {
-            let TriggerSubject::Span { span, least } = &trigger.subject else {
-                continue;
+            let (span, least) = match &trigger.subject {
+                TriggerSubject::Span { span, least } => (span, least),
+                TriggerSubject::Hit { .. } => continue,
             };
             match asked_pairs(span, &names) {
                 Err(error) => faults.push(SpanFault::Name(error)),

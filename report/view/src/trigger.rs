@@ -41,7 +41,9 @@ pub fn cause(fired: &FiredTrigger) -> String {
     let what = match fired.kind {
         TriggerKind::Signal => "SIGUSR2".to_owned(),
         TriggerKind::Request => format!("dump (asked for by process {})", fired.pid),
-        _ => escape(&fired.condition).into_owned(),
+        TriggerKind::Probe | TriggerKind::Span | TriggerKind::Other => {
+            escape(&fired.condition).into_owned()
+        }
     };
     format!("{what}{}{}", event(fired), thread(fired))
 }
