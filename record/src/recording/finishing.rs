@@ -157,18 +157,7 @@ impl Recording {
         let written = self.files.totals().samples;
         let left_out = self.pipeline.stages.left_out();
         let hits = last.counts.as_ref().ok().map(|counts| counts.hits);
-        let own = OwnSites {
-            files: self
-                .pipeline
-                .stages
-                .get()
-                .map(Verifier::files)
-                .cloned()
-                .unwrap_or_default(),
-            pids: self.pipeline.processes(),
-            notes: self.session.notes.take(),
-            log: last.log,
-        };
+        let own = self.own_sites(last.log);
         let stacks = self.pipeline.stages.get();
         let elsewhere = stacks.map(StackUnwinder::files_elsewhere);
         let makers = self.pipeline.stages.take_out();
@@ -233,6 +222,17 @@ impl Recording {
                 .syncing(syncs)
                 .checking(own)
                 .asked(is_asked),
+        }
+    }
+
+    /// Where this recording had breakpoints.
+    fn own_sites(&mut self, log: Option<KernelLog>) -> OwnSites {
+        let checked = self.pipeline.stages.get().map(Verifier::files);
+        OwnSites {
+            files: checked.cloned().unwrap_or_default(),
+            pids: self.pipeline.processes(),
+            notes: self.session.notes.take(),
+            log,
         }
     }
 

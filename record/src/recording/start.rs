@@ -23,7 +23,7 @@ use usdtrec_watch::shortfalls::FoundShortfall;
 use usdtrec_watch::verify::Verifier;
 
 use crate::budget::budgeting::Budgeting;
-use crate::command::Workload;
+use crate::command::{RunningCommand, Workload};
 use crate::output::files::{Destination, Files};
 use crate::recording::draining::ProcessPace;
 use crate::recording::following::Follower;
@@ -78,16 +78,7 @@ impl Session {
         if let Some(semaphores) = &self.semaphores {
             semaphores.begin(&pipeline.processes());
         }
-        let command = command.map(|command| match (command, &self.semaphores) {
-            (Workload::Running(running), _) => Ok(running),
-            (Workload::Held(held), None) => held.release(),
-            (Workload::Held(held), Some(semaphores)) => {
-                let pid = held.pid();
-                semaphores.expect_stop(pid);
-                held.release_stopped(|| semaphores.raise_stopped(pid))
-            }
-        });
-        let command = command.transpose()?;
+        let command = command.map(|command| self.released(command)).transpose()?;
         let follower = Follower::start(&self);
         let file_watch = FileWatch::start(&mut self);
         let cpus = Changes::new(self.cpus().to_vec(), self.options.engine.cpus.is_some());
@@ -128,6 +119,19 @@ impl Session {
 }
 
 impl Session {
+    /// Releases the held command.
+    fn released(&self, command: Workload) -> Result<RunningCommand, RecordError> {
+        match (command, &self.semaphores) {
+            (Workload::Running(running), _) => Ok(running),
+            (Workload::Held(held), None) => held.release(),
+            (Workload::Held(held), Some(semaphores)) => {
+                let pid = held.pid();
+                semaphores.expect_stop(pid);
+                held.release_stopped(|| semaphores.raise_stopped(pid))
+            }
+        }
+    }
+
     /// Says which of the processes that were named had ended before their probes worked: no record shows what they mapped.
     fn note_ended(&self) {
         let Target::Processes(pids) = &self.options.target else {

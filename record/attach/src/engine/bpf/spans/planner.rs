@@ -188,18 +188,17 @@ impl RolePlanner<'_> {
             .first()
             .and_then(|first| self.groups.get(*first));
         let number = first.map_or(0, |group| group.layout.id.into());
+        let gives_up = self.options.aggregation.is_some() && !pair.starts.iter().any(is_call);
         let roles = sides.iter().map(|&at| {
             let group = self.groups.get(at)?;
-            let fields = agreed
-                .iter()
-                .map(|(name, numbers)| mark_field(group, name, *numbers));
+            let fields = agreed.iter();
+            let fields = fields.map(|(name, numbers)| mark_field(group, name, *numbers));
             let value = match key.value {
                 Some(name) => Some(key_value(group, name)?),
                 None => None,
             };
             let names = agreed.iter().map(|(name, _)| *name).chain(key.value);
             let places = names.filter_map(|name| Some(placed(group, name)?.place));
-            let places: Vec<usize> = places.collect();
             let role = SpanRole {
                 name: pair.name.clone(),
                 number,
@@ -208,16 +207,11 @@ impl RolePlanner<'_> {
                 value,
                 agreed: fields.collect::<Option<_>>()?,
                 must_agree,
-                gives_up: self.options.aggregation.is_some() && !pair.starts.iter().any(is_call),
+                gives_up,
                 others: self.other_fields(group),
-                places,
+                places: places.collect(),
             };
-            let fits = self.options.aggregation.is_some() || record_bytes(group) <= MAX_RECORD;
-            let fits = fits
-                && self
-                    .memory
-                    .is_none_or(|memory| self.holds(memory, group, &role));
-            fits.then_some(role)
+            self.has_room(group, &role).then_some(role)
         });
         let roles: Option<Vec<SpanRole>> = roles.collect();
         let Some(roles) = roles else {
@@ -232,6 +226,12 @@ impl RolePlanner<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether records and elements of the map have room for what an event needs of a span.
+    fn has_room(&self, group: &Group, role: &SpanRole) -> bool {
+        let is_short = self.options.aggregation.is_some() || record_bytes(group) <= MAX_RECORD;
+        is_short && (self.memory).is_none_or(|memory| self.holds(memory, group, role))
     }
 
     /// Whether all events have an argument as a number, and elements of the map have room for it.

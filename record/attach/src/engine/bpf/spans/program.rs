@@ -197,21 +197,15 @@ impl Program<'_> {
         asm.place(shallow);
         asm.load(Width::Double, Reg::R1, Reg::R0, DEPTH);
         asm.jump_if(If::Equal, Reg::R1, 0, unfound);
-        if role.agreed.is_empty() {
-            asm.call(Helper::KtimeNs);
-            asm.store(Width::Double, Reg::R10, slots::NOW, Reg::R0);
-            self.newest_level();
-        } else if !role.must_agree {
-            self.write_end(memory, role);
-            self.count_older(memory, role, exits);
-            self.newest_level();
-        } else {
+        if role.must_agree && !role.agreed.is_empty() {
             self.write_end(memory, role);
             self.newest_level();
             self.find_equal(memory, role, found);
             self.newest_level();
             self.find_compatible(memory, role, found);
             self.asm.jump(unfound);
+        } else {
+            self.newest_begin(memory, role, exits);
         }
         self.asm.place(found);
         self.duration(memory);
@@ -255,6 +249,19 @@ impl Program<'_> {
         if !self.absent.is_empty() {
             self.bring_in_and_do_again(again, exits);
         }
+    }
+
+    /// `R8` = the level of the newest open begin, `R9` = the element of level 0; an end that is equal to an older begin is counted.
+    fn newest_begin(&mut self, memory: SpanMemory, role: &SpanRole, exits: Exits) {
+        if role.agreed.is_empty() {
+            let asm = &mut self.asm;
+            asm.call(Helper::KtimeNs);
+            asm.store(Width::Double, Reg::R10, slots::NOW, Reg::R0);
+        } else {
+            self.write_end(memory, role);
+            self.count_older(memory, role, exits);
+        }
+        self.newest_level();
     }
 
     /// Counts an end whose value is known and is that of an older begin, and of no newer one.
