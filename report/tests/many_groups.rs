@@ -214,3 +214,26 @@ fn the_series_with_the_most_events_are_kept() {
         9
     );
 }
+
+/// An argument of one probe is named as the report's own table names it; hits of other probes have no value.
+#[test]
+fn an_argument_of_one_probe() {
+    let mut recording = Recording::usual();
+    for (at, event) in [DONE, support::REQUEST, DONE].into_iter().enumerate() {
+        recording.hit(hit(at as u64, event, 101, 7, 0));
+    }
+    let recorded = recording.finish();
+    let events = lines(&recorded.same_answer(&groups("event", None, None), Format::Json));
+    let done = events.iter().find(|line| line["samples"] == 2);
+    let done = done.and_then(|line| line["event"].as_str()).expect("done");
+    let (_, probe) = done.split_once(':').expect("a provider");
+    for name in [done, probe] {
+        let key = format!("{name}.arg1");
+        let found = lines(&recorded.same_answer(&groups(&key, None, None), Format::Json));
+        let found = found.iter().map(|line| (&line[&key], &line["samples"]));
+        let found: Vec<_> = found
+            .map(|(key, samples)| (key.as_u64(), samples.as_u64()))
+            .collect();
+        assert_eq!(found, [(Some(7), Some(2)), (None, Some(1))]);
+    }
+}

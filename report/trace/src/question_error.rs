@@ -50,7 +50,7 @@ pub enum QuestionError {
     NoSpanEnds,
     /// A name is neither that of an argument nor that of another key.
     #[error(
-        "there is no {name:?}: expected the name of an argument ({}), arg1, arg2, … or args.NAME, or to group by event, comm, \
+        "there is no {name:?}: expected the name of an argument ({}), arg1, arg2, …, args.NAME or PROBE.NAME, or to group by event, comm, \
          pid, tid, cpu, {}, dso, sym, srcline, caller, stack, or a name and :shape: without its numbers and quoted strings",
         or(.known, "this trace has none"),
         .of_process.join(", ")

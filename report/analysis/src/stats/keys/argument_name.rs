@@ -15,7 +15,7 @@ pub(super) fn places(
 ) -> Result<Vec<Option<usize>>, ReportError> {
     let events = session.events().events.iter().zip(&rows.of_event);
     let places: Vec<Option<usize>> = events
-        .map(|(event, row)| row.and_then(|_| event.argument(name)))
+        .map(|(event, row)| row.and_then(|_| event.argument_of_probe(name)))
         .collect();
     if places.iter().any(Option::is_some) {
         return Ok(places);
