@@ -141,4 +141,20 @@ mod tests {
         fs::set_permissions(&path, Permissions::from_mode(0o750)).expect("a mode");
         assert!(check_private(&path, own).is_err() && create_private(&path).is_err());
     }
+
+    /// Who has a lock, and keeps it, makes nobody wait for ever; a lock that is given back in time is taken.
+    #[test]
+    fn a_lock_is_waited_for_so_long_and_no_longer() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let held = file.reopen().expect("the file");
+        held.lock_shared().expect("a lock");
+        let error = lock_within(file.as_file(), 2 * STEP).expect_err("it is locked");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        let release = thread::spawn(move || {
+            thread::sleep(2 * STEP);
+            drop(held);
+        });
+        lock_within(file.as_file(), Duration::from_secs(60)).expect("the lock");
+        release.join().expect("the thread");
+    }
 }
