@@ -85,6 +85,7 @@ mod other_processes;
 mod output;
 mod outputs;
 mod packages;
+mod parents;
 mod perf_maps;
 mod php;
 mod php_fpm;

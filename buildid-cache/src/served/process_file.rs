@@ -46,6 +46,18 @@ impl ProcessFile {
         Self::open(pid, "pagemap", false, patience)
     }
 
+    /// The first 64 KiB of the environment with which a process began its program (`/proc/PID/environ`).
+    ///
+    /// # Errors
+    /// As [`memory`](Self::memory).
+    pub fn environment(pid: u32) -> io::Result<Vec<u8>> {
+        let file = Self::open(pid, "environ", false, Patience::Usual)?;
+        let mut bytes = vec![0; MAX_READ];
+        let count = file.read_at(&mut bytes, 0)?;
+        bytes.truncate(count);
+        Ok(bytes)
+    }
+
     fn open(pid: u32, name: &str, is_writable: bool, patience: Patience) -> io::Result<Self> {
         let reader = Reader::of_process(pid.cast_signed(), patience);
         let directory = open_directory(&live_directory(pid))?;

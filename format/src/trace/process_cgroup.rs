@@ -1,5 +1,5 @@
-//! The control group of a process and the program that it executes, as a recorder reads them in `/proc/PID/cgroup` and `/proc/PID/exe` after the
-//! first hit of the process.
+//! The control group of a process, the program that it executes, its parent and its service, as a recorder reads them in `/proc/PID` after the first hit
+//! of the process.
 //!
 //! perf names control groups by the id of one in each sample (`PERF_SAMPLE_CGROUP`), which hits of probes do not have. So this is a record of
 //! type 65, which perf ignores, among the records of processes:
@@ -8,9 +8,11 @@
 //! |---|---|---|
 //! | 0 | 8 | `USDTCGRP` |
 //! | 8 | 4 | process |
-//! | 12 | 4 | 0 |
+//! | 12 | 4 | its parent; 0 if that is not known |
 //! | 16 | | path of the control group with NUL, padded with zeros to a multiple of 8; empty if it could not be read |
-//! | | | path of the program likewise; padded to at least 80 bytes of the whole record |
+//! | | | path of the program likewise |
+//! | | | name of the parent likewise |
+//! | | | name of the service likewise; padded to at least 80 bytes of the whole record |
 //! | last | | sample id; its time is that from which the process was there |
 
 use super::own_record::{Magic, OwnFields, is_own, own_fields};
@@ -20,10 +22,10 @@ use crate::perf::record::{RecordBuilder, padded};
 use crate::perf::{RawRecord, RecordType, SampleId, SampleType};
 
 const MAGIC: Magic = *b"USDTCGRP";
-/// Minimum length of the paths, bytes, so that the record has 80: perf 6.1 reads so many before it ignores it.
-const MIN_PATHS: usize = 56;
+/// Minimum length of the strings, bytes, so that the record has 80: perf 6.1 reads so many before it ignores it.
+const MIN_STRINGS: usize = 56;
 
-/// The control group of a process, and the program that it executes.
+/// The control group of a process, the program that it executes, its parent and its service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessCgroup<'a> {
     /// Process.
@@ -34,6 +36,13 @@ pub struct ProcessCgroup<'a> {
     /// Path of the program, as `/proc/PID/exe` has it: with ` (deleted)` if the file is, and as the process sees it if it has another root.
     /// Empty if it is not known. At most 4095 bytes.
     pub exe: &'a [u8],
+    /// The process that started it, or that has adopted it since; 0 if that is not known.
+    pub parent: i32,
+    /// What the parent is called (`/proc/PID/comm`); empty if that is not known.
+    pub parent_name: &'a [u8],
+    /// What the process calls its service: `OTEL_SERVICE_NAME`, or `service.name` of `OTEL_RESOURCE_ATTRIBUTES`, in its environment. Empty if it has
+    /// none, or if that could not be read.
+    pub service: &'a [u8],
     /// Sample id, the trailer of the record. Its time is that from which the process was there, ns.
     pub id: SampleId,
 }
@@ -52,28 +61,36 @@ impl<'a> ProcessCgroup<'a> {
     pub fn parse(record: &RawRecord<'a>, sample_type: SampleType) -> Option<Self> {
         let OwnFields { mut cursor, id } = own_fields(record, MAGIC, sample_type)?;
         let pid = cursor.i32()?;
-        cursor.u32()?;
-        let paths = cursor.rest();
-        let path = until_nul(paths);
-        // With its NUL, padded.
-        let second = (path.len() + 1).next_multiple_of(8);
+        let parent = cursor.i32()?;
+        let mut rest = cursor.rest();
+        let mut next = || {
+            let string = until_nul(rest);
+            // With its NUL, padded.
+            let end = (string.len() + 1).next_multiple_of(8);
+            rest = rest.get(end..).unwrap_or_default();
+            string
+        };
         Some(Self {
             pid,
-            path,
-            exe: until_nul(paths.get(second..).unwrap_or_default()),
+            path: next(),
+            exe: next(),
+            parent,
+            parent_name: next(),
+            service: next(),
             id,
         })
     }
 
-    /// Appends the record. Longer paths are cut.
+    /// Appends the record. Longer strings are cut.
     pub fn encode(&self, sample_type: SampleType, out: &mut Vec<u8>) {
-        let mut paths = [padded(self.path), padded(self.exe)].concat();
-        paths.resize(paths.len().max(MIN_PATHS), 0);
+        let strings = [self.path, self.exe, self.parent_name, self.service];
+        let mut strings = strings.map(padded).concat();
+        strings.resize(strings.len().max(MIN_STRINGS), 0);
         let mut record = RecordBuilder::new(out, RecordType::HEADER_EVENT_TYPE, 0);
         record.bytes(&MAGIC);
         record.bytes(&self.pid.to_le_bytes());
-        record.bytes(&[0; 4]);
-        record.bytes(&paths);
+        record.bytes(&self.parent.to_le_bytes());
+        record.bytes(&strings);
         record.finish(&self.id, sample_type);
     }
 }
@@ -109,6 +126,9 @@ mod tests {
             pid: 7,
             path,
             exe,
+            parent: 1,
+            parent_name: path,
+            service: exe,
             id,
         };
         cgroup.encode(IDS, &mut out);
@@ -127,6 +147,8 @@ mod tests {
                 assert_eq!(read.pid, 7);
                 assert_eq!(read.path, &path[..path.len().min(4095)]);
                 assert_eq!(read.exe, &exe[..exe.len().min(4095)]);
+                let parent = (read.parent, read.parent_name, read.service);
+                assert_eq!(parent, (1, read.path, read.exe));
                 assert_eq!(read.id.time, 99);
             }
         }

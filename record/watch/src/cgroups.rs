@@ -1,4 +1,4 @@
-//! The control groups of processes with hits, and so their containers and services; and the programs that they execute.
+//! The control groups of processes with hits, and so their containers and units; the programs that they execute, their parents and services.
 //!
 //! A process gets its control group before it executes its program, from its parent or from who starts it. So it is read once, after the first
 //! hit: in a thread, because the kernel shows it under a lock of all control groups (`cgroup_mutex`) that may be held for long.
@@ -16,7 +16,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use percent_encoding::percent_decode;
 use rustix::time::{ClockId, clock_gettime};
+use usdtrec_buildid_cache::served::ProcessFile;
 use usdtrec_format::control_group::path_of_process;
 use usdtrec_format::perf::{ProcessChange, ProcessChangeKind, SampleId, SampleType};
 use usdtrec_format::trace::ProcessCgroup;
@@ -33,6 +35,8 @@ const NAME: &str = "cgroups";
 const PASS_LIMIT: Duration = Duration::from_millis(5);
 /// How much later than `/proc/PID/exe` has a new program the kernel may note its beginning, ns.
 const NOTED_LATER: u64 = 1_000_000;
+/// Maximum length of the name of a service.
+const MAX_SERVICE_BYTES: usize = 255;
 /// How long the end of the recording waits.
 const LAST_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -96,12 +100,15 @@ impl Answer {
     fn record(&self, has_program: bool) -> ProcessCgroup<'_> {
         let FirstHit { pid, time } = self.hit;
         let paths = self.paths.as_ref();
-        let cgroup = paths.and_then(|paths| paths.cgroup.as_deref());
-        let exe = paths.and_then(|paths| paths.exe.as_deref());
+        let of_program = paths.filter(|_| has_program);
+        let string = |string: Option<&'_ Vec<u8>>| string.map(Vec::as_slice).unwrap_or_default();
         ProcessCgroup {
             pid,
-            path: cgroup.unwrap_or_default(),
-            exe: exe.filter(|_| has_program).unwrap_or_default(),
+            path: string(paths.and_then(|paths| paths.cgroup.as_ref())),
+            exe: string(of_program.and_then(|paths| paths.exe.as_ref())),
+            parent: paths.map_or(0, |paths| paths.parent),
+            parent_name: string(paths.map(|paths| &paths.parent_name)),
+            service: string(of_program.and_then(|paths| paths.service.as_ref())),
             id: SampleId {
                 pid,
                 tid: pid,
@@ -309,8 +316,14 @@ struct ProcessPaths {
     cgroup: Option<Vec<u8>>,
     /// The path of the program that it executed when this was read; `None` if that is not known.
     exe: Option<Vec<u8>>,
+    /// What it calls its service; `None` if it does not, or if that is not known.
+    service: Option<Vec<u8>>,
     /// The time after that, ns of the trace's clock.
     read_at: u64,
+    /// Its parent.
+    parent: i32,
+    /// What that is called; empty if it is not known.
+    parent_name: Vec<u8>,
 }
 
 /// Reads the paths of the process that had a hit at `hit` (ns of the trace's clock); `None` if the process has ended.
@@ -318,6 +331,8 @@ fn read_paths(pid: i32, hit: u64) -> Option<ProcessPaths> {
     let directory = live_directory(pid);
     let lines = fs::read(directory.join("cgroup")).ok()?;
     let exe = fs::read_link(directory.join("exe")).ok();
+    let environment = ProcessFile::environment(u32::try_from(pid).ok()?);
+    let service = environment.ok().and_then(|all| service_name(&all));
     let read_at = trace_clock::now();
     // Read after the lines: a process that is not ending now was not ending then.
     let stat = Process::open(pid).and_then(|process| process.stat()).ok()?;
@@ -328,11 +343,38 @@ fn read_paths(pid: i32, hit: u64) -> Option<ProcessPaths> {
     // In hierarchies of version 1 a thread that is ending is in the root.
     let live = Process::in_directory(pid, &directory).and_then(|thread| thread.stat());
     let is_ending = live.ok()?.flags & EXITING != 0;
+    let parent = Process::open(stat.ppid).and_then(|parent| parent.stat());
     Some(ProcessPaths {
         cgroup: path_of_process(&lines, is_ending).map(<[u8]>::to_vec),
         exe: exe.map(|path| path.into_os_string().into_vec()),
+        service,
         read_at,
+        parent: stat.ppid,
+        parent_name: parent.map_or_else(|_| Vec::new(), |parent| parent.comm),
     })
+}
+
+/// What a process calls its service, by its environment ("OpenTelemetry Environment Variable Specification"; the values of resource attributes are
+/// percent-encoded). A longer name is cut.
+fn service_name(environment: &[u8]) -> Option<Vec<u8>> {
+    let variable = |name: &[u8]| {
+        let mut all = environment.split(|byte| *byte == 0);
+        let value = all.find_map(|all| all.strip_prefix(name)?.strip_prefix(b"="));
+        value.filter(|value| !value.is_empty())
+    };
+    let own = || variable(b"OTEL_SERVICE_NAME").map(<[u8]>::to_vec);
+    let attribute = || {
+        let mut all = variable(b"OTEL_RESOURCE_ATTRIBUTES")?.split(|byte| *byte == b',');
+        let value = all.find_map(|all| {
+            let (key, value) = all.split_at_checked(all.iter().position(|byte| *byte == b'=')?)?;
+            (key.trim_ascii() == b"service.name").then_some(value.get(1..)?.trim_ascii())
+        });
+        let name: Vec<u8> = percent_decode(value?).collect();
+        (!name.is_empty()).then_some(name)
+    };
+    let mut name = own().or_else(attribute)?;
+    name.truncate(MAX_SERVICE_BYTES);
+    Some(name)
 }
 
 /// The time since boot, ns, of a time of the trace's clock, if the host did not sleep since then; else a later time.
@@ -398,6 +440,35 @@ mod tests {
             }
         }
         added
+    }
+
+    #[test]
+    fn the_name_of_a_service_is_in_the_environment() {
+        let name = |environment: &str| {
+            let name = service_name(environment.as_bytes());
+            name.map(|name| String::from_utf8(name).unwrap())
+        };
+        for (environment, expected) in [
+            ("", None),
+            ("PATH=/bin\0OTEL_SERVICE_NAME=shop\0", Some("shop")),
+            ("XOTEL_SERVICE_NAME=shop\0OTEL_SERVICE_NAME=\0", None),
+            (
+                "OTEL_RESOURCE_ATTRIBUTES=a=b, service.name = web%20shop ,c=d",
+                Some("web shop"),
+            ),
+            (
+                "OTEL_RESOURCE_ATTRIBUTES=my.service.name=x,service.name",
+                None,
+            ),
+            (
+                "OTEL_RESOURCE_ATTRIBUTES=service.name=a\0OTEL_SERVICE_NAME=b",
+                Some("b"),
+            ),
+        ] {
+            assert_eq!(name(environment).as_deref(), expected, "{environment}");
+        }
+        let long = format!("OTEL_SERVICE_NAME={}", "x".repeat(1000));
+        assert_eq!(name(&long).map(|name| name.len()), Some(MAX_SERVICE_BYTES));
     }
 
     #[test]

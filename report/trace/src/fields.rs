@@ -9,7 +9,8 @@ use usdtrec_format::perf::SampleType;
 
 use crate::field_value::{FieldSource, FieldValue, GetField};
 use crate::process::process_field::{
-    BUILD_ID, CGROUP, CONTAINER, EXE, NOT_KNOWN, ProcessField, SPAN_ID, TRACE_ID, UID, UNIT,
+    BUILD_ID, CGROUP, CONTAINER, EXE, NOT_KNOWN, PARENT, PPID, ProcessField, SERVICE, SPAN_ID,
+    TRACE_ID, UID, UNIT,
 };
 use crate::session::events::Event;
 
@@ -56,6 +57,12 @@ pub enum Field {
     Exe,
     /// User of the process.
     Uid,
+    /// Number of its parent.
+    Ppid,
+    /// Name of its parent.
+    Parent,
+    /// Name of its service.
+    Service,
     /// Trace of the request.
     TraceId,
     /// Span of the request.
@@ -161,7 +168,7 @@ const fn of_process(field: Field, of_process: &'static ProcessField) -> FieldSpe
 }
 
 /// All fields, in the order of CSV's columns.
-pub const FIELDS: [FieldSpec; 23] = [
+pub const FIELDS: [FieldSpec; 26] = [
     FieldSpec {
         column: "time_ns",
         ..spec(
@@ -207,6 +214,9 @@ pub const FIELDS: [FieldSpec; 23] = [
     of_process(Field::Unit, &UNIT),
     of_process(Field::Exe, &EXE),
     of_process(Field::Uid, &UID),
+    of_process(Field::Ppid, &PPID),
+    of_process(Field::Parent, &PARENT),
+    of_process(Field::Service, &SERVICE),
     of_process(Field::TraceId, &TRACE_ID),
     of_process(Field::SpanId, &SPAN_ID),
     of_process(Field::BuildId, &BUILD_ID),

@@ -186,8 +186,7 @@ impl OwnedHit {
     pub(crate) const fn names_mut(&mut self) -> HitNames<'_> {
         HitNames {
             comm: &mut self.row.comm,
-            cgroup: &mut self.row.process.cgroup,
-            exe: &mut self.row.process.exe,
+            recorded: &mut self.row.process.recorded,
         }
     }
 }

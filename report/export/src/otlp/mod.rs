@@ -25,7 +25,9 @@ use usdtrec_format::schema::telemetry::SpanKind;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::form::Form;
 use usdtrec_trace::process::names::NameId;
-use usdtrec_trace::process::process_field::{CGROUP, CONTAINER, ProcessField, ProcessValue};
+use usdtrec_trace::process::process_field::{
+    CGROUP, CONTAINER, ProcessField, ProcessValue, SERVICE,
+};
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::wall_times::WallTimes;
@@ -282,6 +284,7 @@ impl<'a> OtlpSpans<'a> {
             pid: row.pid,
             cgroup: text(&CGROUP),
             container: text(&CONTAINER),
+            service: text(&SERVICE),
             name: known.map_or_else(String::new, |id| name(self.session, id).to_owned()),
         }
     }

@@ -13,6 +13,8 @@ pub(crate) struct Resource {
     pub(crate) pid: i32,
     /// What it is called; empty if that is not known.
     pub(crate) name: String,
+    /// What it calls its service; empty if that is not known.
+    pub(crate) service: String,
     /// Path of the control group; empty if that is not known.
     pub(crate) cgroup: String,
     /// Id of the container; empty if there is none.
@@ -49,8 +51,12 @@ pub(crate) struct ResourceSpans {
 impl Resource {
     /// Its attributes, in the names of the semantic conventions.
     pub(crate) fn attributes(&self) -> Vec<Attribute> {
+        let service = match &*self.service {
+            "" => &*self.name,
+            service => service,
+        };
         let texts = [
-            ("service.name", &*self.name),
+            ("service.name", service),
             ("process.command", &*self.name),
             ("host.name", &*self.host),
             ("host.arch", arch(&self.machine)),

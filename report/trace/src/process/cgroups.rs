@@ -1,4 +1,4 @@
-//! Control groups of processes, and the programs that they execute, over time.
+//! Control groups of processes, the programs that they execute, their parents and services, over time.
 
 use std::collections::BTreeMap;
 
@@ -8,38 +8,74 @@ use usdtrec_format::trace::ProcessCgroup;
 use crate::process::interner::{StringId, StringPool};
 use crate::process::names::{EscapedName, NameId, Names};
 
-/// A process is in a control group and executes a program from a time on.
+/// What a recorder read of a process, which holds from a time on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CgroupNote {
     /// ns.
     time: u64,
     pid: i32,
-    /// `None` if it is not known from then on.
-    path: Option<StringId>,
-    exe: Option<StringId>,
+    parent: Option<u32>,
+    /// As [`RecordedFacts::names`].
+    names: [Option<StringId>; NAMES],
 }
+
+/// Number of the strings that are recorded of a process.
+const NAMES: usize = 4;
 
 /// The control groups and programs of all processes.
 #[derive(Debug, Default)]
 pub(crate) struct Cgroups {
     paths: Names,
     /// By process and time, ns.
-    notes: BTreeMap<(i32, u64), CgroupFacts>,
+    notes: BTreeMap<(i32, u64), RecordedFacts>,
 }
 
-/// What is known of a process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CgroupFacts {
-    /// Path of its control group; `None` if the trace does not say.
-    pub(crate) path: Option<NameId>,
-    /// Path of its program; `None` if the trace does not say.
-    pub(crate) exe: Option<NameId>,
+/// What a recorder read of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RecordedFacts {
+    /// Its parent.
+    pub(crate) parent: Option<u32>,
+    /// Path of its control group, path of its program, name of its parent, name of its service.
+    names: [Option<NameId>; NAMES],
+}
+
+impl RecordedFacts {
+    /// Nothing is known.
+    pub(crate) const NONE: Self = Self {
+        parent: None,
+        names: [None; NAMES],
+    };
+
+    /// Path of the control group.
+    pub(crate) const fn path(&self) -> Option<NameId> {
+        self.names[0]
+    }
+
+    /// Path of the program.
+    pub(crate) const fn exe(&self) -> Option<NameId> {
+        self.names[1]
+    }
+
+    /// Name of the parent.
+    pub(crate) const fn parent_name(&self) -> Option<NameId> {
+        self.names[2]
+    }
+
+    /// Name of the service.
+    pub(crate) const fn service(&self) -> Option<NameId> {
+        self.names[3]
+    }
+
+    /// All names, which are replaced when others are forgotten.
+    pub(crate) fn names_mut(&mut self) -> impl Iterator<Item = &mut NameId> {
+        self.names.iter_mut().flatten()
+    }
 }
 
 /// What is known of a process for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CgroupSpan {
-    pub(crate) facts: CgroupFacts,
+    pub(crate) facts: RecordedFacts,
     /// First time, ns.
     pub(crate) from: u64,
     /// Time after the last, ns; `u64::MAX` for the end.
@@ -53,23 +89,20 @@ impl CgroupNote {
         sample_type: SampleType,
         mut intern: impl FnMut(&[u8]) -> StringId,
     ) -> Option<Self> {
-        let cgroup = ProcessCgroup::parse(record, sample_type)?;
-        let mut known = |path: &[u8]| (!path.is_empty()).then(|| intern(path));
+        let read = ProcessCgroup::parse(record, sample_type)?;
+        let known = |string: &[u8]| (!string.is_empty()).then(|| intern(string));
         Some(Self {
-            time: cgroup.id.time,
-            pid: cgroup.pid,
-            path: known(cgroup.path),
-            exe: known(cgroup.exe),
+            time: read.id.time,
+            pid: read.pid,
+            parent: u32::try_from(read.parent).ok().filter(|parent| *parent > 0),
+            names: [read.path, read.exe, read.parent_name, read.service].map(known),
         })
     }
 
     /// With the numbers of another pool.
     pub(crate) fn renumbered(self, number: impl Fn(StringId) -> StringId) -> Self {
-        Self {
-            path: self.path.map(&number),
-            exe: self.exe.map(&number),
-            ..self
-        }
+        let names = self.names.map(|name| name.map(&number));
+        Self { names, ..self }
     }
 }
 
@@ -78,9 +111,9 @@ impl Cgroups {
     pub(crate) fn learn(&mut self, notes: Vec<CgroupNote>, strings: &StringPool) {
         for note in notes {
             let mut intern = |path: StringId| self.paths.intern(strings.get(path));
-            let facts = CgroupFacts {
-                path: note.path.map(&mut intern),
-                exe: note.exe.map(&mut intern),
+            let facts = RecordedFacts {
+                parent: note.parent,
+                names: note.names.map(|name| name.map(&mut intern)),
             };
             self.notes.insert((note.pid, note.time), facts);
         }
@@ -91,9 +124,9 @@ impl Cgroups {
         self.notes.is_empty()
     }
 
-    /// Whether the program of any process is known.
-    pub(crate) fn has_executables(&self) -> bool {
-        self.notes.values().any(|facts| facts.exe.is_some())
+    /// Whether something is known of any process.
+    pub(crate) fn has(&self, is_known: impl Fn(&RecordedFacts) -> bool) -> bool {
+        self.notes.values().any(is_known)
     }
 
     /// Where a process is at a time, and from when to when.
@@ -135,18 +168,17 @@ impl Cgroups {
                 kept.insert((pid, from), facts);
             }
         }
-        let facts = kept.values_mut();
-        let paths = facts.flat_map(|facts| [&mut facts.path, &mut facts.exe]);
+        let paths = kept.values_mut().flat_map(RecordedFacts::names_mut);
         // As long as those of the notes.
         let used = used.map(|id| &mut *id);
-        self.paths.keep(paths.flatten().chain(used));
+        self.paths.keep(paths.chain(used));
         self.notes = kept;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CgroupNote, Cgroups};
+    use super::{CgroupNote, Cgroups, NAMES};
     use crate::process::interner::StringPool;
 
     fn known(notes: &[(i32, u64, &str)]) -> Cgroups {
@@ -154,8 +186,12 @@ mod tests {
         let note = |&(pid, time, path): &(i32, u64, &str)| CgroupNote {
             time,
             pid,
-            path: (!path.is_empty()).then(|| strings.intern(path.as_bytes()).0),
-            exe: (!path.is_empty()).then(|| strings.intern(format!("/bin{path}").as_bytes()).0),
+            parent: u32::try_from(pid - 1).ok(),
+            names: match path {
+                "" => [None; NAMES],
+                path => [path, &format!("/bin{path}"), "sh", "shop"]
+                    .map(|name| Some(strings.intern(name.as_bytes()).0)),
+            },
         };
         let notes = notes.iter().map(note).collect();
         let mut cgroups = Cgroups::default();
@@ -165,9 +201,13 @@ mod tests {
 
     fn path(cgroups: &Cgroups, pid: i32, time: u64) -> Option<&str> {
         let facts = cgroups.at(pid, time).facts;
-        let path = cgroups.path(facts.path?)?.unescaped();
-        let exe = cgroups.path(facts.exe?)?.unescaped();
-        assert_eq!(exe, format!("/bin{path}"));
+        let path = cgroups.path(facts.path()?)?.unescaped();
+        let [exe, parent, service] = [facts.exe(), facts.parent_name(), facts.service()]
+            .map(|name| name.and_then(|name| cgroups.path(name)));
+        assert_eq!(exe?.unescaped(), format!("/bin{path}"));
+        assert_eq!(parent?.unescaped(), "sh");
+        assert_eq!(service?.unescaped(), "shop");
+        assert_eq!(facts.parent, u32::try_from(pid - 1).ok());
         Some(path)
     }
 
@@ -199,7 +239,7 @@ mod tests {
             (9, 26, "/e"),
         ]);
         // What is forgotten of a process, and what stays.
-        let mut used = [12, 20].map(|time| cgroups.at(7, time).facts.path.unwrap());
+        let mut used = [12, 20].map(|time| cgroups.at(7, time).facts.path().unwrap());
         cgroups.forget_before(25, |pid| pid == 7, used.iter_mut());
         let used = used.map(|id| cgroups.path(id).unwrap().unescaped());
         assert_eq!(used, ["/a", "/b"]);

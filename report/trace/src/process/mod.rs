@@ -40,6 +40,7 @@ pub use crate::process::mappers::FileBuildId;
 pub use crate::process::mappings::Mappings;
 pub use crate::process::names::{EscapedName, NameId};
 
+pub use crate::process::cgroups::RecordedFacts;
 use crate::process::cgroups::{CgroupSpan, Cgroups};
 use crate::process::hit_names::HitNames;
 use crate::process::interner::StringPool;
@@ -224,12 +225,12 @@ impl Processes {
         }
     }
 
-    /// The control group and the program of a process at a time.
+    /// What is recorded of a process at a time.
     pub(crate) fn cgroup(&self, pid: i32, time: u64) -> CgroupSpan {
         self.cgroups.at(pid, time)
     }
 
-    /// The path of a control group or a program.
+    /// A string that is recorded of processes.
     pub fn cgroup_path(&self, id: NameId) -> Option<EscapedName<'_>> {
         self.cgroups.path(id)
     }
@@ -239,9 +240,9 @@ impl Processes {
         !self.cgroups.is_empty()
     }
 
-    /// Whether the trace says which program any process executed.
-    pub(crate) fn has_executables(&self) -> bool {
-        self.cgroups.has_executables()
+    /// Whether the trace says something of any process.
+    pub(crate) fn has_recorded(&self, is_known: impl Fn(&RecordedFacts) -> bool) -> bool {
+        self.cgroups.has(is_known)
     }
 
     /// All thread names of the trace.

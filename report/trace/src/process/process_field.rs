@@ -5,15 +5,14 @@ use usdtrec_format::trace::TraceInfo;
 use usdtrec_format::{BuildId, HexId, NoContext, ThreadContext};
 
 use crate::process::Processes;
+use crate::process::cgroups::RecordedFacts;
 use crate::process::names::{EscapedName, NameId};
 
 /// What the trace says of a process at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessFacts {
-    /// Its control group.
-    pub cgroup: Option<NameId>,
-    /// The path of its program.
-    pub exe: Option<NameId>,
+    /// What the recorder read of it after its first hit.
+    pub recorded: RecordedFacts,
     /// Its real user id at the hit, in the initial user namespace.
     pub uid: Option<u32>,
     /// The build-id of the file with the probe.
@@ -25,8 +24,7 @@ pub struct ProcessFacts {
 impl Default for ProcessFacts {
     fn default() -> Self {
         Self {
-            cgroup: None,
-            exe: None,
+            recorded: RecordedFacts::NONE,
             uid: None,
             build_id: None,
             thread_context: Err(NoContext::NotRecorded),
@@ -138,15 +136,79 @@ pub static EXE: ProcessField = ProcessField {
     column: "exe",
     heading: "Executable",
     is_number: false,
-    is_in: |processes, _| processes.has_executables(),
+    is_in: |processes, _| processes.has_recorded(|facts| facts.exe().is_some()),
     needs: "the programs of processes, which a recorder reads after their first hits; the trace has none (a process that ended at once has none either)",
     reasons: &[],
     get: |processes, process| {
-        let path = process.exe.and_then(|id| processes.cgroup_path(id));
-        path.map(ProcessValue::String)
-            .ok_or("<executable not known>")
+        of_record(processes, process.recorded.exe()).ok_or("<executable not known>")
     },
 };
+
+/// Number of the parent.
+pub static PPID: ProcessField = ProcessField {
+    name: "ppid",
+    help: "process that started the process, or has adopted it since",
+    meaning: "number of the process that had started the process at its first hit, or had adopted it since",
+    lacking: NOT_KNOWN,
+    column: "ppid",
+    heading: "Parent Pid",
+    is_number: true,
+    is_in: has_parents,
+    needs: PARENTS,
+    reasons: &[],
+    get: |_, process| {
+        let parent = process.recorded.parent;
+        let number = parent.map(|parent| ProcessValue::Number(parent.into()));
+        number.ok_or(NO_PARENT)
+    },
+};
+
+/// Name of the parent.
+pub static PARENT: ProcessField = ProcessField {
+    name: "parent",
+    help: "name of that process",
+    meaning: "name of the process `ppid` at the first hit",
+    lacking: NOT_KNOWN,
+    column: "parent",
+    heading: "Parent",
+    is_number: false,
+    is_in: has_parents,
+    needs: PARENTS,
+    reasons: &[],
+    get: |processes, process| of_record(processes, process.recorded.parent_name()).ok_or(NO_PARENT),
+};
+
+/// Name of the service.
+pub static SERVICE: ProcessField = ProcessField {
+    name: "service",
+    help: "what the process calls its service for OpenTelemetry",
+    meaning: "name of the service in the environment of the process at its first hit: `OTEL_SERVICE_NAME`, or `service.name` of \
+              `OTEL_RESOURCE_ATTRIBUTES`",
+    lacking: "null if the environment has none, or was not read",
+    column: "service",
+    heading: "Service",
+    is_number: false,
+    is_in: |processes, _| processes.has_recorded(|facts| facts.service().is_some()),
+    needs: "OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES in the environment of processes, which a recorder reads after their first hits; the trace has none",
+    reasons: &[],
+    get: |processes, process| {
+        of_record(processes, process.recorded.service()).ok_or("<no service>")
+    },
+};
+
+const PARENTS: &str =
+    "the parents of processes, which a recorder reads after their first hits; the trace has none";
+const NO_PARENT: &str = "<parent not known>";
+
+fn has_parents(processes: &Processes, _: &TraceInfo) -> bool {
+    processes.has_recorded(|facts| facts.parent.is_some())
+}
+
+/// A string that is recorded of a process.
+fn of_record(processes: &Processes, name: Option<NameId>) -> Option<ProcessValue<'_>> {
+    let name = name.and_then(|name| processes.cgroup_path(name));
+    name.map(ProcessValue::String)
+}
 
 /// User at the hit.
 pub static UID: ProcessField = ProcessField {
@@ -314,6 +376,7 @@ fn has_cgroups(processes: &Processes, _: &TraceInfo) -> bool {
 }
 
 fn cgroup(processes: &Processes, process: ProcessFacts) -> Result<EscapedName<'_>, &'static str> {
-    let path = process.cgroup.and_then(|id| processes.cgroup_path(id));
+    let path = process.recorded.path();
+    let path = path.and_then(|path| processes.cgroup_path(path));
     path.ok_or("<cgroup not known>")
 }

@@ -13,7 +13,7 @@ use usdtrec_format::{Missing, Value};
 use crate::added::added_argument::AddedValues;
 use crate::address_cache::{AddressCache, TimedAddress, TimedAnswer};
 use crate::calls::paths::CallPath;
-use crate::process::cgroups::{CgroupFacts, CgroupSpan};
+use crate::process::cgroups::{CgroupSpan, RecordedFacts};
 use crate::process::comm::{CommSpan, ProcessNumber};
 use crate::process::names::NameId;
 use crate::process::process_field::{ProcessFacts, ProcessField, ProcessValue};
@@ -167,10 +167,7 @@ const NEVER: CommSpan = CommSpan {
 
 /// A control group for no time.
 const NOWHERE: CgroupSpan = CgroupSpan {
-    facts: CgroupFacts {
-        path: None,
-        exe: None,
-    },
+    facts: RecordedFacts::NONE,
     from: 0,
     until: 0,
 };
@@ -227,9 +224,9 @@ impl<'s> Resolver<'s> {
         *span
     }
 
-    /// The control group and the program of a process at a time.
+    /// What is recorded of a process at a time.
     #[inline]
-    fn cgroup(&mut self, pid: i32, time: u64) -> CgroupFacts {
+    fn cgroup(&mut self, pid: i32, time: u64) -> RecordedFacts {
         let processes = &self.session.processes;
         let Some((known, span)) = self.cgroups.get_mut(pid as usize % NAMES) else {
             return processes.cgroup(pid, time).facts;
@@ -244,10 +241,8 @@ impl<'s> Resolver<'s> {
     /// What the trace says of the process of a sample.
     #[inline]
     pub fn process(&mut self, sample: &Sample<'_>) -> ProcessFacts {
-        let CgroupFacts { path, exe } = self.cgroup(sample.pid, sample.time);
         ProcessFacts {
-            cgroup: path,
-            exe,
+            recorded: self.cgroup(sample.pid, sample.time),
             uid: sample.uid(),
             build_id: self.session.build_id(sample),
             thread_context: self.session.thread_context(sample),
