@@ -268,25 +268,25 @@ fn code_that_is_mapped_writable() {
     make_code_writable(&program);
     let event = format!("verified:hit@{}", program.display());
     let refused = lab.usdtrec(["record", "-o", "trace", "-a", "-e", &event]);
-    refused.exits(1).complains(
-        "is in a segment that is executable and writable, where the kernel plants no probe",
-    );
+    refused
+        .exits(1)
+        .complains("is in an executable and writable segment, where the kernel attaches no probe");
     // It starts later.
     let mut recorder = recorder(&lab, &["-a", "--force", "-e", &event]);
     let target = Target::again(&lab, &program);
-    let line = recorder.until_error_line("where the kernel plants none");
+    let line = recorder.until_error_line("where the kernel inserts none");
     assert!(line.contains("hits there are not recorded"), "{line}");
     shortfall(&lab, recorder, "no_breakpoint", &target);
     let pid = target.process.pid().to_string();
     let listed = lab.usdtrec(["list", "-v", "-p", &pid]).success().stdout;
     assert!(
-        listed.contains("the code is mapped writable, where the kernel plants no breakpoint"),
+        listed.contains("the code is mapped writable, where the kernel inserts no breakpoint"),
         "{listed}"
     );
 }
 
 /// Programs that start, fork, execute and end while they are looked at are as they must be.
-/// The kernel plants none in shared mappings of a file.
+/// The kernel inserts none in shared mappings of a file.
 #[test]
 fn code_that_is_mapped_shared() {
     let lab = Lab::privileged();

@@ -57,7 +57,7 @@ pub enum CheckError {
     NotExecutable(u64),
     /// The site is in a segment that is writable, too: the kernel plants no breakpoint in writable mappings.
     #[error(
-        "the site at {0:#x} is in a segment that is executable and writable, where the kernel plants no probe\n  \
+        "the site at {0:#x} is in an executable and writable segment, where the kernel attaches no probe\n  \
          link the program so that its code is not writable"
     )]
     WritableCode(u64),

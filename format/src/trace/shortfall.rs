@@ -86,9 +86,9 @@ pub enum ShortfallKind {
     Gap,
     /// Processes that could not be checked and had no hits.
     NotChecked,
-    /// A file appeared while recording: hits before its probes were planted.
+    /// A file appeared while recording: hits before its probes were attached.
     Followed,
-    /// A file appeared while recording, and its probes were not planted.
+    /// A file appeared while recording, and its probes were not attached.
     NotFollowed,
     /// Files that appeared while recording were not read: whether they have selected probes is not known.
     NotRead,

@@ -29,7 +29,7 @@ pub enum Caution {
     ProfilerPanic(KernelVersion),
     /// What must be undone if the recorder is killed cannot be noted.
     NotNoted(io::Error),
-    /// Why threads that map new files cannot be held until the probes are planted.
+    /// Why threads that map new files cannot be held until the probes are attached.
     NotHeld(io::Error),
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for Caution {
             ),
             Self::NotHeld(error) => write!(
                 f,
-                "threads that map new files cannot be held until the probes are planted, so that the first hits in these files are missing, which is reported: {error}"
+                "threads that map new files cannot be held until the probes are attached: the first hits in these files are missing, which is reported: {error}"
             ),
         }
     }

@@ -89,7 +89,7 @@ pub enum RecordError {
     NoTracefs(#[source] io::Error),
     /// The kernel refused to attach a probe.
     #[error(
-        "the kernel does not plant {event} at {} offset {offset:#x}{}",
+        "cannot attach {event} in {} at offset {offset:#x}{}",
         shown(.path),
         in_brackets(.meaning.as_ref())
     )]

@@ -106,7 +106,7 @@ pub enum KernelOperation {
     #[error("the kernel does not load the program for {0}")]
     Program(String),
     /// Preparing the links of a probe, by its event.
-    #[error("{0} cannot be planted")]
+    #[error("cannot attach {0}")]
     Links(String),
     /// Enabling the events.
     #[error("the events cannot be started")]
@@ -175,7 +175,7 @@ pub enum BpfObject {
     #[error("map of open spans")]
     Spans,
     /// What attaches the probes to children.
-    #[error("thread that plants in children")]
+    #[error("thread that attaches to children")]
     Children,
     /// What holds threads that map files with code.
     #[error("program that holds threads at new mappings")]

@@ -46,9 +46,9 @@ pub enum RefusalReason {
         /// Why it is not safe, by a trial on a process of our own.
         danger: Nop5Danger,
     },
-    /// The instruction at the site has a prefix at which the kernel plants no probe.
+    /// The instruction at the site has a prefix to which the kernel attaches no probe.
     #[error(
-        "the instruction at {pc:#x} has the prefix {prefix:#04x}, and the kernel plants no probe at such instructions, in any process\n  \
+        "the instruction at {pc:#x} has the prefix {prefix:#04x}, and the kernel attaches no probe to such instructions, in any process\n  \
          build the program with a 1-byte nop there, as sys/sdt.h does"
     )]
     Prefix {
@@ -76,7 +76,7 @@ pub enum RefusalReason {
     )]
     SemaphoreOffset(u64),
     /// The file is of another machine.
-    #[error("the kernel of this machine plants no probes in programs of that architecture")]
+    #[error("this kernel attaches no probes to programs of that architecture")]
     Architecture,
     /// The digits of a pattern are those of several builds.
     #[error("the build-ids {recorded}, which is recorded, and {found} begin with the digits of {pattern}", pattern = escape(.pattern))]
@@ -141,7 +141,7 @@ pub enum RefusalReason {
         /// The most.
         most: usize,
     },
-    /// Too much would be planted for the processes that map the file.
+    /// Too many sites would be attached for the processes that map the file.
     #[error("{0}")]
     Places(Exceeded),
     /// The event cannot be recorded as it was asked for.

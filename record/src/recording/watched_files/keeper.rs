@@ -345,7 +345,7 @@ fn gap_of(file: &ProbedFile, pid: i32, gap: Option<Duration>) -> FoundShortfall 
         build_id: file.build_id,
         gap_ns: gap.map(|gap| gap.as_nanos() as u64),
         found: format!(
-            "planted {probes} again {after}, which nobody had executed for {}",
+            "attached {probes} again {after}; no process had executed the file for {}",
             duration(IDLE_TIME.as_nanos() as f64)
         ),
         effect: "hits in that time are not recorded".to_owned(),
@@ -360,10 +360,10 @@ const MAX_NAMED: usize = 256;
 const MAX_SUSPECTED: usize = 256;
 
 /// What leaves readers alone, where children can be held until probes are attached to them (Linux 6.18).
-pub const SPARED: &str = "to record named processes or a command plants none in others";
+pub const SPARED: &str = "record named processes or a command, so that others have no breakpoints";
 /// The same where probes can be attached to single processes (Linux 6.11).
 pub const SPARED_ALONE: &str =
-    "to record named processes without their children plants none in others";
+    "record named processes without their children, so that others have no breakpoints";
 
 /// The programs that were named, and the processes that may be readers.
 #[derive(Debug, Default)]

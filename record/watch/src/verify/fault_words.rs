@@ -56,7 +56,7 @@ pub(super) fn words(fault: &Fault) -> FaultWords {
             ..
         } => FaultWords {
             found: format!(
-                "no breakpoint at {address:#x}, in code that is mapped writable, where the kernel plants none"
+                "no breakpoint at {address:#x}, in code that is mapped writable, where the kernel inserts none"
             ),
             effect: "hits there are not recorded",
             remedy: "link the program so that its code is not writable",
@@ -68,7 +68,7 @@ pub(super) fn words(fault: &Fault) -> FaultWords {
             ..
         } => FaultWords {
             found: format!(
-                "no breakpoint at {address:#x}, in a shared mapping of the file, where the kernel plants none"
+                "no breakpoint at {address:#x}, in a shared mapping of the file, where the kernel inserts none"
             ),
             effect: "hits there are not recorded",
             remedy: "have the program map its code private, as loaders do (MAP_PRIVATE)",

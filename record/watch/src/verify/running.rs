@@ -106,7 +106,7 @@ impl Running<'_> {
             };
             is_mapped = true;
             if map.permissions[1] {
-                let found = "the code is mapped writable, where the kernel plants no breakpoint: hits there cannot be recorded";
+                let found = "the code is mapped writable, where the kernel inserts no breakpoint: hits there cannot be recorded";
                 push(address, Finding::obstacle(found.to_owned()));
             }
             if let Some(found) = self.code(&site, address) {
