@@ -309,7 +309,7 @@ mod recording {
     pub(crate) fn guard_death(death: &GuardDeath) -> String {
         match death.failure {
             None => death.to_string(),
-            Some(_) => format!("{death}; what a killed recorder leaves, usdtrec doctor lists"),
+            Some(_) => format!("{death}; usdtrec doctor lists what a killed recorder leaves"),
         }
     }
 
@@ -323,7 +323,7 @@ mod recording {
             Caution::ProfilerPanic(_) => format!("{caution}; {NO_PROFILER}"),
             Caution::NotNoted(_) => {
                 format!(
-                    "/run/usdtrec: {caution}; then doctor --heal does not remove breakpoints that stay"
+                    "/run/usdtrec: {caution}; if it is, doctor --heal does not remove its breakpoints"
                 )
             }
         }

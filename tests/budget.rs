@@ -276,7 +276,7 @@ fn a_child_that_begins_in_a_pause() {
         .filter(|event| event.pid != pid)
         .cloned()
         .collect();
-    if !said.contains("may have run before they had probes") {
+    if !said.contains("may have run without probes") {
         let rare = numbers(&of_child, "rare");
         assert_eq!(rare, (1_000_001..=child.rare).collect(), "{said}");
     }

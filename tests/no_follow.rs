@@ -102,7 +102,7 @@ fn nothing_that_appears_later_is_recorded_and_nothing_stays() {
         .stop()
         .complains("; root stays, without them")
         .complains(LATER)
-        .complains("not checked for breakpoints that have stayed: ");
+        .complains("not checked for remaining breakpoints: ");
     wait_until("the program is as before", || {
         is_as_before(&target, pc, before)
     });

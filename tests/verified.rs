@@ -463,7 +463,7 @@ fn the_semaphore_of_another_tracer_is_the_reason() {
         let refused = lab.usdtrec([&options[..], &["-e", &event]].concat());
         refused
             .exits(1)
-            .complains("the kernel has a probe there already with another semaphore");
+            .complains("the kernel has a probe at this site with a different semaphore");
     }
     drop(theirs.finish().success());
     drop(probes);
@@ -485,7 +485,7 @@ fn a_breakpoint_of_unknown_origin_is_not_touched() {
     let named = format!("process {} has a breakpoint at ", target.process.pid());
     let said = doctor.stderr.lines().find(|line| line.contains(&named));
     let said = said.unwrap_or_else(|| panic!("{}", doctor.stderr));
-    assert!(said.contains("of unknown origin"), "{said}");
+    assert!(said.contains("owner unknown"), "{said}");
     assert!(said.contains("; not touched"), "{said}");
     assert!(!doctor.stdout.contains(&named), "{}", doctor.stdout);
     assert_eq!(target.write(pc, &original), [0xcc]);

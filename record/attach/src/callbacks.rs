@@ -42,11 +42,11 @@ impl fmt::Display for Caution {
             ),
             Self::ProfilerPanic(version) => write!(
                 f,
-                "Linux {version} may panic when a thread that has hit a probe ends while a sampling profiler takes its user stack (is_uprobe_at_func_entry)"
+                "Linux {version} may panic when a thread that has hit a probe ends while a sampling profiler reads its user stack (is_uprobe_at_func_entry)"
             ),
             Self::NotNoted(error) => write!(
                 f,
-                "what must be undone if this recorder is killed cannot be noted: {error}"
+                "cannot store what must be undone if this recorder is killed: {error}"
             ),
             Self::NotHeld(error) => write!(
                 f,

@@ -71,8 +71,8 @@ pub enum RefusalReason {
     NoSegment,
     /// The uprobe PMU takes 32 bits of a semaphore's file offset.
     #[error(
-        "the semaphore's file offset {0:#x} exceeds 4 GiB, which events of the uprobe PMU cannot have; \
-         uprobe_multi links (Linux 6.6 and later) and tracefs events can"
+        "the semaphore's file offset {0:#x} exceeds 4 GiB, which events of the uprobe PMU do not support; \
+         uprobe_multi links (Linux 6.6 and later) and tracefs events do"
     )]
     SemaphoreOffset(u64),
     /// The file is of another machine.
@@ -92,9 +92,7 @@ pub enum RefusalReason {
     #[error("{0}")]
     NoRoom(LimitExceeded),
     /// A page that the kernel reads when it attaches cannot be kept in the page cache.
-    #[error(
-        "{0}, for which the kernel would wait when it attaches, and each process of this host that forks"
-    )]
+    #[error("{0}: attaching would wait for it, and so would each process of this host that forks")]
     NotCached(NotCached),
     /// The probe has no site.
     #[error("the probe has no site")]
@@ -121,7 +119,7 @@ pub enum RefusalReason {
     },
     /// Too many probes are at one instruction.
     #[error(
-        "more than {most} selected probes are at the instruction at {pc:#x}, and each of its hits would be as many events"
+        "more than {most} selected probes are at the instruction at {pc:#x}, and each hit would be an event of each"
     )]
     SharedInstruction {
         /// Address of the instruction.

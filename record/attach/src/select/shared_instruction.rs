@@ -87,7 +87,7 @@ impl fmt::Display for SharedInstruction {
         if let more @ 1.. = self.probes.len().saturating_sub(NAMED) {
             write!(f, " and {more} more")?;
         }
-        f.write_str(": each hit of it is an event of each")
+        f.write_str(": each hit is an event of each")
     }
 }
 

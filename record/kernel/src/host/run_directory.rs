@@ -113,7 +113,7 @@ pub fn check_private(path: &Path, user: u32) -> io::Result<()> {
     Err(io::Error::new(
         io::ErrorKind::PermissionDenied,
         format!(
-            "{} is not a directory of user {user} alone (mode 0700)",
+            "{}: expected a directory owned by user {user}, with mode 0700",
             path.display()
         ),
     ))

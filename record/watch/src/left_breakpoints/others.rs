@@ -39,9 +39,9 @@ impl fmt::Display for BreakpointOwner {
             Self::EndedRecording => f.write_str("left by a recording that has ended"),
             Self::TracefsEvent(name) => write!(f, "of the tracefs event {name}"),
             Self::Link(id) => write!(f, "of the BPF link {id}"),
-            Self::Debugger(pid) => write!(f, "of the debugger with the process {pid}"),
+            Self::Debugger(pid) => write!(f, "of the debugger with pid {pid}"),
             Self::Unknown => {
-                f.write_str("of unknown origin: a perf event of another tracer, or left behind")
+                f.write_str("owner unknown: a perf event of another tracer, or left behind")
             }
         }
     }
