@@ -202,7 +202,7 @@ mod recording {
                 Some("record with: --engine bpf-multi or --engine perf-tracefs".to_owned())
             }
             RefusalReason::CopiesCode { .. } => Some(
-                "with --delay MSECS, or with -p once it runs, the probes are attached after that: it lives, and hits in the copied code are not recorded; \
+                "with --delay MSECS, or with -p once it runs, the probes are attached after that: it then runs on, but hits in the copied code are not recorded; \
                  --force attaches all the same"
                     .to_owned(),
             ),
@@ -259,7 +259,7 @@ mod recording {
                 "index another binary with: usdtrec buildid-cache --add PATH, or name it: {by_path}"
             ),
             Searched::Host => format!(
-                "what runs and has probes: usdtrec list -a; for a program that does not run yet, name it: {by_path}, index it with: \
+                "to list running files with probes: usdtrec list -a; for a program that does not run yet, name it: {by_path}, index it with: \
                  usdtrec buildid-cache --add PATH, or wait for it with the bpf engine (without --no-wait and --no-follow)"
             ),
             Searched::Processes(_) => format!(

@@ -419,11 +419,11 @@ fn what_a_budget_does_not_go_with_is_refused() {
         ),
         (
             &["--budget", "2%", "--no-follow"],
-            "--budget does not go with --no-follow",
+            "--budget cannot be used with --no-follow",
         ),
         (
             &["--budget", "2%", "--min", "1ms"],
-            "--budget does not go with --min",
+            "--budget cannot be used with --min",
         ),
     ];
     for (options, text) in refused {

@@ -60,7 +60,8 @@ fn what_selected_nothing_is_named_at_the_end_and_by_reports() {
         .success()
         .stderr;
     for pattern in ["nested_nowhere:x", "nested_noth*:*"] {
-        let sentence = format!("'{pattern}' selected no probe: no file that was read has one");
+        let sentence =
+            format!("'{pattern}' selected no probe: no file that was read has a matching probe");
         assert_eq!(said.matches(&sentence).count(), 1, "{said}");
         let report = lab.usdtrec(["report", "-i", "trace"]).success().stderr;
         assert_eq!(report.matches(&sentence).count(), 1, "{report}");

@@ -327,7 +327,7 @@ fn nothing_is_said_where_probes_work() {
     let pid = target.process.pid().to_string();
     let options = ["list", "-v", "-p", &pid, "--format", "json"];
     let listed = lab.usdtrec(options).success().stdout;
-    assert!(listed.contains("of a recording that runs"), "{listed}");
+    assert!(listed.contains("of a running recording"), "{listed}");
     assert!(
         listed.contains("its semaphore is 1: a tracer is attached"),
         "{listed}"
@@ -355,7 +355,7 @@ fn a_breakpoint_that_stayed_is_restored() {
     assert_eq!(target.code(), 0xcc);
     let pid = target.process.pid();
     let named = format!("process {pid} has a breakpoint at ");
-    // That of a recording that runs is not listed.
+    // That of a running recording is not listed.
     let doctor = lab.usdtrec(["doctor"]);
     assert!(!doctor.stdout.contains(&named), "{}", doctor.stdout);
     recorder.signal("KILL");

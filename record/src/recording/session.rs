@@ -130,10 +130,10 @@ fn note_sites(probes: &[PlannedProbe], say: &dyn Fn(&Caution)) -> Option<SiteNot
 /// Why capabilities are needed as long as the recording lasts.
 fn needs_capabilities(attached: &Attached, has_semaphores: bool) -> Option<&'static str> {
     if has_semaphores {
-        return Some("the kernel counts a semaphore wrong, which is corrected in each process");
+        return Some("the kernel miscounts a semaphore, which is corrected in each process");
     }
     if attached.engine.used() == UsedEngine::PerfTracefs {
-        return Some("events in tracefs are removed by their names at the end");
+        return Some("tracefs events are removed by their names at the end");
     }
     let is_holding = attached.engine.held().is_some();
     is_holding.then_some("children are held until they have probes of their own")

@@ -143,7 +143,7 @@ impl ShortenedWindow {
             number: NUMBER,
             kind: ShortfallKind::ShortWindow,
             found: format!(
-                "the file holds the last {} instead of {}: its records take the {} of memory that they may take",
+                "the file holds the last {} instead of {}: its records filled the {} of memory",
                 ns(held),
                 ns(asked),
                 size(bytes as f64)

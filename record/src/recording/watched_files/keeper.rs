@@ -436,7 +436,7 @@ impl Readers {
         let remedy = match (self.holds, tells_processes()) {
             (true, _) => SPARED,
             (false, true) => SPARED_ALONE,
-            (false, false) => "what is to be written from it should not be recorded meanwhile",
+            (false, false) => "do not record a file while other files are written from it",
         };
         shortfalls.add(FoundShortfall {
             kind: ShortfallKind::Reader,

@@ -35,7 +35,7 @@ pub enum BreakpointOwner {
 impl fmt::Display for BreakpointOwner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Recording => f.write_str("of a recording that runs"),
+            Self::Recording => f.write_str("of a running recording"),
             Self::EndedRecording => f.write_str("left by a recording that has ended"),
             Self::TracefsEvent(name) => write!(f, "of the tracefs event {name}"),
             Self::Link(id) => write!(f, "of the BPF link {id}"),

@@ -7,8 +7,7 @@ use usdtrec_kernel::host::process::Page;
 use super::look::Fault;
 
 /// What follows from a semaphore that is 0.
-const NO_HITS: &str =
-    "a program that tests it does not execute the probe, so that there are no hits";
+const NO_HITS: &str = "a program that tests it does not execute the probe: there are no hits";
 
 /// The words for a fault.
 #[derive(Debug, PartialEq, Eq)]
@@ -93,7 +92,7 @@ pub(super) fn words(fault: &Fault) -> FaultWords {
                     )
                 }
                 (false, _) => format!(
-                    "no breakpoint at {address:#x}: expected one in the place of the instruction, found {}",
+                    "no breakpoint at {address:#x}: expected one instead of the instruction, found {}",
                     hex(found)
                 ),
             },

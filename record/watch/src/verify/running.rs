@@ -148,7 +148,7 @@ impl Running<'_> {
                 is_obstacle: owner != BreakpointOwner::Recording,
             }),
             (true, BreakpointOwner::Recording) => Some(Finding::obstacle(
-                "there is no breakpoint, although a recording that runs has a probe there: it does not record this process, or the probe does not work in it"
+                "there is no breakpoint, although a running recording has a probe there: it does not record this process, or the probe does not work in it"
                     .to_owned(),
             )),
             (true, _) => None,
