@@ -376,7 +376,7 @@ fn losses(shown: &[&SpanFacts], all: &[&SpanFacts]) -> Option<String> {
         _ => lossy.join(", "),
     };
     Some(format!(
-        "hits were lost of {of}: some spans, the longest above all, may have another one's end"
+        "hits of {of} were lost: some spans, most likely the longest, may have another one's end"
     ))
 }
 
