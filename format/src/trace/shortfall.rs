@@ -55,7 +55,7 @@ pub struct Shortfall {
     /// Build-id of a file that appeared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build_id: Option<BuildId>,
-    /// Time from the mapping of a file that appeared to the planting of its probes, ns; `None` if it is not known.
+    /// Time from the mapping of a file that appeared until its probes were attached, ns; `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap_ns: Option<u64>,
     /// What was found, in the first process.

@@ -49,7 +49,7 @@ pub struct Options {
     pub target: Target,
     /// Processes of which the outcome says how they ended.
     pub named: Vec<u32>,
-    /// What is planted in files that appear while recording.
+    /// What is attached in files that appear while recording.
     pub following: Following,
     /// Whether children that recorded processes start later are recorded, too.
     pub inherit: bool,
@@ -112,7 +112,7 @@ pub struct Session {
     pub(super) refused_files: usize,
 }
 
-/// Notes where probes are planted, for those who look after a recorder that was killed.
+/// Notes where probes are attached, for those who look after a recorder that was killed.
 fn note_sites(probes: &[PlannedProbe], say: &dyn Fn(&Caution)) -> Option<SiteNotes> {
     let notes = SiteNotes::write(
         &ExpectedFiles::of_probes(probes),

@@ -18,7 +18,7 @@ const COPYING: [&str; 2] = ["on", "silent"];
 /// Options that it has from the environment, too.
 const VARIABLE: &str = "NODE_OPTIONS";
 
-/// Refuses probes in the program of Node.js if the command is one that will copy its code. Following would plant those that are left out.
+/// Refuses probes in the program of Node.js if the command is one that will copy its code. Following would attach those that are left out.
 ///
 /// # Errors
 /// What will happen, and what to do.

@@ -191,7 +191,7 @@ impl FoundFiles {
         self.paths.contains(path)
     }
 
-    /// Why nothing is planted in a file.
+    /// Why nothing is attached in a file.
     pub(super) fn refusal(&self, file: FileId) -> Option<RefusalReason> {
         let place = self.files.get(&file)?.as_ref();
         place.err().cloned()

@@ -6,7 +6,7 @@
 //! this recorder waits, are kept in memory, and are looked at again before each attaching ([`page_reading`](super::page_reading)).
 //!
 //! They are mapped shared, which mincore(2) needs. It also tells the pages of an overlay, which `RWF_NOWAIT` and cachestat(2) do not. Nobody
-//! reads the mapping, so a file that is cut raises no SIGBUS, and the kernel plants no breakpoint in it. A file that is read past the page cache
+//! reads the mapping, so a file that is cut raises no SIGBUS, and the kernel inserts no breakpoint in it. A file that is read past the page cache
 //! (FUSE with direct I/O) has no such mapping. Locked pages are not evicted when memory is short; a file system may still discard them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

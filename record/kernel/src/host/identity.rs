@@ -6,7 +6,7 @@
 //! Whether two open files are one inode, although stat(2) shows two devices.
 //!
 //! Each mount of an overlay has a device number of its own, so that the containers of one image have as many files as mounts, of which the kernel
-//! has one: a probe that is planted in two of them is hit twice. What cannot differ is the page cache: the same page of both files is one frame.
+//! has one: a probe that is attached in two of them is hit twice. What cannot differ is the page cache: the same page of both files is one frame.
 
 use std::fs::File;
 use std::io::{self, Read};

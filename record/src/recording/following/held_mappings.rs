@@ -36,7 +36,7 @@ struct Waiting {
 /// How far the files are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
-    /// Number of files that are planted or have no probes.
+    /// Number of files that are attached or have no probes.
     pub(super) done: u64,
     /// Number of files that were queued.
     pub(super) queued: u64,
@@ -100,7 +100,7 @@ impl HeldMappings {
     pub(super) fn held_for(&self, file: &Origin, time: u64) -> Option<Duration> {
         let mapping = self.of_file(file)?;
         let is_answered = mapping.token <= self.answered;
-        // A file may have been planted before.
+        // A file may have been attached before.
         let held = Duration::from_nanos(time.saturating_sub(mapping.time));
         (mapping.is_held && !is_answered && held < MAX_HOLD).then_some(held)
     }
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(both, [true, true], "too long");
     }
 
-    /// The thread goes on, and maps another file before that one is planted.
+    /// The thread goes on, and maps another file before that one is attached.
     #[test]
     fn a_file_that_is_planted_after_the_answer_was_not_held() {
         let mut held = HeldMappings::default();

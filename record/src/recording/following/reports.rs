@@ -18,16 +18,16 @@ use crate::recording::unread_files::UnreadCounts;
 /// Maximum number of events that are named.
 const NAMED: usize = 6;
 
-/// A file whose probes were planted.
+/// A file whose probes were attached.
 pub(super) struct PlantedFile<'a> {
     pub(super) origin: Origin,
     /// The events, each once.
     pub(super) events: Vec<&'a str>,
     /// Number of sites.
     pub(super) sites: usize,
-    /// Whether they are planted in all processes of the file, although only some are recorded.
+    /// Whether they are attached in all processes of the file, although only some are recorded.
     pub(super) is_everywhere: bool,
-    /// When they were planted, ns of the trace's clock.
+    /// When they were attached, ns of the trace's clock.
     pub(super) planted_at: u64,
     /// For how long the thread that mapped it was held until then; `None` if it was not.
     pub(super) held: Option<Duration>,
@@ -36,7 +36,7 @@ pub(super) struct PlantedFile<'a> {
 /// Makes the reports of a recording.
 #[derive(Debug)]
 pub(super) struct Reports {
-    /// Users whose files are planted without naming them: root, and those of the recorded processes.
+    /// Users whose files are attached without naming them: root, and those of the recorded processes.
     users: Vec<u32>,
 }
 

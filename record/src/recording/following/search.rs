@@ -33,7 +33,7 @@ use crate::recording::late_planter::{LatePlanter, PlantedPart};
 use crate::recording::mapped_file::MappedFileId;
 use crate::recording::session::Session;
 
-/// Why a file is not planted that was found too late.
+/// Why a file is not attached that was found too late.
 pub(super) const ENDED: &str = "the recording ended first";
 
 /// What the thread has found.
@@ -203,7 +203,7 @@ impl Search {
         goes_on
     }
 
-    /// Plants the selected probes of a file; `None` if it has none, or is recorded.
+    /// Attaches the selected probes of a file; `None` if it has none, or is recorded.
     fn look(&mut self, taken: Taken) -> Option<SearchedFile> {
         let Taken {
             file, is_ending, ..

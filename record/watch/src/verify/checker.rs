@@ -80,7 +80,7 @@ pub(super) struct Checker {
     pub(super) shortfalls: Shortfalls,
     /// Whether the recorded processes were named.
     pub(super) is_named: bool,
-    /// Whether children of recorded processes inherit the perf events that plant their probes.
+    /// Whether children of recorded processes inherit the perf events that attach their probes.
     pub(super) inherits: bool,
     /// The processes that are held until probes are attached to them.
     pub(super) held: Option<Arc<HeldProcesses>>,

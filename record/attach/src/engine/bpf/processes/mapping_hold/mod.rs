@@ -10,7 +10,7 @@
 //! held for it any more.
 //!
 //! A breakpoint in the loader (`r_debug.r_brk`) is not needed. It would not be hit by mappings without the loader, and would have to be found
-//! and planted in each loader. Memory that `mprotect` makes executable later is not seen: compilers at run time do that all the time, loaders
+//! and attached in each loader. Memory that `mprotect` makes executable later is not seen: compilers at run time do that all the time, loaders
 //! do not. Its gap is reported as without `--no-gap`.
 //!
 //! Holding a thread by work ([`work`]), before it returns to user mode. It is not stopped and gets no signal, so that parents and tracers do not

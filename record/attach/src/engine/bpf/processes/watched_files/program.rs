@@ -100,7 +100,7 @@ fn program(
     asm.finish()
 }
 
-/// Goes on if `mmap` has mapped a file so that the kernel plants probes there: the address of its inode and the units of the file are in their slots,
+/// Goes on if `mmap` has mapped a file so that the kernel attaches probes there: the address of its inode and the units of the file are in their slots,
 /// and `R7` is not 0 if it is executed. Until then neither the stack is used nor preemption disabled.
 fn find_mapped(asm: &mut Assembler, kernel: &WatchKernel, labels: Labels) {
     let (strange, writes, found) = (asm.label(), asm.label(), asm.label());
