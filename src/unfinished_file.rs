@@ -44,7 +44,7 @@ impl UnfinishedFile {
     /// As [`create`](Self::create), for a file that others can read, too, as far as the umask allows.
     ///
     /// # Errors
-    /// Those of [`create`](Self::create).
+    /// The errors of [`create`](Self::create).
     pub(crate) fn create_readable(path: &Path) -> io::Result<Self> {
         Self::create_with(path, 0o644)
     }

@@ -150,7 +150,7 @@ pub struct NamedPlace {
 pub enum KnownSymbols {
     /// The file could not be read, or was not the recorded one.
     NotRead,
-    /// Those that other files can use (`.dynsym`), or no symbol at all.
+    /// Only symbols that other files can use (`.dynsym`), or none.
     OfOthers,
     /// All that the file was linked with.
     All,

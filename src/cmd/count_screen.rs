@@ -45,7 +45,7 @@ impl CountScreen {
     /// A screen; the terminal is not changed before the first table.
     ///
     /// # Errors
-    /// That of [`Screen::new`].
+    /// The error of [`Screen::new`].
     pub(super) fn new(
         out: File,
         table: LiveTable,

@@ -12,7 +12,7 @@ const REPEAT: u8 = 0xf3;
 
 /// The prefixes of an instruction.
 struct Prefixes<'c> {
-    /// Those that are not REX.
+    /// The prefixes that are not REX.
     legacy: &'c [u8],
     /// The REX prefix; 0 without one.
     rex: u8,

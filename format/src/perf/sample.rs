@@ -62,7 +62,7 @@ struct VaryingParts<'a> {
 }
 
 impl FixedParts {
-    /// Those of most samples.
+    /// The parts of most samples.
     #[inline(always)]
     fn usual(bytes: &[u8; USUAL]) -> Self {
         let (words, _) = bytes.as_chunks();

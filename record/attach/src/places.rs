@@ -242,7 +242,7 @@ impl Account {
         Self { user, namespace: 0 }
     }
 
-    /// That of a process; `None` if it has ended.
+    /// The account of a process; `None` if it has ended.
     pub fn of_process(pid: u32) -> Option<Self> {
         let user = metadata(format!("/proc/{pid}")).ok()?.uid();
         let here = |kind: &str| Some(metadata(format!("/proc/self/ns/{kind}")).ok()?.ino());
@@ -314,7 +314,7 @@ pub struct PlaceCount {
 }
 
 impl PlaceCount {
-    /// That of a file with these probes.
+    /// The count of a file with these probes.
     pub fn of_probes<'p>(probes: impl Iterator<Item = &'p Probe>) -> Self {
         let mut need = Self {
             files: 1,

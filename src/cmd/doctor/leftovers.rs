@@ -72,7 +72,7 @@ pub(super) fn print(heal: bool) -> bool {
 /// Numbers of breakpoints of recordings that have ended.
 struct Breakpoints {
     found: usize,
-    /// Those that were not restored.
+    /// Number of breakpoints that were not restored.
     left: usize,
 }
 

@@ -18,7 +18,7 @@ pub(super) struct WrittenFiles {
     number: usize,
     /// The newest one.
     last: PathBuf,
-    /// Those that hold less than the window is to hold, and the one that holds the least.
+    /// Number of files that hold less than the window, and the one that holds the least.
     shortened: usize,
     least: Option<ShortenedWindow>,
 }

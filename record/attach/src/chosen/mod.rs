@@ -39,7 +39,7 @@ pub struct ProcessChoice {
 /// The chosen control groups.
 #[derive(Debug, Default)]
 pub struct ChosenGroups {
-    /// Those that are there, without those below them.
+    /// The groups that exist, without those below them.
     pub present: Vec<ControlGroup>,
     /// What those are known by that are made later.
     pub later: Vec<LaterName>,

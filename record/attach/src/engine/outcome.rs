@@ -304,7 +304,7 @@ pub struct Counter {
     pub why_lost: Option<&'static str>,
 }
 
-/// Those that are said if they are not 0.
+/// The counters that are reported if they are not 0.
 pub const COUNTERS: [Counter; 5] = [
     Counter {
         kind: ShortfallKind::Unjudged,

@@ -74,7 +74,7 @@ pub(super) fn matching<'a>(
 
 /// The files that are open when the probes are selected.
 pub(super) struct KnownFiles<'f> {
-    /// Those that run, or that the traced processes map.
+    /// Files that run, or that the traced processes map.
     pub(super) mapped: &'f [Candidate],
     /// Others, which patterns name by their paths.
     pub(super) by_path: &'f [Candidate],

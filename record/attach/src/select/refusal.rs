@@ -85,7 +85,7 @@ pub enum RefusalReason {
         pattern: String,
         /// The build that is recorded.
         recorded: Box<BuildId>,
-        /// That of the file.
+        /// The build-id of the file.
         found: Box<BuildId>,
     },
     /// A trace cannot have its events.

@@ -40,7 +40,7 @@ struct Notes<'p> {
 }
 
 impl SharedInstruction {
-    /// Those of the selected probes, in the order of files and addresses.
+    /// The shared instructions of the selected probes, in the order of files and addresses.
     #[must_use]
     pub fn find(probes: &[PlannedProbe]) -> Vec<Self> {
         let mut places: BTreeMap<(FileId, u64), Notes<'_>> = BTreeMap::new();

@@ -79,7 +79,7 @@ impl<'a> From<&'a ObjectFile> for PagedFile<'a> {
     }
 }
 
-/// What came of a page.
+/// The outcome of reading a page.
 type Brought = Result<Option<MappedPage>, NotCached>;
 
 /// Brings pages into the page cache, and locks them there.

@@ -20,7 +20,7 @@ pub(super) struct HeldMappings {
     waiting: BTreeMap<u64, Waiting>,
     /// The token up to which all are answered.
     answered: u64,
-    /// Those that were answered last.
+    /// The mappings that were answered last.
     latest: VecDeque<NewMapping>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Progress {
     pub(super) done: u64,
     /// Number of files that were queued.
     pub(super) queued: u64,
-    /// Those that did not answer at once.
+    /// Numbers of files that did not answer at once.
     pub(super) slow: Tries,
     /// ns of the trace's clock.
     pub(super) now: u64,

@@ -68,7 +68,7 @@ pub(super) struct Follower {
     files: FollowedFiles,
     /// Number of files that were not read: too many at once, or the recording ended.
     unread: usize,
-    /// Those that could not be read of processes that ran at the start.
+    /// Numbers of files that could not be read, of processes that ran at the start.
     unread_at_start: UnreadCounts,
     /// Whether files that appear can be attached.
     is_on: bool,

@@ -1,4 +1,4 @@
-//! What is said of files that appeared, and written to the trace.
+//! Reports of files that appeared, for the user and for the trace.
 
 use std::time::Duration;
 
@@ -140,7 +140,7 @@ impl Reports {
     }
 }
 
-/// What is said of files that were not read, so that nobody knows whether they have selected probes; `too_many` is the number of those for
+/// The reports of files that were not read, so that it is not known whether they have selected probes; `too_many` is the number of those for
 /// which there was no time.
 pub(super) fn unread(
     too_many: usize,
@@ -195,7 +195,7 @@ pub(super) fn unread(
     found.chain(lost(lost_records))
 }
 
-/// What is said of a file whose file system did not answer.
+/// The report of a file whose file system did not answer.
 pub(in crate::recording) fn unanswered(file: &UnansweredFile) -> FoundShortfall {
     FoundShortfall {
         kind: ShortfallKind::NotRead,
@@ -211,7 +211,7 @@ pub(in crate::recording) fn unanswered(file: &UnansweredFile) -> FoundShortfall 
     }
 }
 
-/// What is said of lost process records.
+/// The report of lost process records.
 fn lost(records: u64) -> Option<FoundShortfall> {
     let were = match records {
         0 => return None,

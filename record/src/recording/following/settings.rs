@@ -20,7 +20,7 @@ pub type Completion = dyn Fn(&mut [PlannedProbe]) + Send + Sync;
 /// What is attached in files that appear while recording.
 #[derive(Clone)]
 pub struct Following {
-    /// Whether nothing is, and the recorder drops all its capabilities when the probes are attached and verified.
+    /// Whether no files are followed, and the recorder drops all its capabilities when the probes are attached and verified.
     pub is_off: bool,
     /// The events, as they were selected at first.
     pub events: Vec<EventSelector>,

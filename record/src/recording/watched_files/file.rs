@@ -126,7 +126,7 @@ fn is_named(session: &Session, probe: &PlannedProbe) -> bool {
         || (options.engine.processes.executables.iter()).any(is_executable)
 }
 
-/// Who maps files.
+/// The processes that map files.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// A process that executes each file, by its place.

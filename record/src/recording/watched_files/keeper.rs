@@ -328,7 +328,7 @@ impl Keeper {
     }
 }
 
-/// What is said of a process that executed a file before its probes were attached again.
+/// The report of a process that executed a file before its probes were attached again.
 fn gap_of(file: &ProbedFile, pid: i32, gap: Option<Duration>) -> FoundShortfall {
     let probes = counted(file.events.len(), "probe");
     let after = match gap {

@@ -41,7 +41,7 @@ impl FileWatch {
     /// drops its capabilities.
     ///
     /// # Errors
-    /// Those of starting the thread.
+    /// The errors of starting the thread.
     pub(super) fn start(session: &mut Session) -> io::Result<Self> {
         let watched = session.attached.engine.take_watched_files();
         let is_program = session.attached.engine.follows();

@@ -97,7 +97,7 @@ impl OtherTracers {
         Self::read(&FoundNotes::all().unwrap_or_default())
     }
 
-    /// Who has a breakpoint in a process.
+    /// The owner of a breakpoint in a process.
     pub fn owner(&self, pid: i32, site: FileSite) -> BreakpointOwner {
         if let Some(owner) = self.sites.get(&site) {
             return owner.clone();

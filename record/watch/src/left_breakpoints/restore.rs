@@ -21,7 +21,7 @@ struct Stayed<'a> {
     breakpoint: &'a [u8],
     original: &'a [u8],
     address: u64,
-    /// That of the program that ran when it was opened: of another one nothing can be read or written.
+    /// Memory of the program that ran when it was opened; that of another program cannot be read or written.
     memory: ProcessFile,
     mappings: Vec<FileMapping>,
     /// The mapped file.

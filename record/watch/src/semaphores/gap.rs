@@ -20,7 +20,7 @@ struct Gap {
     ns: u64,
 }
 
-/// Those of a recording, by the index of the file.
+/// The gaps of a recording, by the index of the file.
 #[derive(Debug, Default)]
 pub(super) struct Gaps(BTreeMap<usize, FileGaps>);
 

@@ -224,7 +224,7 @@ impl ExpectedSite {
     /// one.
     ///
     /// # Errors
-    /// Those of [`ProcessMemory::bytes`].
+    /// The errors of [`ProcessMemory::bytes`].
     pub(super) fn tested_semaphore(
         &self,
         file: &ObjectFile,

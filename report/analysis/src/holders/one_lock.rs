@@ -57,7 +57,7 @@ pub(crate) struct Waiter {
     tid: i32,
     /// When it began to, ns.
     since: u64,
-    /// Who held the lock meanwhile.
+    /// The threads that held the lock meanwhile.
     met: Vec<MetHolder>,
     /// Number of further holds of threads that are not among these.
     more: u32,
@@ -76,7 +76,7 @@ pub(crate) struct MetHolder {
 }
 
 impl OneLock {
-    /// Whether nothing is known of it.
+    /// Whether the lock has neither holders nor waiters.
     pub(crate) const fn is_idle(&self) -> bool {
         self.holds.is_empty() && self.waiters.is_empty()
     }

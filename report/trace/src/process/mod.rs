@@ -54,7 +54,7 @@ pub struct Processes {
     names: Names,
     threads: Threads,
     cgroups: Cgroups,
-    /// Who lives, where something is to be forgotten.
+    /// The threads that live, if those that ended are to be forgotten.
     living: Option<LivingThreads>,
     /// Processes that began so far.
     begun: u32,

@@ -45,7 +45,7 @@ const HEADS: usize = 256;
 #[derive(Debug)]
 pub(crate) struct TextEvent {
     fields: Fields,
-    /// Those that are remembered for each thread.
+    /// The fields that are kept for each thread.
     head: Fields,
     /// Name, aligned, and `: `.
     name: Piece,

@@ -24,7 +24,7 @@ impl TracepointProgram {
     /// is too long.
     ///
     /// # Errors
-    /// Those of bpf(2).
+    /// The errors of bpf(2).
     pub(super) fn attach<'m>(
         tracepoint: u32,
         code: Option<Code>,

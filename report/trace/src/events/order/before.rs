@@ -6,9 +6,9 @@ use crate::session::TraceSession;
 /// Times of samples before a sample in order, ns; 0 without such a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PreviousTimes {
-    /// That of the first one of all.
+    /// Time of the first sample.
     pub first: u64,
-    /// That of the last one.
+    /// Time of the previous sample.
     pub previous: u64,
 }
 

@@ -67,7 +67,7 @@ impl StackUse {
         self.cut_room = self.cut_room.max(room);
     }
 
-    /// Whether nothing was counted.
+    /// Whether no stack was counted.
     pub const fn is_empty(&self) -> bool {
         self.whole + self.cut == 0
     }

@@ -569,7 +569,7 @@ struct Sought {
 }
 
 impl Sought {
-    /// That of level 0.
+    /// The element of level 0.
     fn lowest(memory: SpanMemory, role: &SpanRole) -> Self {
         Self {
             is_of_thread: role.is_of_thread(),
@@ -577,7 +577,7 @@ impl Sought {
         }
     }
 
-    /// That of another level.
+    /// The element of another level.
     fn above(role: &SpanRole) -> Self {
         Self {
             is_of_thread: role.is_of_thread(),

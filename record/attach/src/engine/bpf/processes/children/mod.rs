@@ -148,7 +148,7 @@ impl Children {
         })
     }
 
-    /// Who is held.
+    /// The processes that are held.
     pub(in crate::engine::bpf) const fn held(&self) -> &Arc<HeldProcesses> {
         &self.held
     }

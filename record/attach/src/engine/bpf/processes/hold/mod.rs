@@ -143,7 +143,7 @@ impl Calls {
         self.held.tracked()
     }
 
-    /// Who is held.
+    /// The processes that are held.
     pub(in crate::engine::bpf) const fn held(&self) -> &Arc<HeldProcesses> {
         &self.held
     }
