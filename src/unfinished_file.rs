@@ -114,7 +114,7 @@ impl UnfinishedFile {
     }
 }
 
-/// The error of `tempfile`'s functions without the temporary name, which tells the user nothing.
+/// The error of `tempfile`'s functions without the temporary name, which means nothing to the user.
 pub(crate) fn without_name(error: io::Error) -> io::Error {
     match error.to_string().split_once(" at path ") {
         Some((message, _)) => io::Error::new(error.kind(), message),

@@ -100,7 +100,7 @@ impl CountScreen {
 }
 
 impl Shown {
-    /// Changes what is shown. Whether the recording goes on.
+    /// Changes what is shown. Whether the recording continues.
     fn obey(&mut self, key: Key) -> bool {
         match key {
             Key::Character(letter) if self.is_typing => self.choice.filter.push(letter),

@@ -24,7 +24,7 @@ const RESERVED: u64 = 16;
 const FLAGS_1: u64 = 0x6fff_fffb;
 const PIE: u64 = 0x0800_0000;
 
-/// A function of the dynamic loader, and variables and functions that tell loaders from each other.
+/// A function of the dynamic loader, and variables and functions that distinguish loaders.
 const GET_ADDRESS: &[u8] = b"__tls_get_addr";
 const OF_GLIBC: &[u8] = b"_rtld_global";
 const OF_MUSL: &[u8] = b"__libc_start_main";

@@ -278,7 +278,7 @@ fn max_json(frame: &[u8]) -> u64 {
     MAX_JSON.min(max_content(frame.len() as u64))
 }
 
-/// The most bytes of content of a frame with a length that are believed.
+/// Maximum length of content, bytes, that a frame of this length may claim.
 pub(crate) const fn max_content(frame: u64) -> u64 {
     SMALL_JSON.saturating_add(MAX_RATIO.saturating_mul(frame))
 }

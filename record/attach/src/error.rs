@@ -465,7 +465,7 @@ pub enum ProgramFeature {
     /// Reading thread contexts.
     #[error("reading thread contexts")]
     ThreadContext,
-    /// A choice of the memory that is brought in.
+    /// A choice of the memory that is faulted in.
     #[error("reading memory that is not resident")]
     NonResident,
 }

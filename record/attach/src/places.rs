@@ -11,7 +11,7 @@
 //!
 //! Any user can have any number of user ids and pid namespaces inside of a user namespace, but cannot choose who owns that. So processes in another
 //! user namespace than the recorder's are one account by the owner of the outermost one; if that is root, as for containers with a user namespace, by
-//! the namespace. Containers without one are all of the host's users: they are told apart by their pid namespaces, which only root can make.
+//! the namespace. Containers without one are all of the host's users: they are distinguished by their pid namespaces, which only root can make.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, metadata};
@@ -232,7 +232,7 @@ const MAX_LEVELS: usize = 33;
 pub struct Account {
     /// The user; of processes in another user namespace, its owner.
     pub user: u32,
-    /// Inode of the namespace that tells containers apart; 0 in those of the recorder.
+    /// Inode of the namespace that distinguishes containers; 0 in those of the recorder.
     pub namespace: u64,
 }
 

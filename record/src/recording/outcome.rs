@@ -129,7 +129,7 @@ pub enum TriggerEvent {
     Written(WrittenWindow),
     /// The file that is written says what fired.
     Noted(FiredTrigger),
-    /// A file could not be written. Recording goes on.
+    /// A file could not be written. Recording continues.
     NotWritten {
         /// What fired.
         fired: FiredTrigger,

@@ -203,7 +203,7 @@ pub enum DumpError {
     /// It cannot be reached, or is another user's; it ended without an answer.
     #[error(transparent)]
     Unreached(#[from] io::Error),
-    /// Nobody listens at its socket, which was removed.
+    /// No process listens at its socket, which was removed.
     #[error("no process listens at its socket, which was removed: it was killed")]
     Killed,
     /// Its process does not run.

@@ -1,4 +1,4 @@
-//! Losses in words.
+//! Sentences about losses.
 
 use usdtrec_trace::session::loss_ledger::{LossLedger, LossSource, Uncounted};
 

@@ -55,7 +55,7 @@ pub(in crate::cmd) fn attached_line(verb: &str, session: &Session) -> String {
     )
 }
 
-/// Says that all probes are enabled: to a service manager, and unless it is to be quiet on stderr, where scripts wait for the line before they start their
+/// Says that all probes are enabled: to a service manager, and, unless `quiet`, on stderr, where scripts wait for the line before they start their
 /// workload.
 pub(in crate::cmd) fn print_attached(line: &str, args: &CaptureArgs) {
     if !args.quiet {

@@ -82,7 +82,7 @@ pub(super) fn print_without_file(outcome: &Outcome) {
     }
 }
 
-/// What is wrong is printed with `quiet`, too.
+/// Faults are printed with `quiet`, too.
 fn print(event: &TriggerEvent, quiet: bool) {
     match event {
         TriggerEvent::Written(_)

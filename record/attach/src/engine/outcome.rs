@@ -22,7 +22,7 @@ pub struct EngineOutcome {
     pub without_stack: u64,
     /// How often the least or greatest number of a group could not be raised, because too many CPUs did so at a time.
     pub unraised: u64,
-    /// Number of lost hits that a filter could not judge, because the memory that it reads was not resident.
+    /// Number of hits that were lost because a filter could not be evaluated: the memory that it reads was not resident.
     pub unjudged: u64,
     /// Number of processes that recorded ones started and that may have run before they had probes. Their first hits are not in the trace
     /// and not counted as lost.

@@ -17,7 +17,7 @@ use usdtrec_kernel::nop5::Nop5Danger;
 
 use crate::places::Exceeded;
 
-/// Maximum number of reasons of one file that are told apart. Any file can have as many as it has sites.
+/// Maximum number of reasons of one file that are distinguished. Any file can have as many as it has sites.
 const MAX_REASONS: usize = 8;
 /// Maximum number of bytes of a name that messages show.
 pub const NAME_BYTES: usize = 200;
@@ -145,7 +145,7 @@ pub enum RefusalReason {
     /// The event cannot be recorded as it was asked for.
     #[error("{0}")]
     Unfit(String),
-    /// Further reasons of a file that are not told apart.
+    /// Further reasons of a file that are not distinguished.
     #[error("for reasons like those of other probes of the file")]
     Others,
 }

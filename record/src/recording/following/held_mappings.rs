@@ -10,7 +10,7 @@ use crate::recording::slow_files::Tries;
 
 /// How long threads are held for files that did not answer at once: a busy host answers in this time, and others are not held for a silent one.
 const SLOW_TIME: Duration = Duration::from_millis(500);
-/// Maximum number of answered mappings that are remembered.
+/// Maximum number of answered mappings that are kept.
 const MAX_ANSWERED: usize = 4096;
 
 /// The mappings that are not answered yet.
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(both, [true, true], "too long");
     }
 
-    /// The thread goes on, and maps another file before that one is attached.
+    /// The thread continues, and maps another file before that one is attached.
     #[test]
     fn a_file_that_is_planted_after_the_answer_was_not_held() {
         let mut held = HeldMappings::default();

@@ -184,7 +184,7 @@ impl Search {
         }
     }
 
-    /// Releases files that no process maps any more. Returns whether the recording goes on.
+    /// Releases files that no process maps any more. Returns whether the recording continues.
     fn release_unmapped(&mut self) -> bool {
         let Outcome { unmapped, released } = self.unmapped.look();
         if unmapped.is_empty() && released.is_empty() {

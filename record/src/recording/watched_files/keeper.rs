@@ -140,7 +140,7 @@ impl Keeper {
         self.name_readers(LAST_LOADER_TIME);
     }
 
-    /// Waits for calls and files. Returns whether the recording goes on.
+    /// Waits for calls and files. Returns whether the recording continues.
     fn wait(&mut self) -> bool {
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut polled = vec![readable(self.woken.as_fd())];

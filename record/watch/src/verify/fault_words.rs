@@ -1,4 +1,4 @@
-//! What is wrong in a process, in words: what, what follows, and what can be done.
+//! Sentences for a fault in a process: the fault, its effect, and the remedy.
 
 use std::fmt::Write as _;
 

@@ -152,7 +152,7 @@ impl CommonIntegers {
         !nests || self.may_cross_later
     }
 
-    /// Whether spans cross by an id for which more hits may speak, or against it.
+    /// Whether spans cross by an id for or against which more hits may be evidence.
     pub(crate) fn may_have_crossed(&self) -> bool {
         self.may_cross_later && self.id().is_some_and(|id| id.evidence.crosses(true))
     }

@@ -92,7 +92,7 @@ pub trait StreamView {
         Vec::new()
     }
 
-    /// Called after each part of the stream. Returns whether to go on.
+    /// Called after each part of the stream. Returns whether to continue.
     fn goes_on(&mut self) -> Result<bool, ReportError> {
         Ok(true)
     }

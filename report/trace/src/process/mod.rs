@@ -250,7 +250,7 @@ impl Processes {
     }
 }
 
-/// The number of the next process. A stream may go on for ever.
+/// The number of the next process. A stream may continue for ever.
 fn next(begun: &mut u32) -> ProcessNumber {
     *begun = begun.wrapping_add(1).max(1);
     ProcessNumber(*begun)

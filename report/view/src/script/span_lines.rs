@@ -192,7 +192,7 @@ pub(crate) struct SpanWriter<'a> {
 }
 
 impl<'a> SpanWriter<'a> {
-    /// Goes on after the lines of `before`.
+    /// Continues after the lines of `before`.
     pub(crate) fn new(
         session: &'a TraceSession,
         style: &'a LineStyle,

@@ -38,7 +38,7 @@ use crate::text::buffer::{Piece, Text};
 
 /// Maximum width of the column of events.
 const MAX_EVENT_COLUMNS: usize = 256;
-/// Threads, each on a CPU, whose part of the line is remembered.
+/// Threads, each on a CPU, whose part of the line is kept.
 const HEADS: usize = 256;
 
 /// Settings for all lines of an event.

@@ -13,7 +13,7 @@ pub struct PreviousTimes {
 }
 
 impl PreviousTimes {
-    /// Goes on after a sample. One without a time is skipped.
+    /// Continues after a sample. One without a time is skipped.
     #[inline]
     pub const fn pass(&mut self, time: u64) {
         if time != 0 {
@@ -24,7 +24,7 @@ impl PreviousTimes {
         }
     }
 
-    /// Goes on after a window that is not yet merged; returns the times before it.
+    /// Continues after a window that is not yet merged; returns the times before it.
     pub(crate) fn pass_window(
         &mut self,
         session: &TraceSession,
@@ -51,7 +51,7 @@ impl PreviousTimes {
         before
     }
 
-    /// Goes on after samples in order; returns the times before them.
+    /// Continues after samples in order; returns the times before them.
     pub(crate) fn pass_entries(
         &mut self,
         session: &TraceSession,

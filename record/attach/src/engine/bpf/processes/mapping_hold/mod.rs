@@ -3,7 +3,7 @@
 //!
 //! Programs on `execve` and `mmap`, run when the kernel has written the record of the mapping, look up the file of the descriptor or of the
 //! executable in a map of known files. If it is not there, they hold the thread until the recorder has answered, before it returns to user mode:
-//! before the loader goes on, and long before constructors. So nothing of the file has run, unless another thread of the process guesses the
+//! before the loader continues, and long before constructors. So nothing of the file has run, unless another thread of the process guesses the
 //! address. It is held in the kernel ([`work`], Linux 6.18), which nobody notices. Where that is not possible, no thread is held.
 //!
 //! Each such mapping has a token, the number of those so far, and the recorder answers in their order. Then the file is known, and no thread is

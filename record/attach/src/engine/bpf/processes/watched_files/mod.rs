@@ -192,7 +192,7 @@ impl WatchedFiles {
         self.set_state(file, IDLE);
     }
 
-    /// The probes of a file are attached: held threads go on.
+    /// The probes of a file are attached: held threads continue.
     pub fn set_attached(&self, file: u32) {
         self.set_state(file, ATTACHED);
     }
