@@ -157,7 +157,7 @@ impl Shown {
             false => format!("filter: {filter}"),
         };
         let hold = match self.held {
-            Some(_) => "paused, space: go on",
+            Some(_) => "paused, space: continue",
             None => "space: pause",
         };
         let order = self.choice.order.name();

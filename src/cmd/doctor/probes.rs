@@ -186,7 +186,7 @@ impl Target {
         let notes: Vec<SiteNote> = notes.flatten().collect();
         if let Some(note) = notes.iter().find(|note| note.is_obstacle) {
             let found = format!("process {}, {:#x}: {}", note.pid, note.address, note.found);
-            let advice = "restart the process if nobody records it";
+            let advice = "restart the process if it is not being recorded";
             return Finding::limited(&event, found, advice);
         }
         let description = schemas.describe(probe, self.mapped.scan.binary.arch);

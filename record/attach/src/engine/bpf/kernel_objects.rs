@@ -30,7 +30,7 @@ impl TracepointProgram {
         code: Option<Code>,
         descriptor: impl Fn(Map) -> BorrowedFd<'m>,
     ) -> io::Result<Self> {
-        let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
+        let code = code.ok_or_else(|| io::Error::other("the program is too long"))?;
         let program = sys::load(
             ProgramKind::Tracepoint(tracepoint),
             &code.with_maps(descriptor),

@@ -90,7 +90,7 @@ impl Children {
         let (requests, asked) = channel();
         let calls = hold
             .take_calls()
-            .ok_or_else(|| io::Error::other("somebody takes the calls already"))?;
+            .ok_or_else(|| io::Error::other("the calls are already taken"))?;
         let links = later.named.len();
         let held = Arc::clone(calls.held());
         let table = Arc::new(Table::default());
