@@ -311,7 +311,7 @@ pub(crate) enum Command {
     /// out and counted.
     #[cfg(feature = "record")]
     Import(ImportArgs),
-    /// Take what another host needs to name the functions in a trace
+    /// Collect what another host needs to name the functions in a trace
     ///
     /// The names of functions in stacks are stored in a trace when recording ends. For a trace that has none (record --no-symbols), archive stores them later, on the
     /// host of the recording. archive --debug writes the programs themselves, for other tools and for more than names.
