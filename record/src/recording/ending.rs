@@ -269,7 +269,7 @@ impl fmt::Display for Notice {
                 )?;
                 match helper {
                     Some(pid) => write!(f, "; process {pid} continues to flush it"),
-                    None => f.write_str("; this process ends when it has"),
+                    None => f.write_str("; this process ends when it is"),
                 }
             }
             Self::Left {
