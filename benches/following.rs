@@ -80,7 +80,7 @@ fn main() {
 }
 
 fn latencies(lab: &Lab, program: &Path) {
-    println!("ms from a file's mapping until its probes are planted.\n");
+    println!("ms from a file's mapping until its probes are attached.\n");
     head(&["", "median", "p99", "least to most", "bar"]);
     latency("`execve(2)`", lab, "sdt_ticker:tick", |path| {
         copy_program(program, path);
@@ -128,7 +128,7 @@ fn latency(name: &str, lab: &Lab, event: &str, begin: impl Fn(&Path) -> Process)
         for number in 0..FILES {
             let path = lab.file(&format!("file-{number}"));
             let process = begin(&path);
-            let line = recorder.until_error_line("planted 1 probe ");
+            let line = recorder.until_error_line("attached 1 probe ");
             times.push(milliseconds(&line));
             drop(process);
             fs::remove_file(&path).unwrap();
@@ -151,7 +151,7 @@ fn latency(name: &str, lab: &Lab, event: &str, begin: impl Fn(&Path) -> Process)
 
 /// The time that the recorder says.
 fn milliseconds(line: &str) -> f64 {
-    let (_, rest) = line.split_once("planted 1 probe ").unwrap();
+    let (_, rest) = line.split_once("attached 1 probe ").unwrap();
     let (number, _) = rest.split_once(" ms").unwrap();
     number.parse().unwrap()
 }

@@ -202,7 +202,7 @@ mod recording {
                 Some("record with: --engine bpf-multi or --engine perf-tracefs".to_owned())
             }
             RefusalReason::CopiesCode { .. } => Some(
-                "with --delay MSECS, or with -p once it runs, the probes are attached after that: it lives, and hits in the copied code are not recorded; \
+                "with --delay MSECS, or with -p once it runs, the probes are attached after that: it then runs on, but hits in the copied code are not recorded; \
                  --force attaches all the same"
                     .to_owned(),
             ),
@@ -259,7 +259,7 @@ mod recording {
                 "index another binary with: usdtrec buildid-cache --add PATH, or name it: {by_path}"
             ),
             Searched::Host => format!(
-                "what runs and has probes: usdtrec list -a; for a program that does not run yet, name it: {by_path}, index it with: \
+                "to list running files with probes: usdtrec list -a; for a program that does not run yet, name it: {by_path}, index it with: \
                  usdtrec buildid-cache --add PATH, or wait for it with the bpf engine (without --no-wait and --no-follow)"
             ),
             Searched::Processes(_) => format!(
@@ -309,7 +309,7 @@ mod recording {
     pub(crate) fn guard_death(death: &GuardDeath) -> String {
         match death.failure {
             None => death.to_string(),
-            Some(_) => format!("{death}; what a killed recorder leaves, usdtrec doctor lists"),
+            Some(_) => format!("{death}; usdtrec doctor lists what a killed recorder leaves"),
         }
     }
 
@@ -323,7 +323,7 @@ mod recording {
             Caution::ProfilerPanic(_) => format!("{caution}; {NO_PROFILER}"),
             Caution::NotNoted(_) => {
                 format!(
-                    "/run/usdtrec: {caution}; then doctor --heal does not remove breakpoints that stay"
+                    "/run/usdtrec: {caution}; if it is, doctor --heal does not remove its breakpoints"
                 )
             }
         }

@@ -311,7 +311,7 @@ pub(crate) enum Command {
     /// out and counted.
     #[cfg(feature = "record")]
     Import(ImportArgs),
-    /// Take what another host needs to name the functions in a trace
+    /// Collect what another host needs to name the functions in a trace
     ///
     /// The names of functions in stacks are stored in a trace when recording ends. For a trace that has none (record --no-symbols), archive stores them later, on the
     /// host of the recording. archive --debug writes the programs themselves, for other tools and for more than names.
@@ -320,7 +320,7 @@ pub(crate) enum Command {
     Schema(SchemaArgs),
     /// Print the completions of a shell
     ///
-    /// Those of bash, zsh and fish complete patterns by what is indexed and what runs, and keys of --by and --sort by the arguments of the trace.
+    /// The completions of bash, zsh and fish complete patterns by what is indexed and what runs, and keys of --by and --sort by the arguments of the trace.
     Completions(CompletionsArgs),
     /// Write the man pages into a folder
     Man(ManArgs),
@@ -329,7 +329,7 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Show what recording needs of this host and what killed recorders left behind, and remove that with --heal
     ///
-    /// What does not work is said with the reason and what to do; --try records probes of usdtrec's own with each engine. A recorder that is killed is cleaned up after by its guard process. If the guard was killed as well, tracefs events may still exist. The exit status is 1 if anything is left.
+    /// What does not work is printed with the reason and what to do; --try records probes of usdtrec's own with each engine. The guard process of a killed recorder cleans up after it. If the guard was killed as well, tracefs events may still exist. The exit status is 1 if anything is left.
     #[cfg(feature = "record")]
     Doctor(DoctorArgs),
     /// Have a running record --ring write its last seconds to a file

@@ -1,4 +1,4 @@
-//! Files of mode 0600, of the user who called sudo, that are written while a recording goes on. What other verbs write gets its name when it is complete
+//! Files of mode 0600, of the user who called sudo, that are written while a recording continues. What other verbs write gets its name when it is complete
 //! (`UnfinishedFile`).
 //!
 //! Another user may be able to write the directory, so its contents are not trusted. Written are only files created here, character

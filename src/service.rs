@@ -1,4 +1,4 @@
-//! What a service manager is told: that the recording has begun, and that it ends (sd_notify(3)).
+//! Notifies a service manager that the recording has begun, and that it ends (sd_notify(3)).
 
 use sd_notify::{NotifyState, notify};
 

@@ -12,7 +12,7 @@ use crate::terminal::say;
 /// How long something may take before it is said.
 const SAY_AFTER: Duration = Duration::from_secs(2);
 /// What is waited for when probes are attached.
-pub(crate) const STARTING: &str = "names and files of the processes that run";
+pub(crate) const STARTING: &str = "names and files of running processes";
 
 /// Does work, and says what it is if it takes long.
 pub(crate) fn waiting_for<T>(what: &str, is_quiet: bool, work: impl FnOnce() -> T) -> T {

@@ -66,7 +66,7 @@ pub(crate) fn open(path: &Path) -> io::Result<Option<File>> {
     }
     let stream = options.open(opened).map_err(|error| {
         if error.raw_os_error() == Some(libc::ENXIO) && kind.is_fifo() {
-            let what = "is a FIFO that nobody reads: start its reader first";
+            let what = "is a FIFO without a reader: start its reader first";
             return io::Error::new(error.kind(), what);
         }
         error

@@ -44,7 +44,7 @@ impl UnfinishedFile {
     /// As [`create`](Self::create), for a file that others can read, too, as far as the umask allows.
     ///
     /// # Errors
-    /// Those of [`create`](Self::create).
+    /// The errors of [`create`](Self::create).
     pub(crate) fn create_readable(path: &Path) -> io::Result<Self> {
         Self::create_with(path, 0o644)
     }
@@ -114,7 +114,7 @@ impl UnfinishedFile {
     }
 }
 
-/// The error of `tempfile`'s functions without the temporary name, which tells the user nothing.
+/// The error of `tempfile`'s functions without the temporary name, which means nothing to the user.
 pub(crate) fn without_name(error: io::Error) -> io::Error {
     match error.to_string().split_once(" at path ") {
         Some((message, _)) => io::Error::new(error.kind(), message),

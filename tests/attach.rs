@@ -81,7 +81,8 @@ fn children_that_exist_already() {
         let mut recorder = Process::spawn(lab.command(options.into_iter().chain(alone)));
         if let Some(children) = said {
             let line = recorder.until_error_line("recorded, too");
-            let expected = format!("usdtrec: {children} of {pid} are recorded, too (-i: not)");
+            let expected =
+                format!("usdtrec: {children} of {pid} are recorded, too (-i excludes them)");
             assert_eq!(line, expected);
         }
         recorder.until_error_line("[ usdtrec record:");

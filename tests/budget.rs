@@ -276,7 +276,7 @@ fn a_child_that_begins_in_a_pause() {
         .filter(|event| event.pid != pid)
         .cloned()
         .collect();
-    if !said.contains("may have run before they had probes") {
+    if !said.contains("may have run without probes") {
         let rare = numbers(&of_child, "rare");
         assert_eq!(rare, (1_000_001..=child.rare).collect(), "{said}");
     }
@@ -419,11 +419,11 @@ fn what_a_budget_does_not_go_with_is_refused() {
         ),
         (
             &["--budget", "2%", "--no-follow"],
-            "--budget does not go with --no-follow",
+            "--budget cannot be used with --no-follow",
         ),
         (
             &["--budget", "2%", "--min", "1ms"],
-            "--budget does not go with --min",
+            "--budget cannot be used with --min",
         ),
     ];
     for (options, text) in refused {

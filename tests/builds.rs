@@ -170,7 +170,7 @@ fn of_two_builds_that_appear_one_is_refused() {
     let whole = format!("builds_appear:hit@build-id:{NEW}");
     let refused =
         format!("the build-ids {OLD}, which is recorded, and {NEW} begin with the digits");
-    let planted = "planted 1 probe";
+    let planted = "attached 1 probe";
     for (events, of_new, hits) in [
         (vec![&digits], &*refused, 3),
         (vec![&digits, &whole], planted, 7),

@@ -295,15 +295,11 @@ fn what_cannot_be_chosen() {
             1,
             "there is no container abcdef01234",
         ),
-        (
-            &["-G", "/"],
-            1,
-            "the root of the control groups has all processes",
-        ),
+        (&["-G", "/"], 1, "the root control group has all processes"),
         (
             &["--container", "01230123"],
             1,
-            "container 01230123 may be each of 0123",
+            "container 01230123 is ambiguous: 0123",
         ),
         (
             &["--container", "web"],
@@ -378,10 +374,9 @@ fn control_groups_of_version_1() {
             format!("container {}", &id[..12]),
         ),
     ] {
-        refused("yes", options).complains(
-            "there are no control groups of version 2 here, only of version 1, which programs do not see",
-        );
-        let said = format!("{what} is in control groups of version 1, which programs do not see");
+        refused("yes", options)
+            .complains("there are no control groups of version 2 here, only of version 1");
+        let said = format!("{what} is in control groups of version 1, expected version 2");
         refused("no", options).complains(&said);
     }
     assert!(!lab.file("trace").exists());

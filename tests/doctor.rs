@@ -97,7 +97,7 @@ fn probes_of_processes_files_and_patterns_are_explained() {
         .exits(1)
         .stdout;
     assert!(
-        none.contains("no file that runs here has such a probe; start the program"),
+        none.contains("no running file has such a probe; start the program"),
         "{none}"
     );
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::common::{Build, Lab, Process, Recorder, Ticker, test};
 
 /// What the recorder says of a file that it planted.
-const PLANTED: &str = "planted 1 probe ";
+const PLANTED: &str = "attached 1 probe ";
 
 /// Builds the library. The option defines its provider, which no other test has.
 fn library(lab: &Lab, provider: &'static [&'static str]) -> PathBuf {
@@ -80,7 +80,7 @@ fn a_library_is_planted_in_any_process() {
     let load = format!("load {}", library.display());
     let line = load_and_hit(&mut recorder, &mut loader, &load, 7);
     let begin = format!(
-        "usdtrec: process {}: {}: planted 1 probe ",
+        "usdtrec: process {}: {}: attached 1 probe ",
         loader.pid(),
         library.display()
     );
@@ -147,8 +147,8 @@ fn files_without_a_name_are_planted() {
         let load = format!("{how} {}", library.display());
         let line = load_and_hit(&mut recorder, &mut loader, &load, 4);
         // It may be read just before its name is removed.
-        let is_named = how == "unlinked" && line.contains(".gone: planted");
-        assert!(is_named || line.contains(" (deleted): planted"), "{line}");
+        let is_named = how == "unlinked" && line.contains(".gone: attached");
+        assert!(is_named || line.contains(" (deleted): attached"), "{line}");
         tell(&mut loader, "unload");
     }
     let said = stop(recorder);
@@ -206,7 +206,7 @@ fn programs_are_planted_as_they_begin() {
     let mut recorder = recorder(&lab, &["-a", "-e", &event]);
     fs::rename(lab.file("upgrade"), &path).expect("the new program");
     let mut new = Ticker::again(&path);
-    let line = recorder.until_error_line("planted ");
+    let line = recorder.until_error_line(": attached ");
     let begin = format!("usdtrec: process {}: {}: ", new.pid(), path.display());
     assert!(line.starts_with(&begin), "{line}");
     new.hit("fire 2");
@@ -237,7 +237,7 @@ fn a_path_chooses_what_is_planted() {
     let mut first = load(&other);
     let mut second = load(&chosen);
     let line = recorder.until_error_line(PLANTED);
-    assert!(line.contains("chosen.so: planted"), "{line}");
+    assert!(line.contains("chosen.so: attached"), "{line}");
     tell(&mut first, "hit 9");
     tell(&mut second, "hit 2");
     let said = stop(recorder);
@@ -327,7 +327,7 @@ fn the_perf_engine_says_what_it_does_not_plant() {
     fs::copy(&library, &copy).expect("a copy");
     let mut recorder = recorder(&lab, &arguments);
     tell(&mut loader, &format!("load {}", copy.display()));
-    let line = recorder.until_error_line("not planted: the perf engine does not follow files");
+    let line = recorder.until_error_line("not attached: the perf engine does not follow files");
     assert!(line.contains("copy.so: mapped while recording"), "{line}");
     ticker.hit("fire 1");
     let said = stop(recorder);

@@ -34,7 +34,7 @@ fn printed(finished: &Finished) -> Vec<i128> {
 const EXACT: [&str; 5] = ["--engine", "bpf-multi", "-v", "-o", "trace"];
 
 /// What a recorder reports that was too slow to hold a process until it had probes: a process is held for two seconds at most.
-pub(crate) const RAN_BEFORE: &str = "may have run before they had probes";
+pub(crate) const RAN_BEFORE: &str = "may have run without probes";
 
 /// Tries again while an attempt returns `false`: a recorder reported that it was too slow.
 #[track_caller]

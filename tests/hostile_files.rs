@@ -171,8 +171,8 @@ fn odd_files_are_refused_and_others_recorded() {
             if !is_first {
                 load(&mut nobody, file);
                 let said = match reason.is_empty() {
-                    true => "planted ",
-                    false => "not planted: ",
+                    true => ": attached ",
+                    false => "not attached: ",
                 };
                 recorder.until_error_line(said);
             }
@@ -222,7 +222,7 @@ fn stat_and_trace_go_on() {
             let mut recorder = recorder(&lab, &[verb, "-a", "-e", &pattern]);
             if !is_first {
                 load(&mut nobody, &odd);
-                recorder.until_error_line("not planted: ");
+                recorder.until_error_line("not attached: ");
             }
             tell(&mut mine, "hit 77");
             // `trace` prints what has come within a moment.
@@ -316,7 +316,7 @@ fn a_user_leaves_room_for_others_and_gets_it_back() {
     // Those of the start stay. Another user's file is planted.
     let mut mine = Process::spawn(Command::new(&program));
     load(&mut mine, &library);
-    recorder.until_error_line("honest.so: planted 1 probe");
+    recorder.until_error_line("honest.so: attached 1 probe");
     tell(&mut mine, "hit 20");
     let said = stop(recorder);
     assert!(

@@ -100,9 +100,9 @@ fn nothing_that_appears_later_is_recorded_and_nothing_stays() {
     said.complains("dropped all capabilities");
     whole
         .stop()
-        .complains("; root stays, without them")
+        .complains("; still root, without them")
         .complains(LATER)
-        .complains("not checked for breakpoints that have stayed: ");
+        .complains("not checked for remaining breakpoints: ");
     wait_until("the program is as before", || {
         is_as_before(&target, pc, before)
     });
@@ -252,7 +252,7 @@ fn what_needs_capabilities_to_the_end_is_refused() {
         ),
         (
             &["-a", "--thread-context"],
-            "--thread-context does not go with --no-follow",
+            "--thread-context cannot be used with --no-follow",
         ),
     ] {
         let command = ["record", "--no-follow", "-e", "ticker:tick"];

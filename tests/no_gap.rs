@@ -170,7 +170,7 @@ fn loads_in_named_process(lab: &Lab, library: &Path, program: &Path) -> bool {
         return false;
     }
     let in_time = ended.stderr.matches(IN_TIME).count();
-    let reported = ended.stderr.matches(": planted 2 probes ").count();
+    let reported = ended.stderr.matches(": attached 2 probes ").count();
     assert_eq!((in_time > 0, in_time), (true, reported), "{}", ended.stderr);
     let report = lab.usdtrec(["report", "-i", "trace", "--format", "json"]);
     let report: serde_json::Value =

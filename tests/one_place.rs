@@ -24,7 +24,7 @@ fn probes_at_one_instruction_are_said_to_be_one_place() {
     let record = lab.usdtrec(["record", "-o", "trace", "-e", &events, "--", &program, HITS]);
     let record = record.success();
     let said = "is sdt_one_place:a and sdt_one_place:b and sdt_one_place:c and \
-                sdt_one_place:d (2 notes with different arguments): each hit of it is an event of each";
+                sdt_one_place:d (2 notes with different arguments): each hit is an event of each";
     assert!(record.stderr.contains(said), "{}", record.stderr);
     let report = lab.usdtrec(["report", "-i", "trace", "--format", "json"]);
     let report: Value = serde_json::from_str(&report.success().stdout).expect("JSON");

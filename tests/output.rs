@@ -338,7 +338,7 @@ fn a_fifo_is_written_front_to_back_and_need_not_be_read() {
     let options = ["record", "-a", "-o", "fifo", "-e", &event];
     lab.usdtrec(options)
         .exits(1)
-        .complains("is a FIFO that nobody reads");
+        .complains("is a FIFO without a reader");
     // Without waiting for the recorder, which does not wait for it.
     let open = || {
         let mut options = File::options();

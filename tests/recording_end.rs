@@ -123,7 +123,7 @@ fn record_many(lab: &Lab, engine: &str, probes: &str) -> Process {
 #[track_caller]
 fn leaves_the_probes_to_a_helper(lab: &Lab, recorder: Process) {
     let ended = recorder.finish().success();
-    let ended = ended.complains("goes on closing them");
+    let ended = ended.complains("continues closing them");
     assert!(lab.events("trace").is_empty());
     let helper = number_after(&ended.stderr, "; process ");
     wait_until("the end of the helper", || !exists(helper));
@@ -168,7 +168,7 @@ fn tracefs_events_go_although_their_guard_was_killed() {
     recorder
         .finish()
         .success()
-        .complains("goes on closing them");
+        .complains("continues closing them");
     wait_until("the end of the tracefs events", || !has_events());
 }
 
@@ -296,7 +296,10 @@ fn a_signal_ends_the_planting() {
         assert_eq!(status.code(), Some(1), "{engine}: {told}");
         assert!(told.contains("takes the kernel about"), "{engine}: {told}");
         assert!(told.contains("before recording began"), "{engine}: {told}");
-        assert!(!told.contains("goes on"), "nothing was planted yet: {told}");
+        assert!(
+            !told.contains("continues removing"),
+            "nothing was attached yet: {told}"
+        );
         assert!(!lab.file("trace").exists(), "{engine}: {told}");
     }
 }
@@ -467,11 +470,11 @@ fn a_disk_that_does_not_answer_is_not_waited_for() {
     target.hit("fire 7");
     recorder.signal("INT");
     recorder.until_error_line("7 events, 0 lost");
-    recorder.until_error_line("waiting for the disk");
+    recorder.until_error_line("waiting until it is on disk");
     assert!(recorder.is_running());
     recorder.signal("INT");
     let ended = recorder.finish().success();
-    let ended = ended.complains("the disk has not yet taken all of it");
+    let ended = ended.complains("the trace is complete, but not yet on disk");
     let helper = number_after(&ended.stderr, "; process ");
     assert!(exists(helper));
     signal(helper, "KILL");

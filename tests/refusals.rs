@@ -158,7 +158,7 @@ fn program_of_another_machine() {
             lab.usdtrec([&["record", "-a", "-e", &event][..], &options].concat())
                 .exits(1)
                 .complains("sdt_shapes:first")
-                .complains("plants no probes in programs of that architecture");
+                .complains("attaches no probes to programs of that architecture");
         }
     }
 }

@@ -60,7 +60,8 @@ fn what_selected_nothing_is_named_at_the_end_and_by_reports() {
         .success()
         .stderr;
     for pattern in ["nested_nowhere:x", "nested_noth*:*"] {
-        let sentence = format!("'{pattern}' selected no probe: no file that was read has one");
+        let sentence =
+            format!("'{pattern}' selected no probe: no file that was read has a matching probe");
         assert_eq!(said.matches(&sentence).count(), 1, "{said}");
         let report = lab.usdtrec(["report", "-i", "trace"]).success().stderr;
         assert_eq!(report.matches(&sentence).count(), 1, "{report}");
@@ -171,9 +172,9 @@ fn a_filter_that_does_not_fit_leaves_out_its_probes_alone() {
             .iter()
             .all(|event| event.event.ends_with("op__begin"))
     );
-    let refused = ": 1 probe not planted: filter of sdt_nested_ops:op__end: ";
+    let refused = ": 1 probe not attached: filter of sdt_nested_ops:op__end: ";
     assert!(said.contains(refused), "{said}");
-    assert!(said.contains("planted 1 probe "), "{said}");
+    assert!(said.contains(": attached 1 probe "), "{said}");
     assert!(!said.contains("no breakpoint"), "{said}");
     let unselected = "'nested_ops:op__end' selected no probe: those that match were not attached";
     assert!(said.contains(unselected), "{said}");

@@ -159,7 +159,7 @@ fn a_file_is_named_and_tried_again() {
     while !recorder.until_error_line(SILENT).contains(library) {}
     let hits = ticker.hit("fire 5").len();
     mount.answer();
-    recorder.until_error_line("planted 1 probe ");
+    recorder.until_error_line("attached 1 probe ");
     mount.tell("hit 3");
     recorder.signal("INT");
     recorder.finish().success();

@@ -444,7 +444,7 @@ fn what_cannot_be_is_refused() {
         (
             "stat",
             &["--span", "request", "--key", "url"],
-            "which only readers of traces do",
+            "begin and end can be matched only by the thread, the process or one integer",
         ),
         (
             "stat",
@@ -454,7 +454,7 @@ fn what_cannot_be_is_refused() {
         (
             "stat",
             &["--span", "request", "--value", "id"],
-            "of which durations are added up",
+            "whose durations are added up",
         ),
         (
             "stat",

@@ -35,7 +35,7 @@ fn what_cannot_be_answered_is_followed_by_advice() {
         (
             "script",
             &["--filter", "*arg1 == 1"],
-            "memory of the traced program can be read while recording only",
+            "memory of the traced program can be read only while recording",
             Some("filter while recording: record --filter"),
         ),
         (
@@ -62,7 +62,9 @@ fn what_cannot_be_answered_is_followed_by_advice() {
         }
     }
     let diff = ["diff", TRACE, TRACE, "--time", "1,2"];
-    lab.usdtrec(diff).exits(1).complains("two clocks");
+    lab.usdtrec(diff)
+        .exits(1)
+        .complains("the clocks of two recordings differ");
     let kind = ["script", "-i", TRACE, "-F", "trace:foo"];
     let words = "give \"trace:foo\" without the type, and choose events by -e";
     lab.usdtrec(kind).exits(2).complains(words);

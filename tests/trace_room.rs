@@ -140,7 +140,7 @@ fn a_file_with_a_name_that_is_too_long_is_refused_while_recording() {
         "{line}"
     );
     load(&mut loader, &honest(&lab, "-DPROVIDER=room_other"));
-    recorder.until_error_line("planted 1 probe ");
+    recorder.until_error_line("attached 1 probe ");
     tell(&mut loader, "hit 3");
     recorder.signal("INT");
     recorder.finish().success();

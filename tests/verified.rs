@@ -268,25 +268,25 @@ fn code_that_is_mapped_writable() {
     make_code_writable(&program);
     let event = format!("verified:hit@{}", program.display());
     let refused = lab.usdtrec(["record", "-o", "trace", "-a", "-e", &event]);
-    refused.exits(1).complains(
-        "is in a segment that is executable and writable, where the kernel plants no probe",
-    );
+    refused
+        .exits(1)
+        .complains("is in an executable and writable segment, where the kernel attaches no probe");
     // It starts later.
     let mut recorder = recorder(&lab, &["-a", "--force", "-e", &event]);
     let target = Target::again(&lab, &program);
-    let line = recorder.until_error_line("where the kernel plants none");
+    let line = recorder.until_error_line("where the kernel inserts none");
     assert!(line.contains("hits there are not recorded"), "{line}");
     shortfall(&lab, recorder, "no_breakpoint", &target);
     let pid = target.process.pid().to_string();
     let listed = lab.usdtrec(["list", "-v", "-p", &pid]).success().stdout;
     assert!(
-        listed.contains("the code is mapped writable, where the kernel plants no breakpoint"),
+        listed.contains("the code is mapped writable, where the kernel inserts no breakpoint"),
         "{listed}"
     );
 }
 
 /// Programs that start, fork, execute and end while they are looked at are as they must be.
-/// The kernel plants none in shared mappings of a file.
+/// The kernel inserts none in shared mappings of a file.
 #[test]
 fn code_that_is_mapped_shared() {
     let lab = Lab::privileged();
@@ -327,7 +327,7 @@ fn nothing_is_said_where_probes_work() {
     let pid = target.process.pid().to_string();
     let options = ["list", "-v", "-p", &pid, "--format", "json"];
     let listed = lab.usdtrec(options).success().stdout;
-    assert!(listed.contains("of a recording that runs"), "{listed}");
+    assert!(listed.contains("of a running recording"), "{listed}");
     assert!(
         listed.contains("its semaphore is 1: a tracer is attached"),
         "{listed}"
@@ -355,7 +355,7 @@ fn a_breakpoint_that_stayed_is_restored() {
     assert_eq!(target.code(), 0xcc);
     let pid = target.process.pid();
     let named = format!("process {pid} has a breakpoint at ");
-    // That of a recording that runs is not listed.
+    // That of a running recording is not listed.
     let doctor = lab.usdtrec(["doctor"]);
     assert!(!doctor.stdout.contains(&named), "{}", doctor.stdout);
     recorder.signal("KILL");
@@ -463,7 +463,7 @@ fn the_semaphore_of_another_tracer_is_the_reason() {
         let refused = lab.usdtrec([&options[..], &["-e", &event]].concat());
         refused
             .exits(1)
-            .complains("the kernel has a probe there already with another semaphore");
+            .complains("the kernel has a probe at this site with a different semaphore");
     }
     drop(theirs.finish().success());
     drop(probes);
@@ -485,7 +485,7 @@ fn a_breakpoint_of_unknown_origin_is_not_touched() {
     let named = format!("process {} has a breakpoint at ", target.process.pid());
     let said = doctor.stderr.lines().find(|line| line.contains(&named));
     let said = said.unwrap_or_else(|| panic!("{}", doctor.stderr));
-    assert!(said.contains("of unknown origin"), "{said}");
+    assert!(said.contains("owner unknown"), "{said}");
     assert!(said.contains("; not touched"), "{said}");
     assert!(!doctor.stdout.contains(&named), "{}", doctor.stdout);
     assert_eq!(target.write(pc, &original), [0xcc]);

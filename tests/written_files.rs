@@ -115,7 +115,7 @@ fn fifos_have_a_reader_that_may_see_it() {
         run(lab.at_home(Path::new("mkfifo"), [name])).success();
         lab.usdtrec(command(&writer, name))
             .exits(1)
-            .complains("is a FIFO that nobody reads");
+            .complains("is a FIFO without a reader");
         let line = format!(
             "cat {name} >read & sleep 0.2; {} {}; status=$?; wait; exit $status",
             env!("CARGO_BIN_EXE_usdtrec"),

@@ -19,7 +19,7 @@ const OVERLAYFS: u64 = 0x794c_7630;
 /// Creates a hard link of an open file.
 ///
 /// # Errors
-/// Errors of the system calls. `CrossesDevices` for a file of overlayfs: the kernel would put a copy in its place, and processes that map it would go on with
+/// Errors of the system calls. `CrossesDevices` for a file of overlayfs: the kernel would put a copy in its place, and processes that map it would continue with
 /// the file before, in which no probe could be attached by its path.
 pub(crate) fn link(file: &ObjectFile, path: &Path) -> io::Result<()> {
     // One that a helper reads is not of the cache's file system.

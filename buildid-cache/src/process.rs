@@ -408,7 +408,7 @@ impl Mapping<'_> {
         let likeness = Likeness::compare(&opened.handle, self.mapping);
         let path = self.mapping.path.clone();
         match ObjectFile::from_handle(opened.handle, path) {
-            // What is said of this file would be believed of the mapped one.
+            // The error would be taken for one of the mapped file.
             Err(ElfError::NotElf(_)) if likeness != Likeness::Same => {
                 Err(self.is_another(&self.process.directory))
             }

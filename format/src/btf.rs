@@ -18,7 +18,7 @@ pub struct Btf {
     strings: usize,
     /// Offset of each type in `data`; the first is type 1.
     types: Vec<usize>,
-    /// Those of structures and unions with a name.
+    /// Offsets of the structures and unions that have a name.
     structures: Vec<usize>,
 }
 

@@ -72,7 +72,7 @@ pub struct FileCode {
 /// A string in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StringInFile {
-    /// File offset that its address has if the mapping of the file's code goes on to there, wrapping.
+    /// File offset that its address has if the mapping of the file's code continues to there, wrapping.
     pub at: u64,
     /// Its bytes, without the NUL at its end. In JSON they are a string, or a list of bytes if they are not UTF-8.
     #[serde(with = "string_bytes")]
@@ -150,7 +150,7 @@ pub struct NamedPlace {
 pub enum KnownSymbols {
     /// The file could not be read, or was not the recorded one.
     NotRead,
-    /// Those that other files can use (`.dynsym`), or no symbol at all.
+    /// Only symbols that other files can use (`.dynsym`), or none.
     OfOthers,
     /// All that the file was linked with.
     All,

@@ -220,7 +220,7 @@ pub struct SourceLine {
 }
 
 impl CodePlace {
-    /// Whether nothing is known.
+    /// Whether neither function nor line is known.
     #[must_use]
     pub const fn is_unknown(&self) -> bool {
         self.function.is_none() && self.source.is_none()

@@ -150,7 +150,7 @@ impl<'a> Notes<'a> {
         };
         let Some(descriptor) = body.get(descriptor_at..).and_then(|from| from.get(..len)) else {
             let left = body.len().saturating_sub(descriptor_at);
-            let found = format!("{len} bytes said, {left} before the section's end");
+            let found = format!("a length of {len} bytes, with {left} left in the section");
             return fail("a descriptor inside the section", found);
         };
         self.offset = offset + HEADER + descriptor_at.saturating_add(padded(len));

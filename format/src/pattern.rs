@@ -59,7 +59,7 @@ pub enum PatternError {
     Bpftrace {
         /// The pattern.
         text: String,
-        /// The same as it is written here.
+        /// The same pattern in the syntax of this program.
         ours: String,
     },
     /// A bracket of a glob is not closed, or is no range of characters.

@@ -65,7 +65,7 @@ request   1000  1ns  1ns  1ns    1ns  1ns  1us   1us    1us     2
 WARNING: 3000 of 4000 begins of request (75.0%) have no end: hits were lost; the
   next one began, so they had ended; they were open when the recording ended
   begins without an end: request 2998
-  hits were lost of these probes: some spans, the longest above all, may have
+  hits of these probes were lost: some spans, most likely the longest, may have
   another one's end
 
 Argument      Type     What it holds

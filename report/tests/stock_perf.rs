@@ -247,6 +247,6 @@ fn time_of_day() {
         let error = ours(&path, "tod", TimeOrigin::Clock)
             .unwrap_err()
             .to_string();
-        assert!(error.contains("does not have the time of day"), "{error}");
+        assert!(error.contains("has no times of day"), "{error}");
     }
 }

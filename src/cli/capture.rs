@@ -135,7 +135,7 @@ pub(crate) struct CaptureArgs {
     /// Record only processes that execute this file, under whatever path; with --cgroup, --container or --unit, only those of them (may be repeated)
     ///
     /// PATH is a program, as in -e: links are followed, and a name alone is looked for in $PATH. Processes of a script, or of a program that the loader was told to run (ld.so PROGRAM), execute the interpreter, or the loader.
-    /// Those that start later are recorded from their first hit on. A file that replaces it at its path is taken within a tenth of a second. Needs the bpf engine.
+    /// Those that start later are recorded from their first hit on. A file that replaces it at its path is recorded within a tenth of a second. Needs the bpf engine.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "tid"])]
     pub(crate) exe: Vec<PathBuf>,
     /// With -p or CMD, do not record children
@@ -264,7 +264,7 @@ fn events_before(matches: &clap::ArgMatches, option: &str) -> Vec<Option<usize>>
 /// When probes are attached.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct DelayArgs {
-    /// Attach the probes so many milliseconds after CMD has started, or from now on: until then programs have no breakpoints
+    /// Attach the probes this many milliseconds after CMD has started, or without CMD from now: until then programs have no breakpoints
     ///
     /// For programs that copy their code when they start, to huge pages for instance: with breakpoints in the copy they end by SIGTRAP. Hits in a copy are not recorded. --duration counts from when the probes are attached.
     #[arg(short = 'D', long, value_name = "MSECS", allow_hyphen_values = true)]

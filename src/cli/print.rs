@@ -43,7 +43,7 @@ pub(crate) struct PrintArgs {
     /// Fields to print (comma list); with + or - before a field, add it to the default fields or remove it (-F +tod,-cpu)
     #[arg(short = 'F', long, long_help = with_fields(FIELDS), value_name = "FIELDS", allow_hyphen_values = true, value_parser = field_choice)]
     pub(crate) fields: Vec<FieldChoice>,
-    /// How times are printed (comma list): since when, with how many decimals; -F +tod adds the time of day [default: clock]
+    /// How times are printed (comma list): from which start, with how many decimals; -F +tod adds the time of day [default: clock]
     #[arg(long, value_enum, value_name = "TIMES", value_delimiter = ',')]
     pub(crate) times: Vec<Times>,
     /// Output format: text, json, csv, csv-raw, or a template ('{comm} {url:?} {time:.3}'; see below)

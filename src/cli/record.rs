@@ -36,7 +36,7 @@ pub(crate) struct RecordArgs {
     /// Triggers
     #[command(flatten)]
     pub(crate) ring: Box<RingArgs>,
-    /// Limit the overhead of probes to this part of each recorded thread's time (2%): hot ones are detached for a time, again and again
+    /// Limit the overhead of probes to this part of each recorded thread's time (2%): hot ones are repeatedly detached for a time
     ///
     /// Of each thread the shares of all probes are added up; those with the largest one are paused first, the probes that begin and end a span
     /// together. What a hit costs is measured when recording begins. The trace says when probes were paused. Hits that --filter excludes, and probes of

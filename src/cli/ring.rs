@@ -8,7 +8,7 @@ pub(crate) struct RingArgs {
     /// Keep only the last TIME, in at most SIZE of memory, and write it to FILE.DATE-AND-TIME when a trigger fires, at SIGUSR2,
     /// and for usdtrec dump (60s or 60s,100M) [default SIZE: 256M]
     ///
-    /// Recording goes on meanwhile, and each file is a complete trace, also of processes that have ended. Nothing is written without a trigger.
+    /// Recording continues meanwhile, and each file is a complete trace, also of processes that have ended. Nothing is written without a trigger.
     /// SIZE is that of the compressed trace.
     #[arg(long, value_name = "TIME[,SIZE]", conflicts_with_all = ["switch_output", "max_size"])]
     pub(crate) ring: Option<String>,
@@ -21,7 +21,7 @@ pub(crate) struct RingArgs {
     /// End recording when this happens first: as --trigger; with --ring, FILE has the last TIME then
     #[arg(long, value_name = "TRIGGER")]
     pub(crate) until: Vec<String>,
-    /// Go on recording for this time before a file is written, or before the end of --until (1s)
+    /// Continue recording for this time before a file is written, or before the end of --until (1s)
     #[arg(long, value_name = "TIME")]
     pub(crate) after: Option<String>,
     /// Minimum time between triggers that have a file; SIGUSR2 and usdtrec dump always write one [default: 30s; 0 for none]

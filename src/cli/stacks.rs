@@ -9,7 +9,7 @@ use usdtrec_report::report::CallGraphStyle;
 /// Which stacks are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Stacks {
-    /// Those of the machine code, which record -g records
+    /// Stacks of the machine code, which record -g records
     Native,
     /// Functions of PHP, Python, Ruby or Java, by their recorded calls and returns
     Script,

@@ -45,7 +45,7 @@ impl CountScreen {
     /// A screen; the terminal is not changed before the first table.
     ///
     /// # Errors
-    /// That of [`Screen::new`].
+    /// The error of [`Screen::new`].
     pub(super) fn new(
         out: File,
         table: LiveTable,
@@ -100,7 +100,7 @@ impl CountScreen {
 }
 
 impl Shown {
-    /// Changes what is shown. Whether the recording goes on.
+    /// Changes what is shown. Whether the recording continues.
     fn obey(&mut self, key: Key) -> bool {
         match key {
             Key::Character(letter) if self.is_typing => self.choice.filter.push(letter),
@@ -157,7 +157,7 @@ impl Shown {
             false => format!("filter: {filter}"),
         };
         let hold = match self.held {
-            Some(_) => "paused, space: go on",
+            Some(_) => "paused, space: continue",
             None => "space: pause",
         };
         let order = self.choice.order.name();

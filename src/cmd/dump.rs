@@ -71,7 +71,7 @@ fn chosen<'r>(
             bail!("process {pid} does not record with --ring, or belongs to another user")
         }
         ([], None) => bail!(
-            "no recorder with --ring runs that this user may ask: start one with usdtrec record --ring 60s"
+            "no recorder with --ring runs that this user can reach: start one with usdtrec record --ring 60s"
         ),
         ([_, _, ..], _) if !args.all => {
             let pids: Vec<String> = found.iter().map(|found| found.pid.to_string()).collect();

@@ -29,7 +29,7 @@ const STDOUT: &str = "-";
 pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     Usage::ensure(
         args.to != ExportTo::Parquet || args.output.as_os_str() != STDOUT,
-        "--to parquet writes a folder: -o - is none",
+        "--to parquet writes a folder, not standard output (-o -)",
     )?;
     check_format(args)?;
     check_with(args)?;

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the first pass learned of the input.
+/// Facts about the input from the first pass.
 #[derive(Debug, Default)]
 struct Learned {
     shapes: Shapes,

@@ -27,7 +27,7 @@ pub(super) struct Keyboard {
 }
 
 impl Keyboard {
-    /// That of standard input; `None` if it is not a terminal.
+    /// The keyboard of standard input; `None` if it is not a terminal.
     pub(super) fn from_stdin() -> Option<Self> {
         let modes = tcgetattr(stdin()).ok()?;
         Some(Self { modes })

@@ -57,13 +57,13 @@ pub(super) trait CountView {
     /// Shows the counts so far, when an interval ends.
     ///
     /// # Errors
-    /// That of the output. Nothing is shown then any longer.
+    /// The error of the output. Nothing is shown then any longer.
     fn show(&mut self, counted: &HitTotals) -> io::Result<()>;
 
     /// Shows all counts, if they are known and could be shown before. Messages follow.
     ///
     /// # Errors
-    /// That of the output, and what has failed without ending the recording.
+    /// The error of the output, and what has failed without ending the recording.
     fn end(&mut self, counted: Option<&HitTotals>) -> io::Result<()>;
 
     /// The recording could not begin: nothing more comes.

@@ -22,7 +22,7 @@ const LENGTHS: [u64; 3] = [10_000_000, BEFORE, u64::MAX];
 /// Writes the head; nothing if no trigger fired. `input` are the files as they were named.
 ///
 /// # Errors
-/// Those of [`script::print`].
+/// The errors of [`script::print`].
 pub(super) fn write(
     session: &TraceSession,
     input: &[PathBuf],

@@ -21,7 +21,7 @@ use serde_json::Value;
 use crate::common::{Build, Event, Lab, Process, copy_program, need_tool};
 
 /// What the recorder says of a file that it planted.
-const PLANTED: &str = "planted 1 probe ";
+const PLANTED: &str = "attached 1 probe ";
 
 /// Where a program is that appears, as commands of a shell. The variables are paths without blanks: `$PROGRAM` is a copy of the program and
 /// `$DIR` an empty folder, both of this place only. `$HITS` are the program's first arguments.

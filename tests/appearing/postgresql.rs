@@ -96,7 +96,7 @@ fn a_server_in_a_container_is_recorded() {
         "exec postgres -D /data -k /tmp -c listen_addresses= -c fsync=off -c autovacuum=off";
     let mut server = Process::spawn(container(server));
     server.until_error_line("ready to accept connections");
-    recorder.until_error_line("planted 2 probes ");
+    recorder.until_error_line("attached 2 probes ");
     // Its first child is the server, as process 1 of its namespace.
     let pid = server.pid();
     let child = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));

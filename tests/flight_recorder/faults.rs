@@ -40,7 +40,7 @@ fn a_full_disk_is_said_and_recording_goes_on() {
     assert_eq!(events(&lab, &file).len(), 15);
     recorder
         .stop()
-        .complains("no file was written, recording goes on")
+        .complains("no file was written, recording continues")
         .complains("wrote 1 file");
 }
 

@@ -156,7 +156,7 @@ fn a_trigger_says_that_spans_overlap() {
     let verb = ["record", "-e", &event, "-o", "t.data", "--ring", "1h"];
     let trigger = ["--trigger", "span:request > 100s", "--", program, "300"];
     let recorded = run(lab.command([&verb[..], &trigger].concat())).success();
-    let warning = " of event_loop:request took the newest begin of the thread, and an older one has the same number: spans overlap";
+    let warning = " of event_loop:request matched the newest begin of the thread, but an older one has the same number: spans overlap";
     assert!(recorded.stderr.contains(warning), "{}", recorded.stderr);
 }
 

@@ -85,7 +85,7 @@ fn live_verbs_say_that_requests_overlap() {
         let command = ["-o", "out", "--", &program, ROUNDS];
         run(lab.command([&verb[..], key, &command].concat())).success()
     };
-    let warning = "older one has the same number: spans overlap there; --key tid,ARG";
+    let warning = "older one has the same number: spans overlap there; match them by the argument that identifies them: --key tid,ARG";
     assert!(stat(&[]).stderr.contains(warning), "{}", stat(&[]).stderr);
     let by_id = stat(&["--key", "tid,arg1"]);
     assert!(!by_id.stderr.contains("older"), "{}", by_id.stderr);

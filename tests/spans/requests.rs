@@ -320,6 +320,6 @@ fn losses_are_reported() {
         let mut report = lab.command(["report", "-i", "trace"]);
         report.args(question);
         let text = run(report).success().stdout;
-        assert!(text.contains("  hits were lost of "), "{text}");
+        assert!(text.contains("  hits of "), "{text}");
     }
 }

@@ -55,9 +55,9 @@ pub enum CheckError {
     /// The site is not in an executable segment.
     #[error("the site at {0:#x} is not in an executable segment")]
     NotExecutable(u64),
-    /// The site is in a segment that is writable, too: the kernel plants no breakpoint in writable mappings.
+    /// The site is in a segment that is writable, too: the kernel inserts no breakpoint in writable mappings.
     #[error(
-        "the site at {0:#x} is in a segment that is executable and writable, where the kernel plants no probe\n  \
+        "the site at {0:#x} is in an executable and writable segment, where the kernel attaches no probe\n  \
          link the program so that its code is not writable"
     )]
     WritableCode(u64),
@@ -124,7 +124,7 @@ impl ObjectFile {
         self.check_semaphore(site)
     }
 
-    /// A prefix of the instruction at a site at which the kernel plants no probe, in any process: registering one succeeds if no process runs
+    /// A prefix of the instruction at a site to which the kernel attaches no probe, in any process: registering one succeeds if no process runs
     /// the program yet, and has no effect.
     #[must_use]
     pub fn unplanted_prefix(&self, site: &Site) -> Option<u8> {

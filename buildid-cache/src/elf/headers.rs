@@ -406,7 +406,7 @@ fn dynamic_section<Elf: FileHeader>(
 struct KeptSections {
     /// Symbol tables, string tables, and the first section of each wanted name.
     sections: Vec<Section>,
-    /// Those that may have SDT notes.
+    /// Sections that may have SDT notes.
     notes: Vec<Section>,
     has_code: bool,
     /// Whether a code section has content.

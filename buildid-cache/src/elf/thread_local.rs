@@ -24,7 +24,7 @@ const RESERVED: u64 = 16;
 const FLAGS_1: u64 = 0x6fff_fffb;
 const PIE: u64 = 0x0800_0000;
 
-/// A function of the dynamic loader, and variables and functions that tell loaders from each other.
+/// A function of the dynamic loader, and variables and functions that distinguish loaders.
 const GET_ADDRESS: &[u8] = b"__tls_get_addr";
 const OF_GLIBC: &[u8] = b"_rtld_global";
 const OF_MUSL: &[u8] = b"__libc_start_main";
@@ -41,7 +41,7 @@ pub struct ThreadLocals {
 /// A dynamic loader, which allocates thread-local storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loader {
-    /// That of the GNU C library.
+    /// The loader of the GNU C library.
     Glibc,
     /// musl.
     Musl,
@@ -85,9 +85,9 @@ pub enum LoaderSlotKind {
 struct Storage {
     /// Type of the relocation of a module, followed by an offset in its block.
     module: u32,
-    /// That of the distance from the thread pointer.
+    /// Type of the relocation of the distance from the thread pointer.
     distance: u32,
-    /// That of a descriptor.
+    /// Type of the relocation of a descriptor.
     descriptor: u32,
     /// Whether the block of the program is above the thread pointer, and not below it.
     is_above: bool,
@@ -109,7 +109,7 @@ impl Storage {
         is_above: true,
     };
 
-    /// That of a file; `None` for architectures whose storage is not known.
+    /// The storage of a file; `None` for architectures whose storage is not known.
     fn of_file(file: &ObjectFile) -> Option<Self> {
         match file.arch()? {
             Arch::X86_64 if file.is_class64() => Some(Self::X86_64),

@@ -213,7 +213,7 @@ impl Contents {
     /// The file, or a temporary copy of one that a helper reads, of at most `limit` bytes.
     ///
     /// # Errors
-    /// Those of `dup(2)`, of reading and of making a file; `FileTooLarge`.
+    /// The errors of `dup(2)`, of reading and of making a file; `FileTooLarge`.
     pub fn local_copy(&self, limit: u64) -> io::Result<File> {
         if let Self::Local(file) = self {
             return file.try_clone();

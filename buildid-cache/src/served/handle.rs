@@ -37,7 +37,7 @@ impl Handle {
     /// Opens the file to which a link in `/proc/PID/map_files` leads.
     ///
     /// # Errors
-    /// That of `openat(2)` or `fstat(2)`; `TimedOut` if the file system does not answer.
+    /// The error of `openat(2)` or `fstat(2)`; `TimedOut` if the file system does not answer.
     pub(crate) fn of_mapping(link: &Path, reader: Reader) -> io::Result<Self> {
         if !are_used() {
             return Self::here(link, true, reader);

@@ -205,7 +205,7 @@ pub(super) struct StartedHelper {
 /// Starts a helper.
 ///
 /// # Errors
-/// Those of the system calls.
+/// The errors of the system calls.
 pub(super) fn started() -> io::Result<StartedHelper> {
     let (socket, theirs) = socketpair(
         AddressFamily::UNIX,

@@ -340,7 +340,7 @@ impl Helpers {
             return Err(io::Error::new(io::ErrorKind::Unsupported, ended));
         }
         self.stuck.retain(|stuck| !stuck.helper.has_ended());
-        // One that ends as soon as it has a CPU says nothing of a file system.
+        // A wait that ends as soon as the helper has a CPU is no wait for a file system.
         let stuck = self.stuck.iter();
         let stuck: Vec<&Reader> = stuck
             .filter(|stuck| !stuck.helper.is_running())
@@ -407,7 +407,7 @@ struct SchedulerTimes {
 }
 
 impl SchedulerTimes {
-    /// 0 if the kernel does not tell.
+    /// 0 if the kernel does not report it.
     fn of(helper: &StartedHelper) -> Self {
         // Time on a CPU, then time waiting for one, ns (Documentation/scheduler/sched-stats.rst).
         let times = |path: &str| -> [Duration; 2] {

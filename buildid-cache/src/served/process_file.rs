@@ -101,7 +101,7 @@ impl ProcessFile {
     /// Reads at an offset, of memory at an address. Returns the number of bytes, which may be less than wanted, and is 0 if the program has ended.
     ///
     /// # Errors
-    /// That of `pread(2)`; `TimedOut` if it cannot be read in time.
+    /// The error of `pread(2)`; `TimedOut` if it cannot be read in time.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let Some(reader) = &self.reader else {
             return self.file.read_at(buffer, offset);
@@ -131,7 +131,7 @@ impl ProcessFile {
     /// Writes a few bytes at an address of memory.
     ///
     /// # Errors
-    /// That of `pwrite(2)`; `TimedOut` if the memory cannot be written in time.
+    /// The error of `pwrite(2)`; `TimedOut` if the memory cannot be written in time.
     pub fn write_all_at(&self, bytes: &[u8], address: u64) -> io::Result<()> {
         let Some(reader) = &self.reader else {
             return self.file.write_all_at(bytes, address);

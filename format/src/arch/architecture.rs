@@ -59,7 +59,7 @@ pub(crate) struct ElfHeader {
 pub(crate) enum Nops {
     /// These.
     Listed(&'static [&'static [u8]]),
-    /// Those of x86, which may have prefixes.
+    /// Nops of x86, which may have prefixes.
     X86,
 }
 

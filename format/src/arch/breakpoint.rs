@@ -30,7 +30,7 @@ impl Arch {
             .is_some_and(|breakpoint| code.starts_with(breakpoint))
     }
 
-    /// Whether a uprobe is planted at a site, by the bytes in the file and those in memory.
+    /// Whether a uprobe is attached at a site, by the bytes in the file and those in memory.
     #[must_use]
     pub fn is_planted(self, in_file: &[u8], in_memory: &[u8]) -> bool {
         if self.breakpoint().is_none() || self.is_breakpoint(in_memory) {

@@ -26,7 +26,7 @@ pub enum Arch {
 /// How the 64-bit kernel of an architecture can trace its programs with probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uprobes {
-    /// It plants no breakpoint in them, in some cases without an error.
+    /// It inserts no breakpoint in them, in some cases without an error.
     None,
     /// By perf events. Programs were not tried.
     Events,

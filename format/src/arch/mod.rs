@@ -221,7 +221,7 @@ impl Arch {
         }
     }
 
-    /// A prefix of the instruction at the start of code at which the kernel plants no probe, in any process; `None` without one.
+    /// A prefix of the instruction at the start of code to which the kernel attaches no probe, in any process; `None` without one.
     #[must_use]
     pub fn unplanted_prefix(self, code: &[u8]) -> Option<u8> {
         let Architecture { nops, elf, .. } = self.architecture();

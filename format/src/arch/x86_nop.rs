@@ -1,4 +1,4 @@
-//! Instructions of x86 that do nothing, and prefixes at which the kernel plants no probes.
+//! Instructions of x86 that do nothing, and prefixes to which the kernel attaches no probes.
 //!
 //! Encodings: Intel's manual, volume 2, chapter 2 and NOP, PAUSE, ENDBR64, LEA, MOV, XCHG.
 
@@ -12,7 +12,7 @@ const REPEAT: u8 = 0xf3;
 
 /// The prefixes of an instruction.
 struct Prefixes<'c> {
-    /// Those that are not REX.
+    /// The prefixes that are not REX.
     legacy: &'c [u8],
     /// The REX prefix; 0 without one.
     rex: u8,
@@ -59,7 +59,7 @@ impl<'c> Prefixes<'c> {
     }
 }
 
-/// A prefix of the first instruction at which the kernel plants no probe: a segment other than `fs` and `gs`, or `lock`
+/// A prefix of the first instruction to which the kernel attaches no probe: a segment other than `fs` and `gs`, or `lock`
 /// (`is_prefix_bad`, `arch/x86/kernel/uprobes.c`, the same from Linux 3.5 to 7.1). The kernel knows four different prefixes of an
 /// instruction (`insn_get_prefixes`, `arch/x86/lib/insn.c`).
 pub(super) fn unplanted_prefix(code: &[u8], class64: bool) -> Option<u8> {

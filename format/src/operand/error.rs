@@ -7,7 +7,7 @@ use thiserror::Error;
 #[error("{kind}")]
 #[non_exhaustive]
 pub struct OperandError {
-    /// Where it stops to be understood: bytes from the start of the operand's text, at most its length.
+    /// Where parsing failed: bytes from the start of the operand's text, at most its length.
     pub position: usize,
     /// What is wrong there.
     pub kind: OperandErrorKind,

@@ -62,7 +62,7 @@ struct VaryingParts<'a> {
 }
 
 impl FixedParts {
-    /// Those of most samples.
+    /// The parts of most samples.
     #[inline(always)]
     fn usual(bytes: &[u8; USUAL]) -> Self {
         let (words, _) = bytes.as_chunks();
@@ -129,7 +129,7 @@ pub struct Sample<'a> {
 pub struct ChainEntry {
     /// The address.
     pub address: u64,
-    /// Whether it is the first in the kernel, or in user space: where execution goes on. All others are return addresses, or addresses in calls.
+    /// Whether it is the first in the kernel, or in user space: where execution continues. All others are return addresses, or addresses in calls.
     pub is_first: bool,
 }
 

@@ -47,9 +47,9 @@ const KEPT_WORDS: [&str; 2] = ["wait", "request"];
 pub struct NamedPair {
     /// Its name: `postgresql:query`.
     pub name: String,
-    /// Those that begin it.
+    /// The events that begin the span.
     pub starts: Vec<usize>,
-    /// Those that end it.
+    /// The events that end the span.
     pub dones: Vec<usize>,
     /// The argument, of the same process, that begin and end have in common; `None` for the thread.
     pub key: Option<&'static str>,
@@ -58,9 +58,9 @@ pub struct NamedPair {
 /// Names of the events that begin a span, and of those that end it.
 #[derive(Clone, Copy, Debug)]
 pub struct SpanSides<'a> {
-    /// Those that begin it.
+    /// The words that begin a span.
     pub starts: &'a [&'a str],
-    /// Those that end it.
+    /// The words that end a span.
     pub dones: &'a [&'a str],
 }
 

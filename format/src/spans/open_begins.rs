@@ -68,7 +68,7 @@ impl OpenBegin for PlainBegin {
 /// The open begins of one key.
 #[derive(Debug)]
 pub struct OpenBegins<B> {
-    /// Those that are open, the oldest first, and then some whose memory is used again.
+    /// The open begins, the oldest first, then unused ones whose memory is reused.
     begins: Vec<B>,
     /// Number of those that are open.
     len: usize,
@@ -127,7 +127,7 @@ impl<B: OpenBegin> OpenBegins<B> {
         self.len
     }
 
-    /// Whether none is open.
+    /// Whether no begin is open.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -329,14 +329,14 @@ pub enum AddedEventsFault {
         /// The most, bytes.
         max: usize,
     },
-    /// What describes them is cut or damaged.
-    #[error("what describes them is cut or damaged: hits of these events cannot be decoded")]
+    /// Their definitions are cut or damaged.
+    #[error("their definitions are cut or damaged: hits of these events cannot be decoded")]
     Damaged,
     /// There is more than a trace has.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
     /// An attr samples other fields than the recorder of this trace does.
-    #[error("an attr samples other fields than those of the former events")]
+    #[error("an attr samples other fields than the earlier events")]
     Attr,
     /// Another event has one of the sample ids.
     #[error("another event has the sample id {id}")]
@@ -345,7 +345,7 @@ pub enum AddedEventsFault {
         id: u64,
     },
     /// Definitions of events that the trace has are not repeated.
-    #[error("the definitions of former events are missing or differ")]
+    #[error("the definitions of earlier events are missing or differ")]
     FormerEvents,
     /// A site has a sample id that is not one of the events that were added.
     #[error("a site has the sample id {id}, which is not one of theirs")]

@@ -34,9 +34,9 @@ const MAGIC: [u8; 8] = *b"USDTDEFS";
 const VERSION: u32 = 1;
 /// Begins each part of a blob in records.
 pub(crate) type PartMagic = [u8; 8];
-/// That of definitions.
+/// Magic of definitions.
 pub(crate) const PART_MAGIC: PartMagic = *b"USDTPART";
-/// That of an [`added_piece`](super::added_piece).
+/// Magic of an [`added_piece`](super::added_piece).
 pub(crate) const MORE_MAGIC: PartMagic = *b"USDTMORE";
 /// Maximum number of bytes of the blob in one record, whose total size is a `u16`.
 const PART: usize = 60_000;
@@ -278,7 +278,7 @@ fn max_json(frame: &[u8]) -> u64 {
     MAX_JSON.min(max_content(frame.len() as u64))
 }
 
-/// The most bytes of content of a frame with a length that are believed.
+/// Maximum length of content, bytes, that a frame of this length may claim.
 pub(crate) const fn max_content(frame: u64) -> u64 {
     SMALL_JSON.saturating_add(MAX_RATIO.saturating_mul(frame))
 }

@@ -84,7 +84,7 @@ pub(crate) struct Features {
 }
 
 impl Features {
-    /// Those of a file that is opened together with others.
+    /// The features of a file that is opened together with others.
     pub(crate) fn sharing(heads: SharedHeads) -> Self {
         Self {
             heads,

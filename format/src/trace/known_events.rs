@@ -78,7 +78,7 @@ pub(crate) struct KnownEvents {
 }
 
 impl KnownEvents {
-    /// Those of a head.
+    /// The events of a head.
     pub(crate) fn new(info: &TraceInfo) -> Self {
         Self {
             counts: HeadCounts::of(info),

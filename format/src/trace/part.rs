@@ -96,7 +96,7 @@ impl PackedSamples {
 /// The samples of a part.
 #[derive(Debug)]
 enum PartSamples {
-    /// As they are, sealed.
+    /// Uncompressed, sealed.
     Buffered(RecordBuffer),
     /// Compressed by a pool.
     Packed(PackedSamples),

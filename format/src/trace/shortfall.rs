@@ -55,7 +55,7 @@ pub struct Shortfall {
     /// Build-id of a file that appeared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build_id: Option<BuildId>,
-    /// Time from the mapping of a file that appeared to the planting of its probes, ns; `None` if it is not known.
+    /// Time from the mapping of a file that appeared until its probes were attached, ns; `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap_ns: Option<u64>,
     /// What was found, in the first process.
@@ -86,9 +86,9 @@ pub enum ShortfallKind {
     Gap,
     /// Processes that could not be checked and had no hits.
     NotChecked,
-    /// A file appeared while recording: hits before its probes were planted.
+    /// A file appeared while recording: hits before its probes were attached.
     Followed,
-    /// A file appeared while recording, and its probes were not planted.
+    /// A file appeared while recording, and its probes were not attached.
     NotFollowed,
     /// Files that appeared while recording were not read: whether they have selected probes is not known.
     NotRead,

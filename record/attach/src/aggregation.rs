@@ -29,12 +29,12 @@ pub struct Aggregation {
 pub struct Arguments<'a> {
     /// All of them.
     pub all: &'a [Argument],
-    /// Those that an argument list shows, if it computes none; `None` for all.
+    /// The arguments that an argument list shows, if it computes none; `None` for all.
     pub shown: Option<&'a [ShownArgument]>,
 }
 
 impl<'a> Arguments<'a> {
-    /// Those of a probe.
+    /// The arguments of a probe.
     pub fn from_probe(probe: &'a PlannedProbe) -> Self {
         Self {
             all: &probe.arguments,
@@ -295,7 +295,7 @@ pub struct NumberEnds {
 }
 
 impl NumberEnds {
-    /// Those of the numbers of both.
+    /// The least and greatest number of both; `None` if neither has one.
     #[must_use]
     pub fn of_both(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {

@@ -29,7 +29,7 @@ pub enum Caution {
     ProfilerPanic(KernelVersion),
     /// What must be undone if the recorder is killed cannot be noted.
     NotNoted(io::Error),
-    /// Why threads that map new files cannot be held until the probes are planted.
+    /// Why threads that map new files cannot be held until the probes are attached.
     NotHeld(io::Error),
 }
 
@@ -42,15 +42,15 @@ impl fmt::Display for Caution {
             ),
             Self::ProfilerPanic(version) => write!(
                 f,
-                "Linux {version} may panic when a thread that has hit a probe ends while a sampling profiler takes its user stack (is_uprobe_at_func_entry)"
+                "Linux {version} may panic when a thread that has hit a probe ends while a sampling profiler reads its user stack (is_uprobe_at_func_entry)"
             ),
             Self::NotNoted(error) => write!(
                 f,
-                "what must be undone if this recorder is killed cannot be noted: {error}"
+                "cannot store what must be undone if this recorder is killed: {error}"
             ),
             Self::NotHeld(error) => write!(
                 f,
-                "threads that map new files cannot be held until the probes are planted, so that the first hits in these files are missing, which is reported: {error}"
+                "threads that map new files cannot be held until the probes are attached: the first hits in these files are missing, which is reported: {error}"
             ),
         }
     }

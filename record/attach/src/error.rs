@@ -89,7 +89,7 @@ pub enum RecordError {
     NoTracefs(#[source] io::Error),
     /// The kernel refused to attach a probe.
     #[error(
-        "the kernel does not plant {event} at {} offset {offset:#x}{}",
+        "cannot attach {event} in {} at offset {offset:#x}{}",
         shown(.path),
         in_brackets(.meaning.as_ref())
     )]
@@ -214,7 +214,7 @@ pub struct Removal {
 
 fn removing(removal: Option<&Removal>) -> String {
     removal.map_or_else(String::new, |Removal { pid, left, total }| {
-        format!("; process {pid} goes on removing {left} of {total} probe links and events")
+        format!("; process {pid} continues removing {left} of {total} probe links and events")
     })
 }
 
@@ -235,7 +235,7 @@ pub enum SpanFault {
     Name(SpanNameError),
     /// Begin and end are matched by strings, by several arguments, or need not nest.
     #[error(
-        "span {0}: its begin and end are matched by something else than the thread, the process or one integer, which only readers of traces do"
+        "span {0}: while recording, begin and end can be matched only by the thread, the process or one integer"
     )]
     Key(String),
     /// Too many arguments of begin and end must be equal.
@@ -252,21 +252,21 @@ pub enum SpanFault {
     )]
     LongRecords(String),
     /// An event is of several spans.
-    #[error("{event} is of several of the spans: expected one of them")]
+    #[error("{event} belongs to several of the spans: expected one of them")]
     SeveralSpans {
         /// The event.
         event: String,
     },
     /// Callers are recorded.
-    #[error("spans are recorded without the callers of their begin and end")]
+    #[error("callers cannot be recorded for begin and end of spans")]
     Callers,
     /// A filter would leave out one of the two hits.
     #[error(
-        "span {0}: a filter of its begin or end leaves out hits without which others are matched: filter by the duration only (span > TIME)"
+        "span {0}: with a filter of its begin or end, the remaining hits would be matched wrongly: filter only by the duration (span > TIME)"
     )]
     Filter(String),
     /// There are no programs.
-    #[error("spans are matched by programs: expected the bpf engine")]
+    #[error("matching spans needs the bpf engine")]
     Engine,
 }
 
@@ -321,13 +321,13 @@ pub enum UsageError {
     },
     /// The numbers of an argument are to be added up, and all probes that have it begin or end spans.
     #[error(
-        "{name} is an argument of the begin or end of spans, of which durations are added up: expected an argument of another probe"
+        "{name} is an argument of the begin or end of spans, whose durations are added up: expected an argument of another probe"
     )]
     MeasuredOfSpans {
         /// Its name.
         name: String,
     },
-    /// The numbers of an argument are to be aggregated, and it is none that programs can add up.
+    /// The numbers of an argument are to be aggregated, and programs cannot add it up.
     #[error(
         "{argument} of {event} is {found}: expected an integer, which programs in the kernel can add up"
     )]
@@ -382,7 +382,7 @@ pub enum UsageError {
         error: ConditionError,
     },
     /// An argument list computes a value, and there are no programs.
-    #[error("arguments of {event}: {argument} is computed at the hit, which needs the bpf engine")]
+    #[error("arguments of {event}: computing {argument} at the hit needs the bpf engine")]
     ComputedArgument {
         /// Event of the probe.
         event: String,
@@ -408,8 +408,8 @@ pub enum UsageError {
     },
     /// Arguments are decoded from the copies of stacks, which are written, and not unwound while recording.
     #[error(
-        "{probe} has arguments on the stack, so copies of stacks are recorded, of which a reader finds all frames: \
-         for a limit of frames, use the bpf engine or frame pointers"
+        "{probe} has arguments on the stack, so copies of stacks are recorded, whose frames cannot be limited: \
+         use the bpf engine or frame pointers"
     )]
     LimitOfCopies {
         /// The probe.
@@ -427,7 +427,7 @@ pub enum UsageError {
         expected: HelperInput,
     },
     /// A group of tracefs events has no name of a recorder.
-    #[error("{0:?} is no group of a recorder's events")]
+    #[error("{0:?} is not a group of a recorder's tracefs events")]
     Group(String),
 }
 
@@ -448,7 +448,7 @@ pub enum NoNumber {
 #[non_exhaustive]
 pub enum HelperInput {
     /// The process that closes links.
-    #[error("its standard input is a list of descriptors")]
+    #[error("expected a list of descriptors on standard input")]
     Descriptors,
 }
 
@@ -465,7 +465,7 @@ pub enum ProgramFeature {
     /// Reading thread contexts.
     #[error("reading thread contexts")]
     ThreadContext,
-    /// A choice of the memory that is brought in.
+    /// A choice of the memory that is faulted in.
     #[error("reading memory that is not resident")]
     NonResident,
 }

@@ -104,7 +104,7 @@ impl fmt::Display for FileChange {
                 written,
             } => write!(
                 f,
-                "another process had {} open for writing {WHEN}: {checked} of {written} bytes were compared, and are as they were written",
+                "another process had {} open for writing {WHEN}: {checked} of {written} bytes were compared, and are unchanged",
                 shown(path)
             ),
             Self::Deleted { path } => write!(

@@ -79,7 +79,7 @@ pub struct SiteDecoder {
 }
 
 impl SiteDecoder {
-    /// Those of the sites of a probe, by sample id.
+    /// The decoders of the sites of a probe, by sample id.
     pub fn of_probe<'a>(
         probe: &'a PlannedProbe,
         attrs: &'a ProbeAttr,

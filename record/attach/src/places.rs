@@ -1,4 +1,4 @@
-//! How much may be planted in files that nobody named: any user can map any number of files with any probes.
+//! How much may be attached in files that nobody named: any user can map any number of files with any probes.
 //!
 //! What the user of the recorder names (`@PATH`, `-p`, the command) has no limit here. Of other files, at the start and while recording,
 //! each *takes* places for its sites, for the account of a process that maps it, and gives them back when its probes are detached
@@ -7,11 +7,11 @@
 //! An account never has more than what is left for all others together. So two, or five, who take all that they can leave room for the next one,
 //! whatever the number of their files.
 //!
-//! Whose process it is, for the limits of what is planted for it.
+//! Whose process it is, for the limits of what is attached for it.
 //!
 //! Any user can have any number of user ids and pid namespaces inside of a user namespace, but cannot choose who owns that. So processes in another
 //! user namespace than the recorder's are one account by the owner of the outermost one; if that is root, as for containers with a user namespace, by
-//! the namespace. Containers without one are all of the host's users: they are told apart by their pid namespaces, which only root can make.
+//! the namespace. Containers without one are all of the host's users: they are distinguished by their pid namespaces, which only root can make.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, metadata};
@@ -50,12 +50,12 @@ const OF_RECORDING: PlaceCount = PlaceCount {
 /// linker has made one (ICF) have a few.
 pub const AT_INSTRUCTION: usize = 16;
 
-/// Number of descriptors that a planted file needs: itself, the links, programs and words of its part, and copies while they are handed over.
+/// Number of descriptors that an attached file needs: itself, the links, programs and words of its part, and copies while they are handed over.
 const DESCRIPTORS_OF_FILE: u64 = 6;
 /// Number of descriptors that are kept for everything else.
 const DESCRIPTORS_KEPT: u64 = 320;
 
-/// What was planted in files that nobody named. Clones are handles of the same.
+/// What was attached in files that nobody named. Clones are handles of the same.
 #[derive(Clone, Default)]
 pub struct Places(Arc<Mutex<Taken>>);
 
@@ -232,7 +232,7 @@ const MAX_LEVELS: usize = 33;
 pub struct Account {
     /// The user; of processes in another user namespace, its owner.
     pub user: u32,
-    /// Inode of the namespace that tells containers apart; 0 in those of the recorder.
+    /// Inode of the namespace that distinguishes containers; 0 in those of the recorder.
     pub namespace: u64,
 }
 
@@ -242,7 +242,7 @@ impl Account {
         Self { user, namespace: 0 }
     }
 
-    /// That of a process; `None` if it has ended.
+    /// The account of a process; `None` if it has ended.
     pub fn of_process(pid: u32) -> Option<Self> {
         let user = metadata(format!("/proc/{pid}")).ok()?.uid();
         let here = |kind: &str| Some(metadata(format!("/proc/self/ns/{kind}")).ok()?.ino());
@@ -298,7 +298,7 @@ fn owner(space: &File) -> io::Result<u32> {
     }
 }
 
-/// Numbers of what is planted.
+/// Numbers of what is attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlaceCount {
     /// Number of files.
@@ -314,7 +314,7 @@ pub struct PlaceCount {
 }
 
 impl PlaceCount {
-    /// That of a file with these probes.
+    /// The count of a file with these probes.
     pub fn of_probes<'p>(probes: impl Iterator<Item = &'p Probe>) -> Self {
         let mut need = Self {
             files: 1,

@@ -106,7 +106,7 @@ pub enum KernelOperation {
     #[error("the kernel does not load the program for {0}")]
     Program(String),
     /// Preparing the links of a probe, by its event.
-    #[error("{0} cannot be planted")]
+    #[error("cannot attach {0}")]
     Links(String),
     /// Enabling the events.
     #[error("the events cannot be started")]
@@ -125,7 +125,7 @@ pub enum ErrorMeaning {
     NotPermitted,
     /// `EACCES`, without `CAP_SYS_ADMIN`, and `perf_event_paranoid` is above 2 (seen on Debian's Linux 6.1 and 6.12).
     #[error(
-        "with a perf_event_paranoid above 2, Debian's and Ubuntu's kernels open perf events for CAP_SYS_ADMIN only"
+        "with a perf_event_paranoid above 2, Debian's and Ubuntu's kernels open perf events only with CAP_SYS_ADMIN"
     )]
     Paranoid,
     /// `EACCES` for a probe's event, without `CAP_SYS_ADMIN` (seen on Linux 6.1 to 7.3).
@@ -133,7 +133,7 @@ pub enum ErrorMeaning {
     UprobePmuNeedsAdmin,
     /// The kernel's lockdown (kernel_lockdown(7)) is `confidentiality`.
     #[error(
-        "the kernel's lockdown, confidentiality, disables tracefs: perf events cannot follow processes here"
+        "the kernel's lockdown mode confidentiality disables tracefs: perf events cannot follow processes here"
     )]
     Lockdown,
     /// `EINVAL`.
@@ -141,7 +141,7 @@ pub enum ErrorMeaning {
     NoInstruction,
     /// `EINVAL` for a site with a semaphore (`alloc_uprobe`, "ref_ctr_offset mismatch").
     #[error(
-        "the kernel has a probe there already with another semaphore, or with one where the recorder asks for none, and allows one for each site: that of another tracer, which must end first, or one that a tracer left"
+        "the kernel has a probe at this site with a different semaphore, or with one where the recorder uses none, and allows only one: end the other tracer, unless it left the probe behind"
     )]
     OtherSemaphore,
 }
@@ -169,13 +169,13 @@ pub enum BpfObject {
     #[error("map of thread contexts, or program that follows processes for it")]
     ThreadContexts,
     /// The map of the counts of groups.
-    #[error("map of groups (older kernels have keys of at most 512 bytes)")]
+    #[error("map of groups (older kernels allow keys of at most 512 bytes)")]
     HitGroups,
     /// The map of open spans.
     #[error("map of open spans")]
     Spans,
     /// What attaches the probes to children.
-    #[error("thread that plants in children")]
+    #[error("thread that attaches to children")]
     Children,
     /// What holds threads that map files with code.
     #[error("program that holds threads at new mappings")]
@@ -192,7 +192,7 @@ pub enum BpfRefusal {
     )]
     PidNamespace,
     /// No attach method is left to try.
-    #[error("no attach method is left")]
+    #[error("no attach method works")]
     NoAttachMethod,
     /// The kernel has no uprobe_multi links.
     #[error("uprobe_multi links need Linux 6.6")]
@@ -223,20 +223,20 @@ pub enum BpfRefusal {
     ThreadPointer,
     /// Threads are to be held at new mappings in a pid namespace.
     #[error(
-        "threads are not held at new mappings from inside of a pid namespace: record on the host"
+        "threads cannot be held at new mappings from inside a pid namespace: record on the host"
     )]
     MappingHoldNamespace,
     /// Functions of programs cannot have memory as an argument.
     #[error("counting hits by stack needs Linux 5.12, and from Linux 6.13 on Linux 6.15")]
     StackKeys,
     /// There are more measured arguments than a program has room for.
-    #[error("numbers of more than 8 arguments at a time are too many for a program")]
+    #[error("expected at most 8 arguments to add up, found more")]
     TooManyMeasured,
     /// The numbers of a file that was added have more bits than those of the files at the start.
-    #[error("the argument has more bits than in the files with which counting began")]
+    #[error("the argument has more bits than in the first files")]
     WideNumbers,
     /// The keys of groups are too long.
-    #[error("keys of groups are too long")]
+    #[error("group keys are too long")]
     LongKeys,
     /// A site has more arguments than a program can read.
     #[error("too many arguments for a program")]

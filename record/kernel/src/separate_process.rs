@@ -34,7 +34,7 @@ pub fn planting<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
             drop(call());
             Err(io::Error::new(
                 KILLED,
-                "the process that plants probes was killed",
+                "the process that attaches probes was killed",
             ))
         }
     }
@@ -96,7 +96,7 @@ extern "C" fn enter(job: *mut libc::c_void) -> libc::c_int {
     let job = unsafe { &mut *job.cast::<&mut dyn FnMut()>() };
     // If these fail, the process is killed as easily as the recorder.
     let _ = rustix::process::setsid();
-    let _ = rustix::thread::set_name(c"plants probes");
+    let _ = rustix::thread::set_name(c"attaches probes");
     job();
     0
 }

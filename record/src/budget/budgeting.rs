@@ -497,7 +497,7 @@ impl Switches {
         }
     }
 
-    /// Those that are done.
+    /// Takes the switches that are done.
     fn take(&mut self) -> Vec<SwitchDone> {
         let mut all = Vec::new();
         while let Ok(done) = self.done.try_recv() {

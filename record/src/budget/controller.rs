@@ -120,7 +120,7 @@ impl SwitchCost {
     }
 }
 
-/// What is said of the next pause of a unit.
+/// The plan of the next pause of a unit.
 struct Cycle {
     window: u64,
     /// Part of the time in which the unit may be attached.

@@ -142,7 +142,7 @@ impl RunningCommand {
     /// Its status, once it has ended.
     ///
     /// # Errors
-    /// That of `waitpid(2)`.
+    /// The error of `waitpid(2)`.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }

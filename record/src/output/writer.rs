@@ -378,7 +378,7 @@ impl Outlet {
                 if since.elapsed() >= READER_LIMIT {
                     return Err(io::Error::new(
                         io::ErrorKind::TimedOut,
-                        "nobody reads the output, and the recording is to end",
+                        "the output is not read, and the recording is to end",
                     ));
                 }
             }

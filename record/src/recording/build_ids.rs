@@ -86,7 +86,7 @@ pub(super) struct UnansweredFile {
 struct KnownFile {
     /// `None` if it has none.
     build_id: Option<BuildId>,
-    /// That of its inode, if it is known.
+    /// Generation of its inode, if it is known.
     generation: Option<u64>,
 }
 

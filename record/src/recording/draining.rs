@@ -5,7 +5,7 @@
 //! `perf_event_mmap_output`). For the same reason the recorder ignores that flag in its own records: stock perf crashes on records that have the
 //! flag and no build-id.
 //!
-//! Probes of files that appear are planted later by the time in which process records accumulate ([`ProcessPace`]). So the first records after a quiet
+//! Probes of files that appear are attached later by the time in which process records accumulate ([`ProcessPace`]). So the first records after a quiet
 //! time are read at once, and when programs begin one after the other, their records are read together.
 
 use std::time::{Duration, Instant};
@@ -98,7 +98,7 @@ impl BuildIds {
     }
 }
 
-/// Interval between passes for process records while they keep coming: half of the time in which the probes of a file are to be planted.
+/// Interval between passes for process records while they keep coming: half of the time in which the probes of a file are to be attached.
 const INTERVAL: Duration = Duration::from_millis(10);
 /// Time in which records accumulate after a quiet time: most of those of a program that begins, from `fork(2)` to its libraries, follow each other
 /// within it.

@@ -261,15 +261,15 @@ impl fmt::Display for Notice {
             }
             Self::LeftBehind(left) => left.fmt(f),
             Self::Syncing => f.write_str(
-                "the trace is complete; waiting for the disk to take it (fdatasync): Ctrl-C leaves that to a process in the background",
+                "the trace is complete; waiting until it is on disk (fdatasync): Ctrl-C leaves that to a background process",
             ),
             Self::NotSynced { helper } => {
                 f.write_str(
-                    "the trace is complete, but the disk has not yet taken all of it: a power loss may cost parts of it",
+                    "the trace is complete, but not yet on disk: parts of it may be lost in a power failure",
                 )?;
                 match helper {
                     Some(pid) => write!(f, "; process {pid} continues to flush it"),
-                    None => f.write_str("; this process ends when it has"),
+                    None => f.write_str("; this process ends when it is"),
                 }
             }
             Self::Left {
@@ -283,7 +283,7 @@ impl fmt::Display for Notice {
                     "the kernel has not yet removed {left} of {total} probe links and events"
                 )?;
                 match helper {
-                    Some(pid) => write!(f, "; process {pid} goes on closing them")?,
+                    Some(pid) => write!(f, "; process {pid} continues closing them")?,
                     None => f.write_str("; this process ends when it has")?,
                 }
                 if let [first, ..] = inside.as_slice() {

@@ -28,7 +28,7 @@ pub(super) struct HotProbes {
     state: State,
     /// Whether it was said that the costs of a hit are needed.
     is_asked: bool,
-    /// What came of it since the last call.
+    /// The hot probe found since the last call.
     found: Option<HotProbe>,
 }
 

@@ -61,7 +61,7 @@ pub(super) struct Wanted {
 pub(super) enum KnownFiles {
     /// None of them.
     None,
-    /// Those of processes that began before a time, ns since boot.
+    /// Files of processes that began before a time, ns since boot.
     Before(u64),
     /// These. Which process maps one does not matter: one that began long ago may have loaded a library since.
     Inodes(Arc<HashSet<MappedInode>>),
@@ -94,7 +94,7 @@ pub(super) struct Synthesised {
     pub(super) records: Vec<u8>,
     /// Files that may be unknown.
     pub(super) new_files: NewFiles,
-    /// Those of them that could not be read.
+    /// Numbers of these files that could not be read.
     pub(super) unread: UnreadCounts,
     /// All files that were opened.
     pub(super) known: KnownInodes,

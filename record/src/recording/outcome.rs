@@ -63,7 +63,7 @@ pub struct Outcome {
     pub changes: Vec<FileChange>,
     /// Why the recording ended.
     pub end: End,
-    /// What came of triggers since the last [`Progress`].
+    /// Events of triggers since the last [`Progress`].
     pub triggered: Vec<TriggerEvent>,
     /// Number of triggers that have no file of their own: they fired before the file of another one was written, or too soon after it.
     pub without_file: u64,
@@ -71,7 +71,7 @@ pub struct Outcome {
     pub has_budget: bool,
     /// The probes that were paused to keep to it.
     pub paused: Vec<PausedProbes>,
-    /// What came of the budget since the last [`Progress`].
+    /// Events of the budget since the last [`Progress`].
     pub budget: Vec<BudgetEvent>,
     /// How the [named](crate::Options::named) processes ended, if the recording ended with them.
     pub ended: Vec<EndedProcess>,
@@ -122,14 +122,14 @@ impl HitTotals {
     }
 }
 
-/// What came of a trigger.
+/// An event of a trigger.
 #[derive(Clone, Debug)]
 pub enum TriggerEvent {
     /// A file is complete.
     Written(WrittenWindow),
     /// The file that is written says what fired.
     Noted(FiredTrigger),
-    /// A file could not be written. Recording goes on.
+    /// A file could not be written. Recording continues.
     NotWritten {
         /// What fired.
         fired: FiredTrigger,
@@ -186,9 +186,9 @@ pub struct Progress {
     pub changes: Vec<FileChange>,
     /// Guard processes that were killed so far, the same only once.
     pub guard_deaths: Vec<GuardDeath>,
-    /// What came of triggers since the last one.
+    /// Events of triggers since the last one.
     pub triggered: Vec<TriggerEvent>,
-    /// What came of the budget since the last one.
+    /// Events of the budget since the last one.
     pub budget: Vec<BudgetEvent>,
     /// Whether [`hit_costs`](crate::Options::hit_costs) are needed from now on.
     pub needs_hit_costs: bool,
@@ -220,7 +220,7 @@ pub struct HotProbe {
     pub can_pause: bool,
 }
 
-/// What came of the budget.
+/// An event of the budget.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BudgetEvent {
     /// Probes are paused for the first time, or stay detached from now on.

@@ -47,7 +47,7 @@ pub(super) struct AddedFiles<'a> {
 
 impl Pipeline {
     /// # Errors
-    /// Those of [`UserFilter::for_attached`] and [`TriggerWatch::for_attached`].
+    /// The errors of [`UserFilter::for_attached`] and [`TriggerWatch::for_attached`].
     pub(super) fn new(
         session: &Session,
         budgeting: Option<&Budgeting>,
@@ -107,7 +107,7 @@ impl Pipeline {
     /// Takes probes that were added. Increments semaphores that the kernel counts wrong in the processes.
     ///
     /// # Errors
-    /// Those of [`UserFilter::for_attached`].
+    /// The errors of [`UserFilter::for_attached`].
     pub(super) fn add(
         &mut self,
         session: &Session,

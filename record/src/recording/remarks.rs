@@ -24,7 +24,7 @@ pub(super) fn note_unselected(
     for pattern in patterns.filter(|pattern| !has_probe(&attached.probes, pattern)) {
         let why = match was_refused(attached, shortfalls, pattern) {
             true => "those that match were not attached",
-            false => "no file that was read has one that matches",
+            false => "no file that was read has a matching probe",
         };
         let text = escape::escape(pattern.text());
         shortfalls.add(FoundShortfall {
@@ -73,7 +73,7 @@ pub(super) fn note_refused(refused: &[Refusal], shortfalls: &Shortfalls) {
     }
     if let Some(more) = refused.get(NAMED..).filter(|more| !more.is_empty()) {
         let found = format!(
-            "not attached for reasons like these: probes of {}",
+            "not attached for similar reasons: probes of {}",
             counted(more.len(), "other file")
         );
         shortfalls.add(shortfall(PathBuf::new(), found));

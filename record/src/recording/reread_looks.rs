@@ -9,7 +9,7 @@ use super::Recording;
 use super::rereading::Reading;
 
 impl Recording {
-    /// Has the files read whose records may have been lost, and has those planted that were found.
+    /// Has the files read whose records may have been lost, and has those attached that were found.
     pub(super) fn read_again(&mut self) {
         let build_ids = &self.session.build_ids;
         let lost = build_ids.missed_mappings();

@@ -1,4 +1,4 @@
-//! What processes map is read again when process records were lost: a file whose record is missing would not be planted as long as it stays mapped.
+//! What processes map is read again when process records were lost: a file whose record is missing would not be attached as long as it stays mapped.
 
 use std::collections::HashSet;
 use std::thread::{self, JoinHandle};

@@ -49,7 +49,7 @@ pub struct Options {
     pub target: Target,
     /// Processes of which the outcome says how they ended.
     pub named: Vec<u32>,
-    /// What is planted in files that appear while recording.
+    /// What is attached in files that appear while recording.
     pub following: Following,
     /// Whether children that recorded processes start later are recorded, too.
     pub inherit: bool,
@@ -112,7 +112,7 @@ pub struct Session {
     pub(super) refused_files: usize,
 }
 
-/// Notes where probes are planted, for those who look after a recorder that was killed.
+/// Notes where probes are attached, for those who look after a recorder that was killed.
 fn note_sites(probes: &[PlannedProbe], say: &dyn Fn(&Caution)) -> Option<SiteNotes> {
     let notes = SiteNotes::write(
         &ExpectedFiles::of_probes(probes),
@@ -130,10 +130,10 @@ fn note_sites(probes: &[PlannedProbe], say: &dyn Fn(&Caution)) -> Option<SiteNot
 /// Why capabilities are needed as long as the recording lasts.
 fn needs_capabilities(attached: &Attached, has_semaphores: bool) -> Option<&'static str> {
     if has_semaphores {
-        return Some("the kernel counts a semaphore wrong, which is corrected in each process");
+        return Some("the kernel miscounts a semaphore, which is corrected in each process");
     }
     if attached.engine.used() == UsedEngine::PerfTracefs {
-        return Some("events in tracefs are removed by their names at the end");
+        return Some("tracefs events are removed by their names at the end");
     }
     let is_holding = attached.engine.held().is_some();
     is_holding.then_some("children are held until they have probes of their own")

@@ -24,7 +24,7 @@ pub(super) struct SlowFiles {
     send: SyncSender<SlowFile>,
     found: Receiver<OpenedFile>,
     thread: JoinHandle<()>,
-    /// Those that wait.
+    /// The files that wait.
     known: HashSet<MappedFileId>,
     tries: Tries,
 }

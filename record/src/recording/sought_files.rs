@@ -18,7 +18,7 @@ pub(super) struct SoughtFiles {
 }
 
 impl SoughtFiles {
-    /// Those of a recording with these attached probes.
+    /// The files of a recording with these attached probes.
     pub(super) fn new(following: &Following, attached: &[PlannedProbe]) -> Self {
         let inode = |probe: &PlannedProbe| probe.program.file().id().inode;
         Self {

@@ -1,6 +1,6 @@
 //! Starts a session.
 //!
-//! A recording that follows nothing does all that needs capabilities when it begins, and drops them. What processes have mapped up to then is planted, and
+//! A recording that follows nothing does all that needs capabilities when it begins, and drops them. What processes have mapped up to then is attached, and
 //! all processes are verified. Later the rings are drained and files are written: both need descriptors only. What is not possible any more is said:
 //! files that are mapped later are counted as not read, processes that cannot be read as not checked. The names and mappings with which a next file
 //! begins are those of the table of processes, because `/proc` does not show them.
@@ -154,7 +154,7 @@ impl Session {
     }
 }
 
-/// Maximum time for planting what was mapped meanwhile, and for verifying.
+/// Maximum time for attaching what was mapped meanwhile, and for verifying.
 const LIMIT: Duration = Duration::from_secs(2);
 /// Interval of draining the rings meanwhile.
 const STEP: Duration = Duration::from_millis(1);

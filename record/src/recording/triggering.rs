@@ -27,7 +27,7 @@ use crate::window::files::{WindowFiles, WrittenWindow};
 pub(super) struct Triggering {
     pub(super) pace: TriggerPace,
     pub(super) window: Option<WindowState>,
-    /// What came of triggers and was not passed on yet.
+    /// Events of triggers that were not passed on yet.
     events: Vec<TriggerEvent>,
     /// The trigger that ends the recording.
     pub(super) ending: Option<DueTrigger>,
@@ -117,7 +117,7 @@ impl Triggering {
         self.events.push(TriggerEvent::Noted(fired));
     }
 
-    /// What came of triggers since the last call.
+    /// The events of triggers since the last call.
     pub(super) fn take_events(&mut self) -> Vec<TriggerEvent> {
         std::mem::take(&mut self.events)
     }

@@ -7,9 +7,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::mapped_file::MappedFileId;
 
-/// Maximum number of files that are told apart.
+/// Maximum number of files that are distinguished.
 const MAX_FILES: usize = 4096;
-/// Maximum number of programs that are told apart, once for each of their files.
+/// Maximum number of programs that are distinguished, once for each of their files.
 const MAX_PROGRAMS: usize = 1 << 16;
 
 /// Why a file could not be opened.
@@ -58,7 +58,7 @@ pub(super) struct UnreadFiles {
     programs: u32,
     /// Number of entries in [`UnreadFile::programs`].
     entries: usize,
-    /// What was too much to be told apart.
+    /// What was too much to be distinguished.
     more: UnreadCounts,
 }
 

@@ -334,7 +334,7 @@ mod tests {
         assert!(running.look().is_empty());
         assert_eq!(running.0.len(), 1, "it waits in its thread");
         assert!(running.finish(|| true).is_empty());
-        // Its thread goes on.
+        // Its thread continues.
         drop(File::options().write(true).open(&fifo));
     }
 }

@@ -126,7 +126,7 @@ pub enum TriggerSubject {
 pub struct TriggerOptions {
     /// The triggers.
     pub triggers: Vec<Trigger>,
-    /// How long recording goes on before the file is written, or before the end.
+    /// How long recording continues before the file is written, or before the end.
     pub after: Duration,
     /// How long a trigger writes no file after one has. Signals and requests do.
     pub cooldown: Duration,

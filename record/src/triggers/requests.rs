@@ -54,13 +54,13 @@ pub(crate) struct DumpRequests {
 /// A request. The client waits for the answer; without one the recording has ended.
 #[derive(Debug)]
 pub(crate) struct DumpRequest {
-    /// Who made it.
+    /// The process that made it.
     pub(crate) pid: i32,
     pub(crate) uid: u32,
     answer: Sender<Dumped>,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Dumped {
     /// The file is complete.
@@ -203,7 +203,7 @@ pub enum DumpError {
     /// It cannot be reached, or is another user's; it ended without an answer.
     #[error(transparent)]
     Unreached(#[from] io::Error),
-    /// Nobody listens at its socket, which was removed.
+    /// No process listens at its socket, which was removed.
     #[error("no process listens at its socket, which was removed: it was killed")]
     Killed,
     /// Its process does not run.

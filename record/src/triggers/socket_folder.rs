@@ -18,7 +18,7 @@ const NAME: &str = "usdtrec";
 /// Creates the folder of this user if it does not exist.
 ///
 /// # Errors
-/// Those of [`run_directory::create_private`], and of [`check_private`] for the folder that it is in.
+/// The errors of [`run_directory::create_private`], and of [`check_private`] for the folder that it is in.
 pub(super) fn create() -> io::Result<PathBuf> {
     let user = rustix::process::geteuid();
     if user.is_root() {

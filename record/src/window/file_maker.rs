@@ -1,4 +1,4 @@
-//! A thread that makes files of copies of a window, one after the other, while recording goes on.
+//! A thread that makes files of copies of a window, one after the other, while recording continues.
 
 use std::fs::File;
 use std::io;

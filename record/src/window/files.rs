@@ -125,7 +125,7 @@ pub struct ShortenedWindow {
 }
 
 impl ShortenedWindow {
-    /// What is said of a window that holds this time; `None` if nothing fell out of it too early.
+    /// A window that holds this time; `None` if nothing fell out of it too early.
     pub(super) fn new(limits: WindowLimits, held: Duration, fell_out: u64) -> Option<Self> {
         let asked = Duration::from_nanos(limits.nanoseconds());
         (fell_out > 0 && held < asked).then_some(Self {
@@ -135,7 +135,7 @@ impl ShortenedWindow {
         })
     }
 
-    /// The same for the trace.
+    /// The shortfall for the trace.
     pub(super) fn shortfall(self) -> Shortfall {
         let Self { held, asked, bytes } = self;
         let ns = |time: Duration| duration(time.as_nanos() as f64);
@@ -143,7 +143,7 @@ impl ShortenedWindow {
             number: NUMBER,
             kind: ShortfallKind::ShortWindow,
             found: format!(
-                "the file holds the last {} instead of {}: its records take the {} of memory that they may take",
+                "the file holds the last {} instead of {}: its records filled the {} of memory",
                 ns(held),
                 ns(asked),
                 size(bytes as f64)

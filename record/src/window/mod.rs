@@ -2,7 +2,7 @@
 //!
 //! Records are packed flush by flush, as for a file, and wait here. Old ones fall out, by age and by bytes. What process records said that fell out is
 //! kept, so that a file that begins in the middle has the names and mappings of its processes, also of those that have ended since. A file is made of a
-//! copy of the window, which shares the packed records: recording goes on meanwhile. What falls out before it is written stays in memory until then.
+//! copy of the window, which shares the packed records: recording continues meanwhile. What falls out before it is written stays in memory until then.
 
 pub(super) mod content;
 pub(super) mod file_maker;

@@ -115,7 +115,7 @@ impl WindowWriter {
     /// Packs what was taken.
     ///
     /// # Errors
-    /// Those of [`RecordPacker::pack`].
+    /// The errors of [`RecordPacker::pack`].
     pub(crate) fn flush(&mut self, ends_round: bool) -> Result<(), WriteError> {
         let Self {
             packer,

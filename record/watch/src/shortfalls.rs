@@ -91,7 +91,7 @@ impl Shortfalls {
         let is_same = |noted: &Noted| is_kind(&noted) && noted.shortfall.path == found.path;
         let of_kind = known.all.iter().filter(is_kind).count();
         let is_full = known.all.len() >= MAX_SHORTFALLS || of_kind >= most_of(found.kind);
-        // Each file that was planted is one, also of the same path, until the last one is for the rest; so are each reason for not reading files, each reader,
+        // Each file that was attached is one, also of the same path, until the last one is for the rest; so are each reason for not reading files, each reader,
         // and each pattern.
         let is_one = matches!(
             found.kind,

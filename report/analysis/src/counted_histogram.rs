@@ -22,7 +22,7 @@ impl CountedHistogram {
         }
     }
 
-    /// Those that were not counted earlier.
+    /// The numbers that were not counted earlier.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         let mut before = earlier.0.iter().peekable();
         let mut new = Vec::with_capacity(self.0.len());

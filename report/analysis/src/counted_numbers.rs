@@ -74,7 +74,7 @@ pub struct Percentiles {
 }
 
 impl CountedEnds {
-    /// Those of the numbers of both.
+    /// The least and greatest number of both; `None` if neither has one.
     #[must_use]
     pub fn of_both(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {
@@ -99,7 +99,7 @@ impl CountedNumbers {
         }
     }
 
-    /// Those that were not among the numbers at an earlier time. The extremes are those of both: earlier numbers have none if they are not to count.
+    /// The numbers that were not counted at an earlier time. The extremes are those of both: earlier numbers have none if they are not to count.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let histogram = match (&self.histogram, &earlier.histogram) {

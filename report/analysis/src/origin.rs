@@ -73,7 +73,7 @@ impl Origin {
 }
 
 impl TriggerFacts {
-    /// That of an open trace.
+    /// The trigger of an open trace.
     pub fn of_session(session: &TraceSession) -> Option<Self> {
         let fired = session.fired()?.clone();
         let wall = session.wall_times();

@@ -2,7 +2,7 @@
 
 use foldhash::HashMap;
 
-/// Spans of a track that are remembered one by one.
+/// Spans of a track that are kept one by one.
 const MAX_TOPS: usize = 1024;
 
 /// A span on a track, ns.

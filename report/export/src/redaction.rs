@@ -51,7 +51,7 @@ impl Redaction {
     }
 }
 
-/// What becomes of the values of an argument. What is both is dropped.
+/// How the values of an argument are redacted. If both apply, they are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RedactedAs {
     Hashed,
@@ -148,7 +148,7 @@ impl RedactedArguments {
         self.forms.iter().all(Vec::is_empty)
     }
 
-    /// What becomes of the values of an argument; `None` if nothing does.
+    /// How the values of an argument are redacted; `None` if they are not.
     pub(crate) fn redacted_as(&self, event: usize, place: usize) -> Option<RedactedAs> {
         *self.events.get(event)?.get(place)?
     }
@@ -158,7 +158,7 @@ impl RedactedArguments {
         self.names_functions
     }
 
-    /// What becomes of the values of an argument of the events of a name; `None` if nothing does.
+    /// How the values of an argument of the events of a name are redacted; `None` if they are not.
     pub(crate) fn named(&self, event: &str, argument: &str) -> Option<RedactedAs> {
         let both = self.names.iter().zip(&self.events);
         let both = both.filter(|(names, _)| names.event == event);
@@ -183,7 +183,7 @@ impl RedactedArguments {
     /// Hands all rows to a sink, with redacted values. Returns the number of rows.
     ///
     /// # Errors
-    /// Those of [`RowWalk::run`].
+    /// The errors of [`RowWalk::run`].
     pub(crate) fn run(
         &self,
         walk: &RowWalk<'_>,

@@ -6,11 +6,11 @@ use crate::field_error::FieldError;
 
 /// Why a question cannot be answered: it cannot be understood, or the trace does not have what it is about.
 ///
-/// `known` are the names that there are, escaped and separated by commas; of very many, the first.
+/// `known` are the names that there are, escaped and separated by commas; of many, only the first few.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuestionError {
-    /// No event is called so.
+    /// No event has the name.
     #[error("the trace has no event {event}; it has: {known}")]
     NoEvent {
         /// The name or pattern.
@@ -18,7 +18,7 @@ pub enum QuestionError {
         /// The trace's events.
         known: String,
     },
-    /// No span is called so.
+    /// No span has the name.
     #[error("the trace has no span {span:?}; {}; START..DONE makes one of any two probes", spans(.known))]
     NoSpan {
         /// The name.
@@ -28,7 +28,7 @@ pub enum QuestionError {
     },
     /// The arguments of an enclosing span are requested, and a thread has several such spans at once.
     #[error(
-        "a thread has several spans {span} at once, which are matched by {key}: it is not known which of them a hit is in"
+        "threads have several spans {span} at once, matched by {key}: it is not known which of them a hit is in"
     )]
     NotOfThread {
         /// Name of the spans.
@@ -79,14 +79,16 @@ pub enum QuestionError {
     },
     /// Stacks of the functions of scripts are asked for, and no event says which functions are called and return.
     #[error(
-        "{what} needs the calls and returns of the script's functions, and no events of the trace are these"
+        "{what} needs the calls and returns of the script's functions, and the trace has no such events"
     )]
     NoScriptCalls {
         /// What needs them: a key.
         what: String,
     },
     /// The sum of an argument on a stack is no weight.
-    #[error("the sum of {name} is negative or no number on some stacks: it cannot be their weight")]
+    #[error(
+        "the sum of {name} cannot be the weight of stacks: it is negative or not a number on some"
+    )]
     NoWeight {
         /// The argument.
         name: String,
@@ -100,7 +102,9 @@ pub enum QuestionError {
         found: String,
     },
     /// The time of spans and the sum of an argument are requested as the weight of stacks.
-    #[error("stacks weigh the time of spans or the sum of an argument: expected one of them")]
+    #[error(
+        "stacks are weighted by the time of spans or the sum of an argument: expected one of them"
+    )]
     SeveralWeights,
     /// There are too many different stacks to be compared.
     #[error(
@@ -170,7 +174,7 @@ pub enum QuestionError {
     },
     /// An event that begins or ends a span does not have the key by which they are matched.
     #[error(
-        "{event} has no argument {name:?}: what begins and what ends a span must have the key, tid and pid are in all events"
+        "{event} has no argument {name:?}: the events that begin and end a span must have the key; all events have tid and pid"
     )]
     NoSpanKey {
         /// The event.
@@ -179,7 +183,7 @@ pub enum QuestionError {
         name: String,
     },
     /// The event that begins or ends a span does not have the argument by which spans are grouped.
-    #[error("{name}: what {} the span has no argument {argument:?}", if *.of_end { "ends" } else { "begins" })]
+    #[error("{name}: the event that {} the span has no argument {argument:?}", if *.of_end { "ends" } else { "begins" })]
     NoGroupArgument {
         /// The key: an event's name, and the argument's.
         name: String,
@@ -197,7 +201,7 @@ pub enum QuestionError {
         error: ExprError,
     },
     /// A filter reads memory of the traced program, which a trace does not have.
-    #[error("filter {text:?}: memory of the traced program can be read while recording only")]
+    #[error("filter {text:?}: memory of the traced program can be read only while recording")]
     FilterReadsMemory {
         /// The filter.
         text: String,
@@ -224,19 +228,17 @@ pub enum QuestionError {
     #[error("the length of a stream is not known before its end: give times, FROM,TO")]
     PartOfStream,
     /// A part of two recordings is requested by times.
-    #[error("two recordings have two clocks: expected a part of each, such as 10%-20%")]
+    #[error("the clocks of two recordings differ: expected a part of each, such as 10%-20%")]
     TwoClocks,
     /// Times since another line are requested beside spans, with only some of the events.
-    #[error(
-        "times since another line need all events where spans are shown: the question selects some of them"
-    )]
+    #[error("with spans, times since another line need all events, but only some are selected")]
     TimesBesideSpans,
     /// The trace's clock cannot be converted to the time of day.
-    #[error("the trace does not have the time of day of any moment, which tod needs")]
+    #[error("the trace has no times of day, which tod needs")]
     NoTimeOfDay,
     /// A part of the trace is requested by times of day, and its clock cannot be converted.
     #[error(
-        "the trace does not have the time of day of any moment: expected times of its clock, or a part of it such as 10%-20%"
+        "the trace has no times of day: expected times of its clock, or a part of it such as 10%-20%"
     )]
     NoDays,
 }

@@ -190,7 +190,7 @@ pub fn fold(start: &str, text: &str, indent: &str, width: usize) -> String {
             out.push_str(indent);
             (used, is_empty, is_folded) = (indent.width(), true, true);
         }
-        // A line that goes on does not start with blanks between columns.
+        // A line that continues does not start with blanks between columns.
         if is_empty && is_folded && word.is_empty() {
             continue;
         }

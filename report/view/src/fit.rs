@@ -13,7 +13,7 @@ pub(crate) struct Width {
 }
 
 impl Width {
-    /// That of a column which is never cut.
+    /// The width of a column which is never cut.
     pub(crate) const fn fixed(width: usize) -> Self {
         Self {
             natural: width,

@@ -31,7 +31,7 @@ pub(crate) fn sentences(notices: &Notices) -> Vec<String> {
         let all = files.gaps();
         let sum = all.clone().map(length).fold(0, u64::saturating_add);
         sentences.push(format!(
-            "{} more between files in which nothing was recorded; with those above, {} together",
+            "{} more between files, in which nothing was recorded; all gaps together: {}",
             counted(more as u64, "gap"),
             numbers::duration(sum as f64)
         ));
@@ -41,7 +41,9 @@ pub(crate) fn sentences(notices: &Notices) -> Vec<String> {
     let more = differing.count() as u64;
     if more > 0 {
         let files = counted(more, "more file");
-        sentences.push(format!("{files} with other probes than the files before"));
+        sentences.push(format!(
+            "{files} with probes that differ from the files before"
+        ));
     }
     sentences.extend(of_left_out(notices));
     sentences

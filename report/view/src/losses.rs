@@ -1,4 +1,4 @@
-//! Losses in words.
+//! Sentences about losses.
 
 use usdtrec_trace::session::loss_ledger::{LossLedger, LossSource, Uncounted};
 
@@ -22,7 +22,7 @@ pub fn doubt(losses: &LossLedger) -> Option<&str> {
             "CPUs went off line or came on line while perf events recorded: hits there are missing, uncounted",
         ),
         (Some(Uncounted::Shortfalls), _) => Some(
-            "probes did not work in some processes, were planted while recording, or could not be checked: hits there are missing, uncounted",
+            "probes did not work in some processes, were attached while recording, or could not be checked: hits there are missing, uncounted",
         ),
         (None, LossSource::AtTheEnd | LossSource::KernelLostRecords) => None,
         (None, LossSource::AtTheLastFlush) => Some(

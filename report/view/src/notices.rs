@@ -17,7 +17,7 @@ use crate::sentences::Sentences;
 const MAX_DAMAGE: usize = 20;
 
 impl Sentences for Notices {
-    /// A sentence for each notice; of very much damage, for the first places.
+    /// A sentence for each notice; of much damage, for the first places only.
     fn sentences(&self, hints: HintWords) -> Vec<String> {
         let disagreements = self.disagreements.iter();
         let mut sentences: Vec<String> = disagreements.map(ToString::to_string).collect();
@@ -57,7 +57,7 @@ impl Sentences for Notices {
         sentences.extend(self.overlaps.iter().map(|SpanOverlap { span, argument }| {
             let key = format!("tid,{argument}");
             format!(
-                "spans of {} overlap on their threads: an end took the newest begin, and an older one has the same {}{}",
+                "spans of {} overlap on their threads: an end matched the newest begin, but an older one has the same {}{}",
                 escape(span),
                 escape(argument),
                 hints.between(": ", &Hint::SpanKey { name: &key }, "")
@@ -81,7 +81,7 @@ impl Sentences for Notices {
         let empty = self.empty.map(|empty| match empty {
             EmptyExport::NoHits => "the export is empty: no event was selected",
             EmptyExport::NoSpans => {
-                "the export is empty: the format has spans alone, and no selected events are the begin and the end of one"
+                "the export is empty: the format has only spans, and no selected events begin and end one"
             }
         });
         sentences.extend(empty.map(str::to_owned));

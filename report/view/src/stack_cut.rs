@@ -1,4 +1,4 @@
-//! Why a call chain is cut, in words.
+//! Sentences that say why a call chain is cut.
 
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;

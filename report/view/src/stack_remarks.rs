@@ -1,4 +1,4 @@
-//! What stacks are and what they lack, in words.
+//! Sentences about what stacks are and what they lack.
 
 use usdtrec_analysis::stacks::call_facts::CallFacts;
 use usdtrec_analysis::stacks::path::HitsWithoutStack;

@@ -1,4 +1,4 @@
-//! What stacks weigh, in words.
+//! Sentences about the weight of stacks.
 
 use usdtrec_analysis::stacks::path::StackTable;
 use usdtrec_analysis::stacks::weighed::WeightUnit;

@@ -72,7 +72,7 @@ pub(super) fn print(heal: bool) -> bool {
 /// Numbers of breakpoints of recordings that have ended.
 struct Breakpoints {
     found: usize,
-    /// Those that were not restored.
+    /// Number of breakpoints that were not restored.
     left: usize,
 }
 
@@ -97,7 +97,7 @@ fn print_breakpoints(behind: &LeftBehind, heal: bool) -> Breakpoints {
     }
     if others.len() > MAX_LINES {
         say(format_args!(
-            "usdtrec: {} more breakpoints of others or of unknown origin",
+            "usdtrec: {} more breakpoints of others or of unknown owners",
             others.len() - MAX_LINES
         ));
     }
@@ -109,7 +109,7 @@ fn print_breakpoints(behind: &LeftBehind, heal: bool) -> Breakpoints {
     }
     if let Some(last) = behind.logged.last() {
         say(format_args!(
-            "usdtrec: since the kernel started, it has logged that uprobes stayed; last: {last}"
+            "usdtrec: since it started, the kernel has logged uprobes that it could not remove; last: {last}"
         ));
     }
     Breakpoints {

@@ -40,8 +40,8 @@ pub(super) fn findings(what: &str) -> anyhow::Result<Vec<Finding>> {
     let targets = targets(what)?;
     if targets.is_empty() {
         let advice = "start the program; usdtrec list --dir DIR finds files with probes, and readelf -n FILE shows whether it has notes .note.stapsdt, \
-             which strip may have removed, or which a build without sys/sdt.h has not";
-        let found = "no file that runs here has such a probe";
+             which strip may have removed, and which a build without sys/sdt.h does not have";
+        let found = "no running file has such a probe";
         return Ok(vec![Finding::fails(what, found, advice)]);
     }
     let mut findings = Vec::new();
@@ -123,9 +123,9 @@ impl Target {
         let running = self.running();
         findings.push(match (self.processes.is_empty(), *deleted) {
             (true, _) => Finding::limited(&path, "no process maps it",
-                "start the program; a recording follows files that appear, without their first milliseconds unless it has --no-gap",
+                "start the program; a recording follows files that appear, but misses their first milliseconds without --no-gap",
             ),
-            (_, true) => Finding::limited(&path, format!("{running} it, and it was deleted or replaced since then: a recording by its path takes the new version"),
+            (_, true) => Finding::limited(&path, format!("{running} it, and it was deleted or replaced since then: recording by its path records the new version"),
                 "restart these processes, or record them by -p PID",
             ),
             _ => Finding::works(&path, format!("{running} it")),
@@ -186,7 +186,7 @@ impl Target {
         let notes: Vec<SiteNote> = notes.flatten().collect();
         if let Some(note) = notes.iter().find(|note| note.is_obstacle) {
             let found = format!("process {}, {:#x}: {}", note.pid, note.address, note.found);
-            let advice = "restart the process if nobody records it";
+            let advice = "restart the process if it is not being recorded";
             return Finding::limited(&event, found, advice);
         }
         let description = schemas.describe(probe, self.mapped.scan.binary.arch);
@@ -196,13 +196,13 @@ impl Target {
         if let Some(needs) = needs.filter(|_| started != Some(true)) {
             let found = format!("{sites}; it is hit only with {needs}");
             return Finding {
-                advice: started.map(|_| "start the program so".to_owned()),
+                advice: started.map(|_| "start the program with it".to_owned()),
                 ..Finding::limited(&event, found, "")
             };
         }
         let recorded = match notes.is_empty() {
             true => "",
-            false => "; another tracer is attached to it, beside which it can be recorded",
+            false => "; another tracer is attached to it, too, which does not prevent recording",
         };
         let guarded = probe
             .sites

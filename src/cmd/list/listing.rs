@@ -164,7 +164,7 @@ impl Listing {
     fn print_empty(&self, args: &ListArgs) {
         if self.from_cache {
             return say(
-                "usdtrec: no probes are indexed; what runs and has probes: usdtrec list -a; to index binaries: usdtrec buildid-cache --add PATH, or --scan DIR",
+                "usdtrec: no probes are indexed; to list running files with probes: usdtrec list -a; to index binaries: usdtrec buildid-cache --add PATH, or --scan DIR",
             );
         }
         if args.all {

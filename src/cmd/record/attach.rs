@@ -123,7 +123,7 @@ pub(super) fn attach(
             }
         },
     };
-    let session = waiting_for("the kernel, which attaches the probes", args.quiet, || {
+    let session = waiting_for("the kernel to attach the probes", args.quiet, || {
         usdtrec_record::Session::attach(selected.selection.probes, options, planting)
     })?;
     // What is refused of files that nobody named is among the shortfalls.

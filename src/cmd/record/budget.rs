@@ -72,24 +72,24 @@ fn asked(text: &str) -> Result<BudgetOption, Usage> {
     })
 }
 
-/// Refuses options that a budget does not go with.
+/// Refuses options that cannot be used with a budget.
 fn refuse(args: &RecordArgs, options: &Options) -> Result<(), Usage> {
     use Engine::{Auto, Bpf, BpfMulti};
     let reason = match args.capture.engine {
         Auto | Bpf | BpfMulti => match () {
             () if args.capture.no_follow => {
-                "--budget does not go with --no-follow: a recorder without capabilities cannot attach probes again"
+                "--budget cannot be used with --no-follow: a recorder without capabilities cannot attach probes again"
             }
             () if options.engine.slow_spans.is_some() => {
-                "--budget does not go with --min: which hits a thread has is not known where spans are matched in the kernel"
+                "--budget cannot be used with --min: where spans are matched in the kernel, the hits of a thread are not known"
             }
             () if !sdt::PLANTED => {
-                "--budget needs probes in this program, with which it measures what a hit costs; on this architecture it has none"
+                "--budget measures the cost of a hit with probes in this program, which has none on this architecture"
             }
             () => return Ok(()),
         },
         _ => {
-            "--budget needs the bpf engine with uprobe_multi links: other probes take the kernel too long to detach and attach again"
+            "--budget needs the bpf engine with uprobe_multi links: with others, detaching and attaching again takes too long"
         }
     };
     Err(Usage(reason.to_owned()))

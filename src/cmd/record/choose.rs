@@ -48,7 +48,7 @@ pub(super) fn choose(
         files = traced(args);
         if is_system_wide(args) {
             let mut found = waiting_for(
-                "the files of the processes that run: all are read that may have probes",
+                "the files of running processes: all that may have probes are read",
                 args.quiet,
                 running,
             )
@@ -85,7 +85,7 @@ pub(super) fn choose(
         schemas: &following.schemas,
     };
     let mut selection = waiting_for(
-        "the selected files, their debugging information, and the disk that has their pages",
+        "the selected files, their debugging information and their pages on disk",
         args.quiet,
         || select(request),
     )?;

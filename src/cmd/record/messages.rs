@@ -55,13 +55,13 @@ pub(in crate::cmd) fn attached_line(verb: &str, session: &Session) -> String {
     )
 }
 
-/// Says that all probes are enabled: to a service manager, and unless it is to be quiet on stderr, where scripts wait for the line before they start their
+/// Says that all probes are enabled: to a service manager, and, unless `quiet`, on stderr, where scripts wait for the line before they start their
 /// workload.
 pub(in crate::cmd) fn print_attached(line: &str, args: &CaptureArgs) {
     if !args.quiet {
         if args.no_follow {
             let user = match rustix::process::geteuid().is_root() {
-                true => "; root stays, without them",
+                true => "; still root, without them",
                 false => "",
             };
             inform(format_args!(
@@ -92,7 +92,9 @@ pub(super) fn print_children(args: &CaptureArgs, children: &[u32]) {
         1 => format!("1 child of {of} is"),
         number => format!("{number} children of {of} are"),
     };
-    say(format_args!("usdtrec: {are} recorded, too (-i: not)"));
+    say(format_args!(
+        "usdtrec: {are} recorded, too (-i excludes them)"
+    ));
 }
 
 /// Prints that rings are smaller than they should be.
@@ -170,7 +172,7 @@ pub(in crate::cmd) fn print_end_reason(verb: &str, args: &CaptureArgs, outcome: 
     inform(format_args!("[ usdtrec {verb}: {why}{statuses} ]"));
 }
 
-/// How processes ended, as far as it is known, of very many the first.
+/// How processes ended, as far as is known; of many, the first few.
 fn statuses(ended: &[EndedProcess]) -> String {
     const NAMED: usize = 6;
     let mut words = String::new();
@@ -323,7 +325,7 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome) {
     }
 }
 
-/// Prints at which probes stacks are cut because more was needed than was copied, and what to do.
+/// Prints at which probes stacks are cut because too little was copied, and what to do.
 fn print_cut_stacks(cut_stacks: &[CutStacks]) {
     /// Probes that are named.
     const NAMED: usize = 3;
@@ -354,7 +356,7 @@ fn print_cut_stacks(cut_stacks: &[CutStacks]) {
         CutCause::Chosen(_) => "--call-graph dwarf,16K, with a larger -m if hits are lost",
     };
     say(format_args!(
-        "usdtrec: {cut} of {stacks} stacks ({:.2} %) are cut, because more was needed than was copied: {probes}; try {remedy}",
+        "usdtrec: {cut} of {stacks} stacks ({:.2} %) are cut, because too little was copied: {probes}; try {remedy}",
         percent(cut, stacks)
     ));
 }
@@ -443,13 +445,10 @@ pub(in crate::cmd) fn print_spans(outcome: &Outcome, args: &CaptureArgs) {
         ));
     }
     let kept = [
-        (
-            spans.full,
-            "as more were open at once than there is room for",
-        ),
+        (spans.full, "because too many were open at once"),
         (
             spans.deep,
-            "as more than 16 of their thread were open at once",
+            "because more than 16 of their thread were open at once",
         ),
     ];
     for (number, why) in kept.iter().filter(|(number, _)| *number > 0) {
@@ -464,8 +463,8 @@ pub(in crate::cmd) fn print_older(span: Option<&str>, older: u64) {
     if older > 0 {
         let of = span.map(|name| format!(" of {}", escape(name)));
         say(format_args!(
-            "usdtrec: warning: {}{} took the newest begin of the thread, and an older one has the same number: spans overlap there; --key tid,ARG, with the \
-             argument that identifies them, matches them",
+            "usdtrec: warning: {}{} matched the newest begin of the thread, but an older one has the same number: spans overlap there; match them by the \
+             argument that identifies them: --key tid,ARG",
             counted(older, "end"),
             of.unwrap_or_default()
         ));

@@ -55,7 +55,7 @@ impl NameStore<'_> {
                 Err(error) => format!("names of functions and strings of files are not in the trace: {error}"),
             };
             say(format_args!(
-                "usdtrec: {}: {what}; to see them on another host, take the recorded programs there, too (usdtrec buildid-cache --add FILE)",
+                "usdtrec: {}: {what}; to see them on another host, copy the recorded programs there (usdtrec buildid-cache --add FILE)",
                 shown(trace)
             ));
         }

@@ -17,7 +17,7 @@ pub(super) fn refuse_others(args: &CaptureArgs, is_named: bool) -> Result<(), Us
     let reason = match () {
         () if !args.no_follow => return Ok(()),
         () if args.thread_context => {
-            "--thread-context does not go with --no-follow: reading the variables of programs that start needs capabilities"
+            "--thread-context cannot be used with --no-follow: reading the variables of programs that start needs capabilities"
         }
         () if !is_perf && is_named && !args.no_inherit => {
             "--no-follow with -p or a command needs -i, because children get probes of their own while recording; or record all processes: -a"

@@ -18,7 +18,7 @@ const COPYING: [&str; 2] = ["on", "silent"];
 /// Options that it has from the environment, too.
 const VARIABLE: &str = "NODE_OPTIONS";
 
-/// Refuses probes in the program of Node.js if the command is one that will copy its code. Following would plant those that are left out.
+/// Refuses probes in the program of Node.js if the command is one that will copy its code. Following would attach those that are left out.
 ///
 /// # Errors
 /// What will happen, and what to do.
@@ -34,7 +34,7 @@ pub(super) fn refuse(args: &CaptureArgs, selection: &Selection) -> Result<(), Us
         Some(probe) => Err(Usage(format!(
             "not attaching {} in {}: with {OPTION}, Node.js copies its code to huge pages when it starts; with breakpoints in the copy it would end by \
              SIGTRAP\n  \
-             run it without {OPTION}; with --delay MSECS the probes are attached after that: it lives, and hits in the copied code are not recorded; \
+             run it without {OPTION}; with --delay MSECS the probes are attached after that: it then runs on, but hits in the copied code are not recorded; \
              --force attaches all the same",
             escape(&probe.event()),
             shown(&probe.path)

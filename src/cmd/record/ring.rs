@@ -81,11 +81,11 @@ fn refuse(record: &RecordArgs) -> Result<(), Usage> {
     }
     Usage::ensure(
         args.after.is_none() || args.ring.is_some() || has_trigger || !args.until.is_empty(),
-        "--after needs --ring, --trigger or --until: there is no trigger after which it could go on",
+        "--after needs --ring, --trigger or --until: there is no trigger to record after",
     )
 }
 
-/// Refuses options that a window does not go with.
+/// Refuses options that cannot be used with a window.
 pub(super) fn refuse_others(args: &RecordArgs) -> Result<(), Usage> {
     let reason = match &args.ring.ring {
         None => return Ok(()),

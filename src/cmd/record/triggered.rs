@@ -18,7 +18,7 @@ pub(super) struct WrittenFiles {
     number: usize,
     /// The newest one.
     last: PathBuf,
-    /// Those that hold less than the window is to hold, and the one that holds the least.
+    /// Number of files that hold less than the window, and the one that holds the least.
     shortened: usize,
     least: Option<ShortenedWindow>,
 }
@@ -58,7 +58,7 @@ impl WrittenFiles {
         if let Some(ShortenedWindow { held, asked, bytes }) = self.least {
             let ns = |time: Duration| duration(time.as_nanos() as f64);
             say(format_args!(
-                "usdtrec: {} less than the {} of --ring, the shortest {}: the records took the {} of memory that they may take; for more, --ring TIME,SIZE",
+                "usdtrec: {} less than the {} of --ring, the shortest {}: the records filled the {} of memory; for more, --ring TIME,SIZE",
                 match self.shortened {
                     1 => "1 file holds".to_owned(),
                     number => format!("{number} files hold"),
@@ -82,7 +82,7 @@ pub(super) fn print_without_file(outcome: &Outcome) {
     }
 }
 
-/// What is wrong is printed with `quiet`, too.
+/// Faults are printed with `quiet`, too.
 fn print(event: &TriggerEvent, quiet: bool) {
     match event {
         TriggerEvent::Written(_)
@@ -97,20 +97,20 @@ fn print(event: &TriggerEvent, quiet: bool) {
             trigger::further(fired)
         )),
         TriggerEvent::NotWritten { fired, error } => say(format_args!(
-            "usdtrec: {}: no file was written, recording goes on: {}",
+            "usdtrec: {}: no file was written, recording continues: {}",
             trigger::cause(fired),
             advice::message(&**error)
         )),
         TriggerEvent::Command(fault) => say(format_args!("usdtrec: --trigger-cmd: {fault}")),
         TriggerEvent::NoRequests(error) => say(format_args!(
-            "usdtrec: usdtrec dump does not reach this recorder, SIGUSR2 does: {error}"
+            "usdtrec: usdtrec dump cannot reach this recorder, but SIGUSR2 can: {error}"
         )),
         TriggerEvent::Idle { trigger } => say(format_args!(
             "usdtrec: no probe can fire {} yet: it waits for a file with one",
             escape(trigger)
         )),
         TriggerEvent::Overlap { span, ends } => say(format_args!(
-            "usdtrec: warning: {} of {} took the newest begin of the thread, and an older one has the same number: spans overlap there, so a trigger may have \
+            "usdtrec: warning: {} of {} matched the newest begin of the thread, but an older one has the same number: spans overlap there, so a trigger may have \
              fired for a wrong duration",
             counted(*ends, "end"),
             escape(span)

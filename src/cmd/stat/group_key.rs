@@ -1,4 +1,4 @@
-//! The keys of a group, as groups are told apart and ordered.
+//! The keys of a group, as groups are distinguished and ordered.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -24,7 +24,7 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Those that are asked for; `None` if none are.
+    /// The requested metrics; `None` if none are requested.
     pub(super) fn new(args: &StatArgs) -> anyhow::Result<Option<Self>> {
         let file = args.prometheus.as_deref().map(MetricsFile::new);
         let metrics = Self {

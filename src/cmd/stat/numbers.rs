@@ -8,7 +8,7 @@ use usdtrec_report::stat::{CountedEnds, CountedNumbers};
 pub(super) struct Numbers(Vec<Option<CountedNumbers>>);
 
 impl Numbers {
-    /// Those of no hits.
+    /// The numbers of no hits.
     pub(super) fn none(measured: &[MeasuredArgument]) -> Self {
         let none = measured.iter().map(|argument| {
             Some(CountedNumbers {
@@ -19,7 +19,7 @@ impl Numbers {
         Self(none.collect())
     }
 
-    /// Those of hits of which nothing is known.
+    /// The numbers of hits of which nothing is known.
     pub(super) fn unknown(measured: &[MeasuredArgument]) -> Self {
         Self(measured.iter().map(|_| None).collect())
     }
@@ -68,12 +68,12 @@ impl Numbers {
         self
     }
 
-    /// Those of each measured argument, as the view has them.
+    /// The numbers of each measured argument, as the view has them.
     pub(super) fn into_counted(self) -> Vec<Option<CountedNumbers>> {
         self.0
     }
 
-    /// Those that are not among earlier ones.
+    /// The numbers that are not among earlier ones.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let earlier = earlier.0.iter().map(Option::as_ref);
         let earlier = earlier.chain(std::iter::repeat(None));

@@ -52,7 +52,7 @@ impl Snapshots {
         self
     }
 
-    /// The names of stacks, which are to be learned before these are shown.
+    /// The names of stacks, which must be known before these are shown.
     pub(in crate::cmd) fn stacks(&self) -> KnownStacks {
         self.stacks.clone()
     }

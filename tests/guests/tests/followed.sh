@@ -26,7 +26,7 @@ for engine in bpf-multi bpf-perf; do
   start_target
   tell 'fire 0'
   # Of an event, the breakpoint is there before the program.
-  await err '/targets/ticker: planted'
+  await err '/targets/ticker: attached'
   # shellcheck disable=SC2154 # start_target sets target and ticker
   is_planted "$target" "$ticker" || fail "the program has no breakpoint: $(cat err)"
   tell 'fire 5'
@@ -35,7 +35,7 @@ for engine in bpf-multi bpf-perf; do
   loader=$!
   exec 6>loader.in 7<loader.out
   ask 'load /targets/liblate.so'
-  await err '/targets/liblate.so: planted'
+  await err '/targets/liblate.so: attached'
   is_planted $loader /targets/liblate.so || fail "the library has no breakpoint: $(cat err)"
   ask 'hit 7'
   [ "$hits" = 7 ] || fail "$hits hits of 7"

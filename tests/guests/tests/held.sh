@@ -45,4 +45,4 @@ wait $target || fail "$(cat out)"
 grep -qx 'died 0' out || fail "stopped: $(cat out)"
 kill -CONT $recorder
 wait $recorder || fail "$(cat err)"
-grep -q 'may have run before they had probes' err || fail "not said: $(cat err)"
+grep -q 'may have run without probes' err || fail "not said: $(cat err)"

@@ -19,7 +19,7 @@ judge() {
   fi
   case $engine in
     bpf-multi) ! can bpf-multi && grep -q 'need Linux 6.6' err ;;
-    perf) grep -q 'lockdown, confidentiality, disables tracefs' err ;;
+    perf) grep -q 'lockdown mode confidentiality disables tracefs' err ;;
     perf-pmu) grep -q 'cannot follow threads and children' err ;;
     *) false ;;
   esac || fail "$what: $(cat err)"

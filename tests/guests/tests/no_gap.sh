@@ -16,7 +16,7 @@ until [ "$found" = 4 ]; do
   [ $attempts -lt 6 ] || fail "not in time: $(cat err)"
   usdtrec record --no-gap -o trace -e 'early:*' -- sh uses $attempts >out 2>err || fail "$(cat err)"
   found=$(closing err events)
-  if grep -q 'cannot be held until the probes are planted' err; then
+  if grep -q 'cannot be held until the probes are attached' err; then
     grep -qE 'are not recorded|before (its|their) file was read' err || fail "not said: $(cat err)"
     ! usdtrec record --no-gap=held -o trace -e 'early:*' -- sh uses required >out 2>err || fail "not refused: $(cat err)"
     exit 0

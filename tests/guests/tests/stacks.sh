@@ -42,7 +42,7 @@ done
 set -- 90
 while :; do
   record -g -o trace -e 'learned:*@/targets/learned' -- /targets/learned 3 "$@"
-  grep -q 'are cut, because more was needed' err || fail "nothing is cut: $(cat err)"
+  grep -q 'are cut, because too little was copied' err || fail "nothing is cut: $(cat err)"
   usdtrec script -F ip,sym --time 99%-100% -i trace >found
   awk 'BEGIN { RS = "" } { last = $0 } END { print last }' found >last
   grep -q 'cut: the next' last || break

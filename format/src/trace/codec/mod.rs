@@ -38,7 +38,7 @@ pub enum Compression {
 /// Maximum length of a block of zstd, bytes.
 const BLOCK: usize = 128 << 10;
 
-/// Makes a frame of `bytes`, at most 4 GiB, whose blocks are not compressed (RFC 8878): for what would be compressed more than readers believe.
+/// Makes a frame of `bytes`, at most 4 GiB, whose blocks are not compressed (RFC 8878): for data whose compression ratio readers would refuse.
 pub(crate) fn store(bytes: &[u8]) -> Vec<u8> {
     /// A single segment, whose content size has 4 bytes, without checksum.
     const DESCRIPTOR: u8 = 0b1010_0000;

@@ -39,7 +39,7 @@ pub struct ProcessChoice {
 /// The chosen control groups.
 #[derive(Debug, Default)]
 pub struct ChosenGroups {
-    /// Those that are there, without those below them.
+    /// The groups that exist, without those below them.
     pub present: Vec<ControlGroup>,
     /// What those are known by that are made later.
     pub later: Vec<LaterName>,
@@ -60,10 +60,10 @@ pub enum ChoiceError {
         there: Vec<String>,
     },
     /// A container or unit is in hierarchies of version 1.
-    #[error("{0} is in control groups of version 1, which programs do not see")]
+    #[error("{0} is in control groups of version 1, expected version 2")]
     OldGroup(GroupName),
     /// The beginning of an id is that of several containers.
-    #[error("{name} may be each of {}", .containers.join(", "))]
+    #[error("{name} is ambiguous: {}", .containers.join(", "))]
     Ambiguous {
         /// The name.
         name: GroupName,
@@ -72,7 +72,7 @@ pub enum ChoiceError {
     },
     /// A name is that of several groups, none of which is of the system.
     #[error(
-        "{name} may be each of {}: expected the path of one",
+        "{name} is ambiguous: expected the path of one of {}",
         listed(.groups.iter().map(GroupOwner::to_string))
     )]
     OfSeveral {
@@ -94,7 +94,7 @@ pub enum ChoiceError {
         has_old: bool,
     },
     /// Everything is in the root.
-    #[error("the root of the control groups has all processes")]
+    #[error("the root control group has all processes")]
     Root,
     /// A path is longer than programs compare.
     #[error("{0}: expected a path of at most {max} bytes", max = GroupName::MAX_BYTES)]
@@ -118,7 +118,7 @@ pub enum ChoiceError {
 
 const fn only_old(has_old: bool) -> &'static str {
     match has_old {
-        true => ", only of version 1, which programs do not see",
+        true => ", only of version 1",
         false => "",
     }
 }

@@ -26,7 +26,7 @@ enum Spot {
 }
 
 impl Spot {
-    /// That of a register plus bytes, at an instruction with this frame.
+    /// The place at a register plus bytes, at an instruction with this frame.
     fn near(register: DwarfRegister, offset: i64, frame: Option<RegisterOffset>) -> Self {
         match frame.filter(|frame| frame.register == register) {
             Some(frame) => Self::Frame(offset.wrapping_sub(frame.offset)),

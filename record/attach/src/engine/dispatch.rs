@@ -303,7 +303,7 @@ impl Engine {
             .map_or_else(Vec::new, |bpf| bpf.take_string_findings())
     }
 
-    /// Another file begins, whose readers have to be told all that holds.
+    /// Another file begins, into which all facts are written again.
     pub fn repeat_strings(&mut self) {
         if let Self::Bpf(bpf) = self {
             bpf.repeat_strings();

@@ -80,7 +80,7 @@ impl Attached {
     }
 
     fn open_bpf(probes: &[PlannedProbe], request: &AttachRequest<'_>) -> Result<Self, RecordError> {
-        // Probes of files that appear are planted as soon as possible.
+        // Probes of files that appear are attached as soon as possible.
         let mode = Mode {
             is_prompt: true,
             ..mode(request, false)?

@@ -25,7 +25,7 @@ pub struct EngineOptions {
     pub strings: Strings,
     /// How the callers of hits are recorded; `None` if they are not.
     pub graph: Option<CallGraph>,
-    /// Whether memory that is not resident is brought in.
+    /// Whether memory that is not resident is faulted in.
     pub nonresident: NonResident,
     /// Whether threads that map files which are not known are held until the probes of these are attached; `None` if they are not.
     pub no_gap: Option<GapHold>,
@@ -41,7 +41,7 @@ pub struct EngineOptions {
     pub thread_context: bool,
 }
 
-/// Whether memory that is not resident is brought in.
+/// Whether memory that is not resident is faulted in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NonResident {
     /// If the page fault cannot take arbitrarily long.

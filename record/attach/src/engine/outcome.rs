@@ -22,7 +22,7 @@ pub struct EngineOutcome {
     pub without_stack: u64,
     /// How often the least or greatest number of a group could not be raised, because too many CPUs did so at a time.
     pub unraised: u64,
-    /// Number of lost hits that a filter could not judge, because the memory that it reads was not resident.
+    /// Number of hits that were lost because a filter could not be evaluated: the memory that it reads was not resident.
     pub unjudged: u64,
     /// Number of processes that recorded ones started and that may have run before they had probes. Their first hits are not in the trace
     /// and not counted as lost.
@@ -174,18 +174,18 @@ fn line(error: &RecordError) -> String {
 #[non_exhaustive]
 pub enum InexactCounts {
     /// Perf events are not inherited by threads.
-    #[error("perf events that are not inherited miss threads that begin later")]
+    #[error("perf events that are not inherited miss threads that start later")]
     NotInherited,
     /// Perf events are inherited.
-    #[error("the kernel's inherited perf events miss hits of children, uncounted")]
+    #[error("inherited perf events miss hits of children, which are not counted as lost")]
     Inherited,
     /// Perf events of the uprobe PMU on several CPUs.
     #[error(
-        "perf events of the uprobe PMU, one for each CPU, miss a hit or count it twice when its thread changes the CPU"
+        "perf events of the uprobe PMU, one for each CPU, miss a hit or count it twice when its thread changes CPU"
     )]
     PmuOnSeveralCpus,
     /// The kernel has no `PERF_FORMAT_LOST`.
-    #[error("this kernel does not count what perf events lose (Linux 6.0)")]
+    #[error("counting the hits that perf events lose needs Linux 6.0")]
     LossesNotCounted,
 }
 
@@ -304,14 +304,14 @@ pub struct Counter {
     pub why_lost: Option<&'static str>,
 }
 
-/// Those that are said if they are not 0.
+/// The counters that are reported if they are not 0.
 pub const COUNTERS: [Counter; 5] = [
     Counter {
         kind: ShortfallKind::Unjudged,
         value: |outcome| outcome.unjudged,
         found: |hits| {
             format!(
-                "the filter of {} reads memory that was not resident, so that it could not be evaluated",
+                "the filter of {} could not be evaluated, because it reads memory that was not resident",
                 counted(hits, "hit")
             )
         },
@@ -335,7 +335,7 @@ pub const COUNTERS: [Counter; 5] = [
         value: |outcome| outcome.missed_processes,
         found: |children| {
             format!(
-                "at least {} of recorded processes may have run before they had probes, or without them",
+                "at least {} of recorded processes may have run without probes, at first or always",
                 match children {
                     1 => "one child".to_owned(),
                     number => format!("{number} children"),
@@ -350,7 +350,7 @@ pub const COUNTERS: [Counter; 5] = [
         value: |outcome| outcome.unheld_mappings,
         found: |mappings| {
             format!(
-                "at {} of new files the thread was not held until their probes were attached: that took more than two seconds, or it is a real-time thread",
+                "{} of new files: the thread was not held until the probes were attached, because that took more than two seconds or it is a real-time thread",
                 counted(mappings, "mapping")
             )
         },
@@ -362,11 +362,11 @@ pub const COUNTERS: [Counter; 5] = [
         value: |outcome| outcome.unraised,
         found: |times| {
             format!(
-                "too many CPUs changed the minimum or maximum of a group at a time, {}",
+                "the minimum or maximum of a group could not be updated {}, because too many CPUs changed it at once",
                 counted(times, "time")
             )
         },
-        effect: "one may be wrong",
+        effect: "it may be wrong",
         why_lost: None,
     },
 ];

@@ -33,7 +33,7 @@ pub enum CallGraphMethod {
 }
 
 impl CallGraphMethod {
-    /// Bytes of stack that are copied where nobody learns how many are needed; `None` without copies.
+    /// Bytes of stack that are copied if it is not measured how many are needed; `None` without copies.
     pub const fn copied(self) -> Option<u32> {
         match self {
             Self::FramePointers => None,
@@ -43,7 +43,7 @@ impl CallGraphMethod {
     }
 }
 
-/// Bytes of stack that are copied where nobody learns how many are needed, and at first while a ring is crowded.
+/// Bytes of stack that are copied if it is not measured how many are needed, and at first while a ring is crowded.
 const USUAL_COPY: u32 = 2 << 10;
 /// Bytes of the copies among which is chosen: each is twice the one before.
 const COPIES: [u32; 6] = [512, 1024, USUAL_COPY, 4096, 8192, 16384];

@@ -14,7 +14,7 @@ use crate::select::probe::{PlannedProbe, RefusedProbe};
 /// Leaves out the probes of files that nobody named for which `check` fails. Returns those that are left out.
 ///
 /// # Errors
-/// That of another probe, or of the first one if none is left.
+/// The error of another probe, or of the first one if none is left.
 pub fn leave_out_unfit(
     probes: &mut Vec<PlannedProbe>,
     mut check: impl FnMut(&mut PlannedProbe) -> Result<(), RecordError>,

@@ -74,7 +74,7 @@ pub(super) fn matching<'a>(
 
 /// The files that are open when the probes are selected.
 pub(super) struct KnownFiles<'f> {
-    /// Those that run, or that the traced processes map.
+    /// Files that run, or that the traced processes map.
     pub(super) mapped: &'f [Candidate],
     /// Others, which patterns name by their paths.
     pub(super) by_path: &'f [Candidate],
@@ -191,7 +191,7 @@ impl FoundFiles {
         self.paths.contains(path)
     }
 
-    /// Why nothing is planted in a file.
+    /// Why nothing is attached in a file.
     pub(super) fn refusal(&self, file: FileId) -> Option<RefusalReason> {
         let place = self.files.get(&file)?.as_ref();
         place.err().cloned()

@@ -40,10 +40,10 @@ pub struct Request<'a> {
     pub indexed: Vec<Indexed>,
     /// Files of the traced processes, or of all that run, and of the command.
     pub files: Vec<Shared<ObjectFile>>,
-    /// Those of them that were found in processes which nobody named, with these processes. What is planted in them is limited, and what is wrong with
+    /// Those of them that were found in processes which nobody named, with these processes. What is attached in them is limited, and what is wrong with
     /// them is no error.
     pub found: HashMap<FileId, Vec<u32>>,
-    /// What is planted in such files.
+    /// What is attached in such files.
     pub places: &'a Places,
     /// Whether `files` has what all processes of this host run.
     pub is_host: bool,

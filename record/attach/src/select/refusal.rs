@@ -17,7 +17,7 @@ use usdtrec_kernel::nop5::Nop5Danger;
 
 use crate::places::Exceeded;
 
-/// Maximum number of reasons of one file that are told apart. Any file can have as many as it has sites.
+/// Maximum number of reasons of one file that are distinguished. Any file can have as many as it has sites.
 const MAX_REASONS: usize = 8;
 /// Maximum number of bytes of a name that messages show.
 pub const NAME_BYTES: usize = 200;
@@ -46,9 +46,9 @@ pub enum RefusalReason {
         /// Why it is not safe, by a trial on a process of our own.
         danger: Nop5Danger,
     },
-    /// The instruction at the site has a prefix at which the kernel plants no probe.
+    /// The instruction at the site has a prefix to which the kernel attaches no probe.
     #[error(
-        "the instruction at {pc:#x} has the prefix {prefix:#04x}, and the kernel plants no probe at such instructions, in any process\n  \
+        "the instruction at {pc:#x} has the prefix {prefix:#04x}, and the kernel attaches no probe to such instructions, in any process\n  \
          build the program with a 1-byte nop there, as sys/sdt.h does"
     )]
     Prefix {
@@ -71,12 +71,12 @@ pub enum RefusalReason {
     NoSegment,
     /// The uprobe PMU takes 32 bits of a semaphore's file offset.
     #[error(
-        "the semaphore's file offset {0:#x} exceeds 4 GiB, which events of the uprobe PMU cannot have; \
-         uprobe_multi links (Linux 6.6 and later) and tracefs events can"
+        "the semaphore's file offset {0:#x} exceeds 4 GiB, which events of the uprobe PMU do not support; \
+         uprobe_multi links (Linux 6.6 and later) and tracefs events do"
     )]
     SemaphoreOffset(u64),
     /// The file is of another machine.
-    #[error("the kernel of this machine plants no probes in programs of that architecture")]
+    #[error("this kernel attaches no probes to programs of that architecture")]
     Architecture,
     /// The digits of a pattern are those of several builds.
     #[error("the build-ids {recorded}, which is recorded, and {found} begin with the digits of {pattern}", pattern = escape(.pattern))]
@@ -85,16 +85,14 @@ pub enum RefusalReason {
         pattern: String,
         /// The build that is recorded.
         recorded: Box<BuildId>,
-        /// That of the file.
+        /// The build-id of the file.
         found: Box<BuildId>,
     },
     /// A trace cannot have its events.
     #[error("{0}")]
     NoRoom(LimitExceeded),
     /// A page that the kernel reads when it attaches cannot be kept in the page cache.
-    #[error(
-        "{0}, for which the kernel would wait when it attaches, and each process of this host that forks"
-    )]
+    #[error("{0}: attaching would wait for it, and so would each process of this host that forks")]
     NotCached(NotCached),
     /// The probe has no site.
     #[error("the probe has no site")]
@@ -121,7 +119,7 @@ pub enum RefusalReason {
     },
     /// Too many probes are at one instruction.
     #[error(
-        "more than {most} selected probes are at the instruction at {pc:#x}, and each of its hits would be as many events"
+        "more than {most} selected probes are at the instruction at {pc:#x}, and each hit would be an event of each"
     )]
     SharedInstruction {
         /// Address of the instruction.
@@ -141,13 +139,13 @@ pub enum RefusalReason {
         /// The most.
         most: usize,
     },
-    /// Too much would be planted for the processes that map the file.
+    /// Too many sites would be attached for the processes that map the file.
     #[error("{0}")]
     Places(Exceeded),
     /// The event cannot be recorded as it was asked for.
     #[error("{0}")]
     Unfit(String),
-    /// Further reasons of a file that are not told apart.
+    /// Further reasons of a file that are not distinguished.
     #[error("for reasons like those of other probes of the file")]
     Others,
 }

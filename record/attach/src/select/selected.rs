@@ -142,7 +142,7 @@ pub struct Selection {
     pub probes: Vec<PlannedProbe>,
     /// Probes that will not be attached.
     pub refusals: Vec<Refusal>,
-    /// Those of files that were found.
+    /// Refusals of files that were found.
     pub refused_files: Vec<Refusal>,
     /// Disagreements between schemas and notes.
     pub disagreements: Vec<Disagreement>,

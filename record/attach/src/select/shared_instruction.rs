@@ -40,7 +40,7 @@ struct Notes<'p> {
 }
 
 impl SharedInstruction {
-    /// Those of the selected probes, in the order of files and addresses.
+    /// The shared instructions of the selected probes, in the order of files and addresses.
     #[must_use]
     pub fn find(probes: &[PlannedProbe]) -> Vec<Self> {
         let mut places: BTreeMap<(FileId, u64), Notes<'_>> = BTreeMap::new();
@@ -87,7 +87,7 @@ impl fmt::Display for SharedInstruction {
         if let more @ 1.. = self.probes.len().saturating_sub(NAMED) {
             write!(f, " and {more} more")?;
         }
-        f.write_str(": each hit of it is an event of each")
+        f.write_str(": each hit is an event of each")
     }
 }
 

@@ -108,7 +108,7 @@ pub enum Map {
     Rings,
     /// The words that are shared with the recorder.
     Control,
-    /// Those of the first part of the recording, which has what is about the whole.
+    /// The control map of the first part, which has the words of the whole recording.
     FirstControl,
     /// The processes or threads that are recorded.
     Tracked,
@@ -130,9 +130,9 @@ pub enum Map {
     WatchedInodes,
     /// The words of these files.
     WatchedFiles,
-    /// Who maps them without executing them.
+    /// The processes that map them without executing them.
     Readers,
-    /// Who executes them.
+    /// The processes that execute them.
     Executing,
     /// Where processes have their thread contexts.
     ThreadContexts,

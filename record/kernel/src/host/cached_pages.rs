@@ -5,8 +5,8 @@
 //! lock of the process's mappings: a file system that answers late would stop the host as long. So the pages are read before, where nobody but
 //! this recorder waits, are kept in memory, and are looked at again before each attaching ([`page_reading`](super::page_reading)).
 //!
-//! They are mapped shared, which mincore(2) needs. It also tells the pages of an overlay, which `RWF_NOWAIT` and cachestat(2) do not. Nobody
-//! reads the mapping, so a file that is cut raises no SIGBUS, and the kernel plants no breakpoint in it. A file that is read past the page cache
+//! They are mapped shared, which mincore(2) needs. It also reports the pages of an overlay, which `RWF_NOWAIT` and cachestat(2) do not. Nobody
+//! reads the mapping, so a file that is cut raises no SIGBUS, and the kernel inserts no breakpoint in it. A file that is read past the page cache
 //! (FUSE with direct I/O) has no such mapping. Locked pages are not evicted when memory is short; a file system may still discard them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -55,7 +55,7 @@ const HELPER: &str = "exe";
 pub struct Orphans {
     is_first: bool,
     looked: Instant,
-    /// Those that had ended at the last look.
+    /// Processes that had ended at the last look.
     ended: Vec<i32>,
 }
 

@@ -6,7 +6,7 @@
 //! Whether two open files are one inode, although stat(2) shows two devices.
 //!
 //! Each mount of an overlay has a device number of its own, so that the containers of one image have as many files as mounts, of which the kernel
-//! has one: a probe that is planted in two of them is hit twice. What cannot differ is the page cache: the same page of both files is one frame.
+//! has one: a probe that is attached in two of them is hit twice. What cannot differ is the page cache: the same page of both files is one frame.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -41,7 +41,7 @@ impl MapIdentity {
         Self::of_open(file)
     }
 
-    /// Maps an open file to learn them; `None` if it cannot be mapped.
+    /// Maps an open file to find them; `None` if it cannot be mapped.
     pub fn of_open(file: &File) -> Option<Self> {
         // SAFETY: the memory is never read: the mapping is looked up by its address, and removed.
         let mapped = unsafe { MmapOptions::new().len(1).map_copy_read_only(file) }.ok()?;
@@ -100,7 +100,7 @@ pub fn same_frame(one: &File, other: &File) -> io::Result<Option<bool>> {
     Ok((before.is_some() && before == after && found.is_some()).then_some(before == found))
 }
 
-/// Maps the first page of a file. It is brought in by the call, so that a file that is cut meanwhile cannot raise SIGBUS.
+/// Maps the first page of a file. It is faulted in by the call, so that a file that is cut meanwhile cannot raise SIGBUS.
 fn first_page(file: &File) -> io::Result<Mmap> {
     // SAFETY: the memory is never read: only its address is used.
     unsafe {
@@ -135,7 +135,7 @@ pub fn serve_files() -> io::Result<()> {
     })
 }
 
-/// The generation of a file's inode (`i_generation`), by which it differs from a file that had the number before; `None` if its file system does not tell.
+/// The generation of a file's inode (`i_generation`), by which it differs from a file that had the number before; `None` if its file system does not report it.
 pub fn generation(file: &File) -> Option<u64> {
     let mut generation: [libc::c_uint; 2] = [0; 2];
     // SAFETY: file systems store an int, and the request's own type is a long: both have room.

@@ -162,7 +162,7 @@ const fn bit(signal: libc::c_int) -> u64 {
 /// `/dev/null`; in a root without devices, a file in memory.
 ///
 /// # Errors
-/// That of `memfd_create(2)`.
+/// The error of `memfd_create(2)`.
 pub fn null_stream() -> io::Result<Stdio> {
     let file = match File::options().read(true).write(true).open("/dev/null") {
         Ok(device) => device,

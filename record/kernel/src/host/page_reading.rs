@@ -79,7 +79,7 @@ impl<'a> From<&'a ObjectFile> for PagedFile<'a> {
     }
 }
 
-/// What came of a page.
+/// The outcome of reading a page.
 type Brought = Result<Option<MappedPage>, NotCached>;
 
 /// Brings pages into the page cache, and locks them there.
@@ -299,7 +299,7 @@ impl MappedPage {
         })
     }
 
-    /// Whether the page is in the page cache, and up to date. Who neither owns the file nor may write to it is told that it is (mincore(2)).
+    /// Whether the page is in the page cache, and up to date. For a user who neither owns the file nor may write to it, it always is (mincore(2)).
     pub fn is_cached(&self) -> io::Result<bool> {
         let mut state = 0;
         // SAFETY: the mapping is one page, for which the kernel writes one byte.

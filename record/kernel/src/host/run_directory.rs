@@ -16,7 +16,7 @@ const STEP: Duration = Duration::from_micros(100);
 /// Creates the directory if it does not exist.
 ///
 /// # Errors
-/// Those of [`create_private`].
+/// The errors of [`create_private`].
 pub fn create() -> io::Result<PathBuf> {
     create_private(PATH.as_ref())?;
     Ok(PathBuf::from(PATH))
@@ -25,7 +25,7 @@ pub fn create() -> io::Result<PathBuf> {
 /// Locks the directory until the file is closed, for the moment of one change of a semaphore that other recorders change, too.
 ///
 /// # Errors
-/// Those of [`check`], `open(2)` and [`lock_within`].
+/// The errors of [`check`], `open(2)` and [`lock_within`].
 pub fn lock(wait: Duration) -> io::Result<File> {
     check()?;
     let directory = File::open(PATH)?;
@@ -44,7 +44,7 @@ impl RepairLock {
     /// Takes the lock, or waits for it so long.
     ///
     /// # Errors
-    /// Those of [`check`], `open(2)` and [`lock_within`].
+    /// The errors of [`check`], `open(2)` and [`lock_within`].
     pub fn take(wait: Duration) -> io::Result<Self> {
         check()?;
         let path = Path::new(PATH).join(REPAIR);
@@ -84,7 +84,7 @@ pub fn lock_within(file: &File, wait: Duration) -> io::Result<()> {
 /// Refuses the directory if others than root could have created files there.
 ///
 /// # Errors
-/// Those of [`check_private`].
+/// The errors of [`check_private`].
 pub fn check() -> io::Result<()> {
     check_private(PATH.as_ref(), 0)
 }
@@ -113,7 +113,7 @@ pub fn check_private(path: &Path, user: u32) -> io::Result<()> {
     Err(io::Error::new(
         io::ErrorKind::PermissionDenied,
         format!(
-            "{} is not a directory of user {user} alone (mode 0700)",
+            "{}: expected a directory owned by user {user}, with mode 0700",
             path.display()
         ),
     ))

@@ -3,7 +3,7 @@
 //!
 //! When the kernel attaches to a file, it waits for the lock of the mappings of each process that maps the file, and holds a lock that each fork of
 //! the host needs. Measured with Linux 6.18: while any user's process waited so in munmap(2), and mapped the C++ library, attaching to that let no
-//! process of the host fork. Nothing tells who has that lock, so threads are looked at that do not run, in such a system call.
+//! process of the host fork. The kernel does not report who has that lock, so threads that do not run, in such a system call, are inspected.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};

@@ -10,8 +10,8 @@ pub(super) struct AddedFile {
     pub(super) file: SelectedFile,
     /// Indexes of its probes.
     pub(super) probes: Range<usize>,
-    /// Whether they are planted in all processes of the file, although only some are recorded.
+    /// Whether they are attached in all processes of the file, although only some are recorded.
     pub(super) is_everywhere: bool,
-    /// When they were planted, ns of the trace's clock.
+    /// When they were attached, ns of the trace's clock.
     pub(super) planted_at: u64,
 }

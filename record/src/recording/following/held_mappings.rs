@@ -10,7 +10,7 @@ use crate::recording::slow_files::Tries;
 
 /// How long threads are held for files that did not answer at once: a busy host answers in this time, and others are not held for a silent one.
 const SLOW_TIME: Duration = Duration::from_millis(500);
-/// Maximum number of answered mappings that are remembered.
+/// Maximum number of answered mappings that are kept.
 const MAX_ANSWERED: usize = 4096;
 
 /// The mappings that are not answered yet.
@@ -20,7 +20,7 @@ pub(super) struct HeldMappings {
     waiting: BTreeMap<u64, Waiting>,
     /// The token up to which all are answered.
     answered: u64,
-    /// Those that were answered last.
+    /// The mappings that were answered last.
     latest: VecDeque<NewMapping>,
 }
 
@@ -36,11 +36,11 @@ struct Waiting {
 /// How far the files are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
-    /// Number of files that are planted or have no probes.
+    /// Number of files that are attached or have no probes.
     pub(super) done: u64,
     /// Number of files that were queued.
     pub(super) queued: u64,
-    /// Those that did not answer at once.
+    /// Numbers of files that did not answer at once.
     pub(super) slow: Tries,
     /// ns of the trace's clock.
     pub(super) now: u64,
@@ -100,7 +100,7 @@ impl HeldMappings {
     pub(super) fn held_for(&self, file: &Origin, time: u64) -> Option<Duration> {
         let mapping = self.of_file(file)?;
         let is_answered = mapping.token <= self.answered;
-        // A file may have been planted before.
+        // A file may have been attached before.
         let held = Duration::from_nanos(time.saturating_sub(mapping.time));
         (mapping.is_held && !is_answered && held < MAX_HOLD).then_some(held)
     }
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(both, [true, true], "too long");
     }
 
-    /// The thread goes on, and maps another file before that one is planted.
+    /// The thread continues, and maps another file before that one is attached.
     #[test]
     fn a_file_that_is_planted_after_the_answer_was_not_held() {
         let mut held = HeldMappings::default();

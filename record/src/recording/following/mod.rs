@@ -1,5 +1,5 @@
 //! Files with selected probes that processes begin to map while recording: a library that is loaded, a program that was replaced by a new
-//! version, a file without a name. Their probes are planted then.
+//! version, a file without a name. Their probes are attached then.
 //!
 //! The loop of the recording sees mappings in the process records, and opens each file once (`build_ids.rs`). Reading its notes, planning and
 //! attaching are done by a thread ([`search`]), which takes the files of users in turn ([`queue`]) and within limits
@@ -44,15 +44,15 @@ pub use self::settings::{Completion, Following};
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
 const NAME: &str = "follow";
-/// How long the end of a recording waits for what is being planted.
+/// How long the end of a recording waits for what is being attached.
 const END_TIME: Duration = Duration::from_secs(2);
 
 /// Numbers of files that appeared while recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FollowedFiles {
-    /// Files whose probes were planted.
+    /// Files whose probes were attached.
     pub planted: usize,
-    /// Files with selected probes that were not planted.
+    /// Files with selected probes that were not attached.
     pub refused: usize,
 }
 
@@ -68,16 +68,16 @@ pub(super) struct Follower {
     files: FollowedFiles,
     /// Number of files that were not read: too many at once, or the recording ended.
     unread: usize,
-    /// Those that could not be read of processes that ran at the start.
+    /// Numbers of files that could not be read, of processes that ran at the start.
     unread_at_start: UnreadCounts,
-    /// Whether files that appear can be planted.
+    /// Whether files that appear can be attached.
     is_on: bool,
     /// Whether processes are held until their files are done. Then these do not take turns.
     no_gap: bool,
     /// Number of files that were queued.
     queued: u64,
     held: HeldMappings,
-    /// Files whose probes are planted, and which are not reported yet.
+    /// Files whose probes are attached, and which are not reported yet.
     unreported: Vec<AddedFile>,
 }
 
@@ -113,7 +113,7 @@ impl Follower {
         })
     }
 
-    /// Whether files that appear can be planted.
+    /// Whether files that appear can be attached.
     pub(super) const fn is_on(&self) -> bool {
         self.is_on
     }
@@ -190,7 +190,7 @@ impl Follower {
         self.queue.close();
     }
 
-    /// The recording ends: nothing is planted any more.
+    /// The recording ends: nothing is attached any more.
     pub(super) fn end(&self) {
         self.queue.end();
     }
@@ -228,18 +228,18 @@ impl Follower {
         }
     }
 
-    /// Reports a file whose probes are not planted.
+    /// Reports a file whose probes are not attached.
     fn refuse(&mut self, file: RefusedFile, shortfalls: &Shortfalls) {
         self.files.refused += 1;
         shortfalls.add(self.reports.refused(file));
     }
 
-    /// Reports probes of a file that are not planted, beside others of it that are.
+    /// Reports probes of a file that are not attached, beside others of it that are.
     fn refuse_some(&self, file: RefusedFile, shortfalls: &Shortfalls) {
         shortfalls.add(self.reports.refused_probes(file));
     }
 
-    /// Reports a file whose probes are planted.
+    /// Reports a file whose probes are attached.
     fn note(&mut self, file: PlantedFile<'_>, shortfalls: &Shortfalls) {
         self.files.planted += 1;
         shortfalls.add(self.reports.planted(file));

@@ -184,7 +184,7 @@ impl Recording {
         }
     }
 
-    /// Reports the files that were planted. A thread may be interrupted between the record of a mapping and its hold: unless `all` are to be reported,
+    /// Reports the files that were attached. A thread may be interrupted between the record of a mapping and its hold: unless `all` are to be reported,
     /// files wait for the hold for as long as it could last.
     pub(in crate::recording) fn report_planted(&mut self, all: bool) {
         if self.follower.unreported.is_empty() {

@@ -1,4 +1,4 @@
-//! What is said of files that appeared, and written to the trace.
+//! Reports of files that appeared, for the user and for the trace.
 
 use std::time::Duration;
 
@@ -18,16 +18,16 @@ use crate::recording::unread_files::UnreadCounts;
 /// Maximum number of events that are named.
 const NAMED: usize = 6;
 
-/// A file whose probes were planted.
+/// A file whose probes were attached.
 pub(super) struct PlantedFile<'a> {
     pub(super) origin: Origin,
     /// The events, each once.
     pub(super) events: Vec<&'a str>,
     /// Number of sites.
     pub(super) sites: usize,
-    /// Whether they are planted in all processes of the file, although only some are recorded.
+    /// Whether they are attached in all processes of the file, although only some are recorded.
     pub(super) is_everywhere: bool,
-    /// When they were planted, ns of the trace's clock.
+    /// When they were attached, ns of the trace's clock.
     pub(super) planted_at: u64,
     /// For how long the thread that mapped it was held until then; `None` if it was not.
     pub(super) held: Option<Duration>,
@@ -36,7 +36,7 @@ pub(super) struct PlantedFile<'a> {
 /// Makes the reports of a recording.
 #[derive(Debug)]
 pub(super) struct Reports {
-    /// Users whose files are planted without naming them: root, and those of the recorded processes.
+    /// Users whose files are attached without naming them: root, and those of the recorded processes.
     users: Vec<u32>,
 }
 
@@ -106,7 +106,7 @@ impl Reports {
             events: named(events.iter().map(ToString::to_string)),
             sites: sites as u64,
             gap_ns: gap.map(|gap| gap.as_nanos() as u64),
-            found: format!("planted {probes} {when}{earlier}{scope}{owner}"),
+            found: format!("attached {probes} {when}{earlier}{scope}{owner}"),
             effect: effect.to_owned(),
             ..about(origin)
         }
@@ -117,17 +117,17 @@ impl Reports {
         let pattern = &file.pattern;
         let owner = self.owner(&file.origin);
         let found = format!(
-            "mapped while recording, with probes that match '{pattern}'{owner}, not planted: {reason}"
+            "mapped while recording, with probes that match '{pattern}'{owner}, not attached: {reason}"
         );
         not_followed(file, found, "its hits are not recorded")
     }
 
-    /// Probes that are not planted, beside others of their file that are.
+    /// Probes that are not attached, although others of their file are.
     pub(super) fn refused_probes(&self, file: RefusedFile) -> FoundShortfall {
         let RefusedFile { file, reason } = file;
         let probes = counted(file.events.len(), "probe");
         let owner = self.owner(&file.origin);
-        let found = format!("mapped while recording{owner}: {probes} not planted: {reason}");
+        let found = format!("mapped while recording{owner}: {probes} not attached: {reason}");
         not_followed(file, found, "their hits are not recorded")
     }
 
@@ -140,7 +140,7 @@ impl Reports {
     }
 }
 
-/// What is said of files that were not read, so that nobody knows whether they have selected probes; `too_many` is the number of those for
+/// The reports of files that were not read, so that it is not known whether they have selected probes; `too_many` is the number of those for
 /// which there was no time.
 pub(super) fn unread(
     too_many: usize,
@@ -195,7 +195,7 @@ pub(super) fn unread(
     found.chain(lost(lost_records))
 }
 
-/// What is said of a file whose file system did not answer.
+/// The report of a file whose file system did not answer.
 pub(in crate::recording) fn unanswered(file: &UnansweredFile) -> FoundShortfall {
     FoundShortfall {
         kind: ShortfallKind::NotRead,
@@ -211,7 +211,7 @@ pub(in crate::recording) fn unanswered(file: &UnansweredFile) -> FoundShortfall 
     }
 }
 
-/// What is said of lost process records.
+/// The report of lost process records.
 fn lost(records: u64) -> Option<FoundShortfall> {
     let were = match records {
         0 => return None,
@@ -286,7 +286,7 @@ mod tests {
             })
         };
         let own = planted(0, 1_000_000, None);
-        assert_eq!(own.found, "planted 2 probes 3.2ms after it was mapped");
+        assert_eq!(own.found, "attached 2 probes 3.2ms after it was mapped");
         assert_eq!(
             (own.gap_ns, own.sites, own.pid),
             (Some(3_200_000), 3, Some(7))
@@ -294,7 +294,7 @@ mod tests {
         let foreign = planted(1000, 0, None);
         assert_eq!(
             foreign.found,
-            "planted 2 probes after it was mapped (owned by user 1000)"
+            "attached 2 probes after it was mapped (owned by user 1000)"
         );
         assert_eq!(foreign.gap_ns, None);
         let later = reports.planted(PlantedFile {
@@ -310,12 +310,12 @@ mod tests {
         });
         assert_eq!(
             later.found,
-            "planted 1 probe 3.2ms after it was mapped, and after 2 programs that mapped it ended before it was read"
+            "attached 1 probe 3.2ms after it was mapped, and after 2 programs that mapped it ended before it was read"
         );
         let held = planted(0, 1_000_000, Some(Duration::from_micros(3_100)));
         assert_eq!(
             held.found,
-            "planted 2 probes before its code ran: the thread was held for 3.1ms"
+            "attached 2 probes before its code ran: the thread was held for 3.1ms"
         );
         assert_eq!(held.effect, "no hit is missed");
         assert_eq!(held.gap_ns, Some(0));

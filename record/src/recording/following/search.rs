@@ -33,7 +33,7 @@ use crate::recording::late_planter::{LatePlanter, PlantedPart};
 use crate::recording::mapped_file::MappedFileId;
 use crate::recording::session::Session;
 
-/// Why a file is not planted that was found too late.
+/// Why a file is not attached that was found too late.
 pub(super) const ENDED: &str = "the recording ended first";
 
 /// What the thread has found.
@@ -184,7 +184,7 @@ impl Search {
         }
     }
 
-    /// Releases files that no process maps any more. Returns whether the recording goes on.
+    /// Releases files that no process maps any more. Returns whether the recording continues.
     fn release_unmapped(&mut self) -> bool {
         let Outcome { unmapped, released } = self.unmapped.look();
         if unmapped.is_empty() && released.is_empty() {
@@ -203,7 +203,7 @@ impl Search {
         goes_on
     }
 
-    /// Plants the selected probes of a file; `None` if it has none, or is recorded.
+    /// Attaches the selected probes of a file; `None` if it has none, or is recorded.
     fn look(&mut self, taken: Taken) -> Option<SearchedFile> {
         let Taken {
             file, is_ending, ..

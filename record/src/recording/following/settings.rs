@@ -1,4 +1,4 @@
-//! What is planted in files that appear while recording, as the caller of a recording sets it.
+//! What is attached in files that appear while recording, as the caller of a recording sets it.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -17,10 +17,10 @@ use usdtrec_format::schema::Schemas;
 /// Adds to planned probes what only the caller knows.
 pub type Completion = dyn Fn(&mut [PlannedProbe]) + Send + Sync;
 
-/// What is planted in files that appear while recording.
+/// What is attached in files that appear while recording.
 #[derive(Clone)]
 pub struct Following {
-    /// Whether nothing is, and the recorder drops all its capabilities when the probes are attached and verified.
+    /// Whether no files are followed, and the recorder drops all its capabilities when the probes are attached and verified.
     pub is_off: bool,
     /// The events, as they were selected at first.
     pub events: Vec<EventSelector>,
@@ -34,7 +34,7 @@ pub struct Following {
     pub read: Option<Arc<HashSet<MappedInode>>>,
     /// Whether a recording may begin without probes.
     pub waits: bool,
-    /// What is planted in files that nobody named, from the selection on.
+    /// What is attached in files that nobody named, from the selection on.
     pub places: Places,
     /// Probes of such files that were not selected because of what the files are.
     pub refused_files: Vec<Refusal>,
@@ -42,7 +42,7 @@ pub struct Following {
     pub complete: Arc<Completion>,
 }
 
-/// Nothing is planted.
+/// Nothing is attached.
 impl Default for Following {
     fn default() -> Self {
         Self {

@@ -68,7 +68,7 @@ impl UnmappedFiles {
         }
     }
 
-    /// A file was planted that a process maps.
+    /// A file was attached that a process maps.
     pub(super) fn add(&mut self, file: MappedFileId, pid: i32, identity: MapIdentity) {
         let state = State {
             pid,
@@ -78,7 +78,7 @@ impl UnmappedFiles {
         self.files.insert(file, state);
     }
 
-    /// A process has mapped a file that is planted.
+    /// A process has mapped a file that is attached.
     pub(super) fn note_mapped(&mut self, file: MappedFileId, pid: i32) {
         if let Some(state) = self.files.get_mut(&file) {
             (state.pid, state.is_unmapped) = (pid, false);

@@ -82,7 +82,7 @@ impl ProbedFile {
         let object = &self.object;
         let mut identity = None;
         let mut map = || identity = MapIdentity::of_file(object);
-        // A file that a helper reads is not mapped here, by which the program would learn it.
+        // A file that a helper reads is not mapped here, so the program would not get its inode.
         let watched = watched.filter(|_| object.local().is_some());
         let sites = self.sites.iter().min().zip(self.sites.iter().max());
         match watched.zip(sites) {
@@ -126,7 +126,7 @@ fn is_named(session: &Session, probe: &PlannedProbe) -> bool {
         || (options.engine.processes.executables.iter()).any(is_executable)
 }
 
-/// Who maps files.
+/// The processes that map files.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// A process that executes each file, by its place.

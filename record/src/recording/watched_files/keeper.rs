@@ -140,7 +140,7 @@ impl Keeper {
         self.name_readers(LAST_LOADER_TIME);
     }
 
-    /// Waits for calls and files. Returns whether the recording goes on.
+    /// Waits for calls and files. Returns whether the recording continues.
     fn wait(&mut self) -> bool {
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut polled = vec![readable(self.woken.as_fd())];
@@ -328,7 +328,7 @@ impl Keeper {
     }
 }
 
-/// What is said of a process that executed a file before its probes were attached again.
+/// The report of a process that executed a file before its probes were attached again.
 fn gap_of(file: &ProbedFile, pid: i32, gap: Option<Duration>) -> FoundShortfall {
     let probes = counted(file.events.len(), "probe");
     let after = match gap {
@@ -345,7 +345,7 @@ fn gap_of(file: &ProbedFile, pid: i32, gap: Option<Duration>) -> FoundShortfall 
         build_id: file.build_id,
         gap_ns: gap.map(|gap| gap.as_nanos() as u64),
         found: format!(
-            "planted {probes} again {after}, which nobody had executed for {}",
+            "attached {probes} again {after}; no process had executed the file for {}",
             duration(IDLE_TIME.as_nanos() as f64)
         ),
         effect: "hits in that time are not recorded".to_owned(),
@@ -360,10 +360,10 @@ const MAX_NAMED: usize = 256;
 const MAX_SUSPECTED: usize = 256;
 
 /// What leaves readers alone, where children can be held until probes are attached to them (Linux 6.18).
-pub const SPARED: &str = "to record named processes or a command plants none in others";
+pub const SPARED: &str = "record named processes or a command, so that others have no breakpoints";
 /// The same where probes can be attached to single processes (Linux 6.11).
 pub const SPARED_ALONE: &str =
-    "to record named processes without their children plants none in others";
+    "record named processes without their children, so that others have no breakpoints";
 
 /// The programs that were named, and the processes that may be readers.
 #[derive(Debug, Default)]
@@ -436,7 +436,7 @@ impl Readers {
         let remedy = match (self.holds, tells_processes()) {
             (true, _) => SPARED,
             (false, true) => SPARED_ALONE,
-            (false, false) => "what is to be written from it should not be recorded meanwhile",
+            (false, false) => "do not record a file while other files are written from it",
         };
         shortfalls.add(FoundShortfall {
             kind: ShortfallKind::Reader,

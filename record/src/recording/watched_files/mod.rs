@@ -1,6 +1,6 @@
 //! Files whose probes are in all processes: who only reads them is named, and those that nobody executes have no probes.
 //!
-//! The kernel plants breakpoints in each private mapping of a file, also of a program that reads it to write what it has read: `git add`, `dwz` and
+//! The kernel inserts breakpoints in each private mapping of a file, also of a program that reads it to write what it has read: `git add`, `dwz` and
 //! `llvm-strip` store programs with breakpoints. So each process that maps such a file and does not execute it is a shortfall, once for each
 //! program and file. And files that were found (a pattern without a path selected them) are detached when nobody has executed them for
 //! [`IDLE_TIME`](keeper::IDLE_TIME), until somebody does. Files that were named keep their probes.
@@ -41,7 +41,7 @@ impl FileWatch {
     /// drops its capabilities.
     ///
     /// # Errors
-    /// Those of starting the thread.
+    /// The errors of starting the thread.
     pub(super) fn start(session: &mut Session) -> io::Result<Self> {
         let watched = session.attached.engine.take_watched_files();
         let is_program = session.attached.engine.follows();

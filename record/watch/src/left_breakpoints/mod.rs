@@ -1,6 +1,6 @@
 //! Breakpoints that stay in programs: after the end of a recording, which looks at its own sites, and later, when all processes are searched.
 //!
-//! The kernel may fail to remove a breakpoint ("failed to unregister, leaking uprobe"). A program that hits it goes on more slowly, or, if
+//! The kernel may fail to remove a breakpoint ("failed to unregister, leaking uprobe"). A program that hits it continues more slowly, or, if
 //! the kernel knows nothing of it any more, ends by SIGTRAP. Instructions are restored only where the notes of a recording that has
 //! ended name the site, nobody else is known to have it, and the file has the noted instruction there.
 //!

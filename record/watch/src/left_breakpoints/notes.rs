@@ -151,7 +151,7 @@ impl FoundNotes {
         Ok(all)
     }
 
-    /// Those of recordings that have ended; none if they cannot be read.
+    /// The notes of recordings that have ended; none if they cannot be read.
     fn ended() -> Vec<Self> {
         let mut ended = Self::all().unwrap_or_default();
         ended.retain(|notes| !notes.is_live);

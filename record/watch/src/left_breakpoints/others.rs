@@ -35,13 +35,13 @@ pub enum BreakpointOwner {
 impl fmt::Display for BreakpointOwner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Recording => f.write_str("of a recording that runs"),
+            Self::Recording => f.write_str("of a running recording"),
             Self::EndedRecording => f.write_str("left by a recording that has ended"),
             Self::TracefsEvent(name) => write!(f, "of the tracefs event {name}"),
             Self::Link(id) => write!(f, "of the BPF link {id}"),
-            Self::Debugger(pid) => write!(f, "of the debugger with the process {pid}"),
+            Self::Debugger(pid) => write!(f, "of the debugger with pid {pid}"),
             Self::Unknown => {
-                f.write_str("of unknown origin: a perf event of another tracer, or left behind")
+                f.write_str("owner unknown: a perf event of another tracer, or left behind")
             }
         }
     }
@@ -97,7 +97,7 @@ impl OtherTracers {
         Self::read(&FoundNotes::all().unwrap_or_default())
     }
 
-    /// Who has a breakpoint in a process.
+    /// The owner of a breakpoint in a process.
     pub fn owner(&self, pid: i32, site: FileSite) -> BreakpointOwner {
         if let Some(owner) = self.sites.get(&site) {
             return owner.clone();

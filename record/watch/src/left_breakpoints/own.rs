@@ -77,7 +77,7 @@ impl fmt::Display for LeftBehind {
         if self.unchecked > 0 {
             write!(
                 f,
-                "{separator}not checked for breakpoints that have stayed: {} of the processes",
+                "{separator}not checked for remaining breakpoints: {} of the processes",
                 self.unchecked
             )?;
             separator = "; ";

@@ -21,7 +21,7 @@ struct Stayed<'a> {
     breakpoint: &'a [u8],
     original: &'a [u8],
     address: u64,
-    /// That of the program that ran when it was opened: of another one nothing can be read or written.
+    /// Memory of the program that ran when it was opened; that of another program cannot be read or written.
     memory: ProcessFile,
     mappings: Vec<FileMapping>,
     /// The mapped file.
@@ -56,7 +56,7 @@ pub(super) fn restore(arch: Arch, found: &FoundBreakpoint, noted: &NotedSite) ->
 
 impl<'a> Stayed<'a> {
     fn find(arch: Arch, found: &FoundBreakpoint, noted: &'a NotedSite) -> io::Result<Self> {
-        let changed = || io::Error::other("the site is not as noted");
+        let changed = || io::Error::other("the site differs from what was noted");
         let breakpoint = arch.breakpoint().ok_or_else(changed)?;
         let original = noted.original.get(..breakpoint.len()).ok_or_else(changed)?;
         let pid = u32::try_from(found.pid).map_err(|_| changed())?;

@@ -35,7 +35,7 @@ pub(super) struct FoundBreakpoint {
     pub(super) path: PathBuf,
     pub(super) site: FileSite,
     pub(super) address: u64,
-    /// Whether nothing but breakpoints was changed in its page; else the program may have changed it itself, as loaders of old libraries do.
+    /// Whether only breakpoints were changed in its page; else the program may have changed it itself, as loaders of old libraries do.
     pub(super) is_alone: bool,
 }
 

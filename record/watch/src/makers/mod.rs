@@ -56,7 +56,7 @@ pub struct CodeMakers {
     kept: Vec<Program>,
     /// Pids with samples in this pass.
     sampled: HashSet<i32>,
-    /// Those of the last pass: the process records before its latest samples come in this one.
+    /// Processes sampled in the last pass: the process records before its latest samples come in this one.
     sampled_before: HashSet<i32>,
     /// Processes that ran when recording began, and may have named their code by then. They may end before their first hits are read.
     ran: Vec<i32>,

@@ -81,7 +81,7 @@ impl AddressSpace {
         self.now.values()
     }
 
-    /// That of a child. It is shared until one of the two changes.
+    /// The address space of a child. It is shared until one of the two changes.
     pub(super) fn inherited(&self) -> Self {
         Self {
             now: Arc::clone(&self.now),

@@ -9,7 +9,7 @@ use super::file::CountedFile;
 #[derive(Debug)]
 pub(super) struct CountedFiles {
     files: Vec<CountedFile>,
-    /// Those that were added.
+    /// The files that were added.
     more: OnceLock<Box<Self>>,
 }
 

@@ -37,7 +37,7 @@ impl FileMemory {
     /// Reads what a process has mapped of a file.
     ///
     /// # Errors
-    /// Those of [`ProcessMemory::open_writable`].
+    /// The errors of [`ProcessMemory::open_writable`].
     pub(super) fn open(pid: u32, file: MapIdentity) -> io::Result<Self> {
         let pid = i32::try_from(pid).map_err(io::Error::other)?;
         // The memory first: if the process executes a program now, the mappings are those of memory that this cannot write.
@@ -106,7 +106,7 @@ impl FileMemory {
     /// The semaphore at an address.
     ///
     /// # Errors
-    /// Those of pread(2); `UnexpectedEof` if nothing is mapped there.
+    /// The errors of pread(2); `UnexpectedEof` if nothing is mapped there.
     pub(super) fn semaphore(&self, address: u64) -> io::Result<u16> {
         let bytes = self.memory.bytes::<2>(address)?;
         let bytes = bytes.first_chunk().ok_or(io::ErrorKind::UnexpectedEof)?;
@@ -134,7 +134,7 @@ impl FileMemory {
     /// Adds to the semaphore at an address, unless it would leave the range that the kernel allows. [`has`](Self::has) is true of it.
     ///
     /// # Errors
-    /// Those of pread(2) and pwrite(2).
+    /// The errors of pread(2) and pwrite(2).
     pub(super) fn add(&self, address: u64, change: i32) -> io::Result<()> {
         const MAX_LOCK_TIME: Duration = Duration::from_millis(20);
         /// The kernel refuses to exceed it (`__update_ref_ctr`, a signed 16-bit number).

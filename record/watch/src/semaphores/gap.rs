@@ -20,7 +20,7 @@ struct Gap {
     ns: u64,
 }
 
-/// Those of a recording, by the index of the file.
+/// The gaps of a recording, by the index of the file.
 #[derive(Debug, Default)]
 pub(super) struct Gaps(BTreeMap<usize, FileGaps>);
 
@@ -68,7 +68,7 @@ impl FileGaps {
                 processes,
                 found: found.to_owned(),
                 effect: effect.to_owned(),
-                remedy: "a program that record starts itself (-- CMD) lacks none; a library may"
+                remedy: "no hits of a program that record starts itself (-- CMD) are missing; those of a library may be"
                     .to_owned(),
                 ..FoundShortfall::default()
             });

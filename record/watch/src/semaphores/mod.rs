@@ -1,5 +1,5 @@
 //! Semaphores that the kernel counts wrong ([`SemaphoreFault`](usdtrec_buildid_cache::elf::SemaphoreFault)): lld and mold place segments
-//! of a file so that two of them share a page. The sites of such files are planted without their semaphores, and the semaphores are
+//! of a file so that two of them share a page. The sites of such files are attached without their semaphores, and the semaphores are
 //! incremented here, in each recorded process by itself.
 //!
 //! A semaphore is incremented twice over: first *by hand*, through `/proc/PID/mem`, as soon as its memory is mapped; a little later by the
@@ -173,7 +173,7 @@ impl Semaphores {
         }
     }
 
-    /// Decrements all semaphores, and reports what processes lacked. The sites are still planted.
+    /// Decrements all semaphores, and reports what processes lacked. The sites are still attached.
     pub fn finish(mut self) {
         self.end();
         self.table.report_gaps();

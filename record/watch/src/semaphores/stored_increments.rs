@@ -105,7 +105,7 @@ pub(super) struct StoredIncrements {
 }
 
 impl StoredIncrements {
-    /// Those of files that processes map more than once.
+    /// The increments of files that processes map more than once.
     pub(super) fn of_copies() -> Self {
         Self {
             suffix: OF_COPIES,

@@ -144,7 +144,7 @@ mod tests {
             ..place
         };
         assert!(!has(other, second + 5));
-        // The function in the file that a call leads to tells where copies are.
+        // The function in the file that a call leads to shows where copies are.
         let of_file = |place: RecordedMapping, at: usize| {
             let original = |known: &CopiedCode| known.original(bytes);
             let address = place.start + at as u64;

@@ -13,7 +13,7 @@ use usdtrec_format::{Arch, ThreadContext};
 
 use crate::verify::ProcessMemory;
 
-/// Maximum number of files that are remembered; then the memory is started anew.
+/// Maximum number of files that are kept; then the memory is started anew.
 const MAX_FILES: usize = 1 << 16;
 
 /// Maximum number of mappings of code of a process that are looked at.

@@ -80,7 +80,7 @@ pub(super) struct Checker {
     pub(super) shortfalls: Shortfalls,
     /// Whether the recorded processes were named.
     pub(super) is_named: bool,
-    /// Whether children of recorded processes inherit the perf events that plant their probes.
+    /// Whether children of recorded processes inherit the perf events that attach their probes.
     pub(super) inherits: bool,
     /// The processes that are held until probes are attached to them.
     pub(super) held: Option<Arc<HeldProcesses>>,
@@ -558,14 +558,14 @@ impl Checker {
             processes: self.unchecked,
             found: match &self.denied {
                 Some(error) => {
-                    format!("without recorded hits, could not be read: {error}")
+                    format!("had no recorded hits, and could not be read: {error}")
                 }
-                None => "without recorded hits, could not be checked in time".to_owned(),
+                None => "had no recorded hits, and could not be checked in time".to_owned(),
             },
             effect: "whether the probes worked there is not known".to_owned(),
             remedy: match is_denied {
                 true if self.is_powerless => {
-                    "record with following, for which the recorder keeps its capabilities"
+                    "record so that files are followed: the recorder then keeps its capabilities"
                 }
                 true => "record with CAP_SYS_PTRACE",
                 false => "",

@@ -17,7 +17,7 @@ use usdtrec_kernel::host::process::live_directory;
 
 use super::process::ProcessMemory;
 
-/// Number of bytes that are compared at a site: the longest form of a planted probe.
+/// Number of bytes that are compared at a site: the longest form of an inserted breakpoint.
 pub(super) const SITE_BYTES: usize = 6;
 
 /// A file with attached probes.
@@ -224,7 +224,7 @@ impl ExpectedSite {
     /// one.
     ///
     /// # Errors
-    /// Those of [`ProcessMemory::bytes`].
+    /// The errors of [`ProcessMemory::bytes`].
     pub(super) fn tested_semaphore(
         &self,
         file: &ObjectFile,

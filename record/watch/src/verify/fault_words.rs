@@ -1,4 +1,4 @@
-//! What is wrong in a process, in words: what, what follows, and what can be done.
+//! Sentences for a fault in a process: the fault, its effect, and the remedy.
 
 use std::fmt::Write as _;
 
@@ -7,8 +7,7 @@ use usdtrec_kernel::host::process::Page;
 use super::look::Fault;
 
 /// What follows from a semaphore that is 0.
-const NO_HITS: &str =
-    "a program that tests it does not execute the probe, so that there are no hits";
+const NO_HITS: &str = "a program that tests it does not execute the probe: there are no hits";
 
 /// The words for a fault.
 #[derive(Debug, PartialEq, Eq)]
@@ -56,7 +55,7 @@ pub(super) fn words(fault: &Fault) -> FaultWords {
             ..
         } => FaultWords {
             found: format!(
-                "no breakpoint at {address:#x}, in code that is mapped writable, where the kernel plants none"
+                "no breakpoint at {address:#x}, in code that is mapped writable, where the kernel inserts none"
             ),
             effect: "hits there are not recorded",
             remedy: "link the program so that its code is not writable",
@@ -68,7 +67,7 @@ pub(super) fn words(fault: &Fault) -> FaultWords {
             ..
         } => FaultWords {
             found: format!(
-                "no breakpoint at {address:#x}, in a shared mapping of the file, where the kernel plants none"
+                "no breakpoint at {address:#x}, in a shared mapping of the file, where the kernel inserts none"
             ),
             effect: "hits there are not recorded",
             remedy: "have the program map its code private, as loaders do (MAP_PRIVATE)",
@@ -93,7 +92,7 @@ pub(super) fn words(fault: &Fault) -> FaultWords {
                     )
                 }
                 (false, _) => format!(
-                    "no breakpoint at {address:#x}: expected one in the place of the instruction, found {}",
+                    "no breakpoint at {address:#x}: expected one instead of the instruction, found {}",
                     hex(found)
                 ),
             },

@@ -68,7 +68,7 @@ pub(super) enum Fault {
         page: Page,
         is_writable: bool,
         is_shared: bool,
-        /// Whether the process may have inherited the perf events that plant it.
+        /// Whether the process may have inherited the perf events that attach it.
         is_inherited: bool,
     },
     /// The semaphore is 0.
@@ -113,7 +113,7 @@ pub(super) struct Looking<'a> {
     pub(super) is_settled: bool,
     /// Whether a file with the build-id of the attached one is to be the attached one: the process was named by the user.
     pub(super) is_named: bool,
-    /// Whether children of recorded processes inherit the perf events that plant their probes.
+    /// Whether children of recorded processes inherit the perf events that attach their probes.
     pub(super) inherits: bool,
     /// Indexes of files that the process maps with the same build-id, and those with another one.
     pub(super) same_build: &'a [usize],

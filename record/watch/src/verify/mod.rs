@@ -1,6 +1,6 @@
 //! Whether the attached probes work in the recorded processes.
 //!
-//! A link or an event that the kernel accepted may do nothing: it plants nothing in writable mappings, refuses some instructions without a
+//! A link or an event that the kernel accepted may do nothing: it inserts nothing in writable mappings, refuses some instructions without a
 //! word, raises the semaphore in the wrong place, and a program can drop its copy of the page. So this is the one place that sees which
 //! processes map the files with probes, by the process records that the recorder drains anyway, looks into each of them (`look`), and
 //! compares what is there with what must be there (`expected`): the bytes of each site, its semaphore, the file, and its code. It compares states

@@ -83,7 +83,7 @@ impl ProcessMemory {
     /// The number of 32 or 64 bits at an address, of a little-endian machine.
     ///
     /// # Errors
-    /// Those of [`ProcessMemory::bytes`].
+    /// The errors of [`ProcessMemory::bytes`].
     pub fn word(&self, address: u64, is_wide: bool) -> io::Result<Option<u64>> {
         let bytes = self.bytes::<8>(address)?;
         Ok(match is_wide {
@@ -97,7 +97,7 @@ impl ProcessMemory {
     /// Writes to an address. The caller has checked what is mapped there.
     ///
     /// # Errors
-    /// Those of pwrite(2) on `/proc/PID/mem`.
+    /// The errors of pwrite(2) on `/proc/PID/mem`.
     pub fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
         self.memory.write_all_at(bytes, address)
     }

@@ -106,7 +106,7 @@ impl Running<'_> {
             };
             is_mapped = true;
             if map.permissions[1] {
-                let found = "the code is mapped writable, where the kernel plants no breakpoint: hits there cannot be recorded";
+                let found = "the code is mapped writable, where the kernel inserts no breakpoint: hits there cannot be recorded";
                 push(address, Finding::obstacle(found.to_owned()));
             }
             if let Some(found) = self.code(&site, address) {
@@ -148,7 +148,7 @@ impl Running<'_> {
                 is_obstacle: owner != BreakpointOwner::Recording,
             }),
             (true, BreakpointOwner::Recording) => Some(Finding::obstacle(
-                "there is no breakpoint, although a recording that runs has a probe there: it does not record this process, or the probe does not work in it"
+                "there is no breakpoint, although a running recording has a probe there: it does not record this process, or the probe does not work in it"
                     .to_owned(),
             )),
             (true, _) => None,

@@ -51,10 +51,10 @@ impl TrappedProcesses {
                 "{TRAPPED}: most likely it copied its code, and executed a breakpoint of this recording in the copy, where the kernel takes it for the \
                  program's own (huge pages, as those of Node.js, iodlr and BOLT's hugify; Valgrind; a checkpoint that was restored)"
             ),
-            effect: "without a recording it does not end so, unless it has breakpoints of its own"
+            effect: "without a recording it does not end like this, unless it has breakpoints of its own"
                 .to_owned(),
-            remedy: "attach the probes when it has copied its code: then it lives, and hits in the copy are not recorded; or run it so that it does \
-                     not copy its code, and all are"
+            remedy: "attach the probes after it has copied its code: it then runs on, but hits in the copy are not recorded; or run it so that it does \
+                     not copy its code, and all are recorded"
                 .to_owned(),
             ..FoundShortfall::default()
         });

@@ -41,7 +41,7 @@ pub(crate) struct Dependence {
 impl Dependence {
     /// Degrees of freedom of a variance.
     pub(crate) const FREEDOM: f64 = SLOW as f64;
-    /// That of events at regular times.
+    /// The dependence of events at regular times.
     pub(crate) const REGULAR: Self = Self { bias: REGULAR_BIAS };
 
     /// `None` without evidence in deviations, of which there may be several kinds, as multiples of the standard deviation that independent events have.

@@ -118,9 +118,9 @@ pub struct Metric {
     pub subject: MetricSubject,
     /// Which figure.
     pub kind: MetricKind,
-    /// That of the first recording.
+    /// Estimate of the first recording.
     pub a: Estimate,
-    /// That of the second recording.
+    /// Estimate of the second recording.
     pub b: Estimate,
     /// `None` for what nothing can be said about, as extremes.
     pub test: Option<NoiseTest>,

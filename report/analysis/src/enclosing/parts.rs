@@ -55,7 +55,7 @@ impl Parts {
         arguments.collect()
     }
 
-    /// Those that the hits of an event get.
+    /// The arguments that the hits of an event get.
     pub(crate) fn arguments_of_event(
         &self,
         event: usize,

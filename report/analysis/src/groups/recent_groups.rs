@@ -2,7 +2,7 @@
 
 use crate::stats::keys::key::KeyWords;
 
-/// Groups that are remembered.
+/// Groups that are kept.
 const SLOTS: usize = 256;
 
 /// Places of groups by their keys, one for each of a few slots.
@@ -11,7 +11,7 @@ pub(crate) struct RecentGroups {
     slots: Vec<Slot>,
 }
 
-/// A group; without a key, no group is remembered.
+/// A group; without a key, no group is kept.
 #[derive(Clone, Debug, Default)]
 struct Slot {
     key: Vec<KeyWords>,
@@ -27,14 +27,14 @@ impl Default for RecentGroups {
 }
 
 impl RecentGroups {
-    /// The place of a group, if it is remembered.
+    /// The place of a group, if it is kept.
     #[inline]
     pub(crate) fn find(&self, key: &[KeyWords]) -> Option<usize> {
         let known = self.slots.get(slot(key))?;
         (known.key == key).then_some(known.place)
     }
 
-    /// Remembers the place of a group, whose key is not empty.
+    /// Keeps the place of a group, whose key is not empty.
     pub(crate) fn note(&mut self, key: &[KeyWords], place: usize) {
         if let Some(slot) = self.slots.get_mut(slot(key)) {
             slot.key.clear();
@@ -44,7 +44,7 @@ impl RecentGroups {
     }
 }
 
-/// Tells numbers that differ a little apart; others may meet.
+/// Spreads numbers that differ little over different slots; others may share one.
 #[inline]
 fn slot(key: &[KeyWords]) -> usize {
     /// 2^64 divided by the golden ratio.

@@ -1,4 +1,4 @@
-//! Who held a lock while others waited for it.
+//! Threads that held a lock while others waited for it.
 //!
 //! Schemas say at which probes threads wait for a lock, acquire and release it, and which argument says which lock
 //! ([`LockUse`](usdtrec_format::schema::LockUse)). The hit that ends a wait gets who held the lock in the meantime: the thread that held it for the

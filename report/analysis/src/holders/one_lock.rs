@@ -5,7 +5,7 @@ use std::sync::Arc;
 use usdtrec_format::Value;
 use usdtrec_trace::added::added_argument::AddedValues;
 
-/// Threads that a waiting one is told of; of more, only how many they are.
+/// Maximum number of holders that are kept for a waiting thread; others are only counted.
 const MAX_MET: usize = 16;
 /// Threads that hold a lock, or wait for it, at once at most; then the first ones are forgotten.
 const MAX_THREADS: usize = 1 << 12;
@@ -57,7 +57,7 @@ pub(crate) struct Waiter {
     tid: i32,
     /// When it began to, ns.
     since: u64,
-    /// Who held the lock meanwhile.
+    /// The threads that held the lock meanwhile.
     met: Vec<MetHolder>,
     /// Number of further holds of threads that are not among these.
     more: u32,
@@ -76,7 +76,7 @@ pub(crate) struct MetHolder {
 }
 
 impl OneLock {
-    /// Whether nothing is known of it.
+    /// Whether the lock has neither holders nor waiters.
     pub(crate) const fn is_idle(&self) -> bool {
         self.holds.is_empty() && self.waiters.is_empty()
     }
@@ -146,14 +146,14 @@ impl OneLock {
         }
     }
 
-    /// Tells those who wait that a lock was held until a time.
+    /// Adds a hold of the lock until a time to all waiting threads.
     fn tell(&mut self, holder: &Holder, since: Option<u64>, until: u64) {
         for waiter in &mut self.waiters {
             waiter.meet(holder, since, until);
         }
     }
 
-    /// A thread waits no more: what it met. Those who hold one of a group go on.
+    /// A thread waits no more: what it met. Those who hold one of a group continue.
     pub(crate) fn waited(&mut self, tid: i32, time: u64) -> Option<Waiter> {
         let place = self.waiters.iter().position(|waiter| waiter.tid == tid)?;
         let mut waiter = self.waiters.remove(place);

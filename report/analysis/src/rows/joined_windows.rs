@@ -273,7 +273,7 @@ impl RowsAcross {
         Ok(())
     }
 
-    /// Hands over what pauses ended, as far as hits of a window before a time say it; all hits if the time is `None`.
+    /// Passes on the spans that pauses ended, as far as hits of a window before a time show it; all hits if the time is `None`.
     fn look(
         &mut self,
         segments: &mut UnmatchedSegments,
@@ -354,7 +354,7 @@ impl RowsAcross {
         closing.written.map(|()| outcome.unmatched)
     }
 
-    /// Hands over what has no end at the end of the trace. Returns how many begins were not matched because too many were open.
+    /// Passes on the spans that have no end at the end of the trace. Returns how many begins were not matched because too many were open.
     pub(crate) fn finish(self, sink: &mut dyn RowSink) -> io::Result<u64> {
         let open = self.open.frames().filter_map(|(key, frame)| {
             let pair = key.pair as usize;
@@ -378,7 +378,7 @@ impl RowsAcross {
     }
 }
 
-/// Hands over a span that began and ended, or is known to have no end, in the window.
+/// Passes on a span that began and ended, or is known to have no end, in the window.
 fn in_window(item: RowItem, hits: &HitTable, sink: &mut dyn RowSink) -> io::Result<()> {
     let (pair, begin, end, until) = match item {
         RowItem::Ended {

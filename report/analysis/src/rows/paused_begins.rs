@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    /// Nothing is left out: of more than are kept, the older half is handed over with what is known.
+    /// Nothing is left out: if there are more than are kept, the older half is passed on with what is known.
     #[test]
     fn of_more_than_are_kept_the_older_ones_go_on() {
         let next = |time: u64| (time != 3).then_some(time + 1);

@@ -29,7 +29,7 @@ pub(crate) struct PauseLook {
 }
 
 impl UnmatchedSegments {
-    /// Those of a window. With `looks`, it is looked for what pauses ended before their ends are matched.
+    /// The segments of a window. With `looks`, segments that pauses ended are found before their ends are matched.
     pub(crate) fn new(segments: Vec<Segment<BegunHit>>, looks: bool) -> Self {
         let (cuts, looks) = match looks {
             true => (cuts(&segments), pause_looks(&segments)),

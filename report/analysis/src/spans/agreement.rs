@@ -115,7 +115,7 @@ pub(super) fn in_common<'s>(session: &'s TraceSession, pair: &Pair) -> Vec<Share
     shared_arguments(&events)
 }
 
-/// Those that may have to agree.
+/// The arguments that may have to agree.
 fn candidates(session: &TraceSession, pair: &Pair) -> Vec<Candidate> {
     let both = in_common(session, pair).into_iter();
     let candidates = both.map(|shared| Candidate {

@@ -15,7 +15,7 @@ pub(crate) struct Children {
     older: Option<Older>,
 }
 
-/// Those that are not kept one by one.
+/// Spans that are not kept one by one.
 #[derive(Clone, Copy, Debug)]
 struct Older {
     /// When the last of them ended, ns.

@@ -70,7 +70,7 @@ pub(crate) struct SpanId {
 }
 
 impl CommonIntegers {
-    /// Those of each pair, with what the trace says of them. `of` says for which pairs it is to be found out.
+    /// The integers of each pair, with the evidence in the trace for pairs for which `of` is true.
     pub(crate) fn survey(
         session: &TraceSession,
         pairs: &[Pair],
@@ -152,7 +152,7 @@ impl CommonIntegers {
         !nests || self.may_cross_later
     }
 
-    /// Whether spans cross by an id for which more hits may speak, or against it.
+    /// Whether spans cross by an id for or against which more hits may be evidence.
     pub(crate) fn may_have_crossed(&self) -> bool {
         self.may_cross_later && self.id().is_some_and(|id| id.evidence.crosses(true))
     }
@@ -295,7 +295,7 @@ impl std::fmt::Debug for IdWatch {
 }
 
 impl IdWatch {
-    /// Those of pairs for which `of` says it.
+    /// The integers of the pairs for which `of` is true.
     pub(crate) fn new(session: &TraceSession, pairs: &[Pair], of: impl Fn(&Pair) -> bool) -> Self {
         let integers = pairs.iter().map(|pair| match of(pair) {
             true => CommonIntegers::of_pair(session, pair),

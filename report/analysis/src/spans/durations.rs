@@ -104,12 +104,12 @@ pub struct SpanCounts {
     pub(crate) nesting: Nesting,
     /// Ends without a begin, and without a pause before them.
     pub unmatched: u64,
-    /// Those of them that came so early that their begins may have been before the recording: no longer after its first hit than the longest
+    /// Of these, ends that came so early that their begins may have been before the recording: no longer after its first hit than the longest
     /// span lasted.
     pub early: u64,
     /// Begins that were open when a pause of the probes began: it is not known when they ended.
     pub paused_begins: u64,
-    /// Those of them after which the next span of their key began before the pause.
+    /// Of these, begins after which the next span of their key began before the pause.
     pub(crate) followed_before_pause: FollowedBeforePause,
     /// Ends without a begin after a pause, in or before which they may have begun.
     pub paused_ends: u64,
@@ -124,9 +124,9 @@ pub struct SpanCounts {
 /// Begins before a pause after which the next span of their key began: if spans follow each other, they had ended then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FollowedBeforePause {
-    /// Those that count as begins before a pause.
+    /// Begins that count as before a pause.
     pub(crate) paused: u64,
-    /// Those that would count as followed.
+    /// Begins that would count as followed.
     pub(crate) followed: u64,
 }
 

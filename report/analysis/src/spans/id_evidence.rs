@@ -18,11 +18,11 @@
 
 use foldhash::HashSet;
 
-/// Open begins of a thread that are remembered.
+/// Open begins of a thread that are kept.
 const MAX_OPEN: usize = 1024;
 /// The newest open begins among which it is looked for another value.
 const NEAR: usize = 64;
-/// Values of begins that are remembered to know whether each is another one.
+/// Values of begins that are kept to know whether each is another one.
 const MAX_VALUES: usize = 1 << 16;
 /// Equal ends without which nothing is said.
 pub(crate) const MIN_EQUAL: u64 = 3;
@@ -31,7 +31,7 @@ const MIN_EQUAL_OF_DISTINCT: u64 = 4;
 /// Equal ends without which overlapping spans are no reason to allow more that are unequal.
 const MANY_EQUAL: u64 = 32;
 
-/// What speaks for and against an argument.
+/// Evidence for and against an argument.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IdEvidence {
     /// Begins with a value.

@@ -1,6 +1,6 @@
 //! Whether the spans of a pair of probes nest.
 //!
-//! A begin without an end may be a call that goes on, with others in it, or something that was given up and followed by others, as a statement that
+//! A begin without an end may be a call that continues, with others in it, or something that was given up and followed by others, as a statement that
 //! fails. Both look alike until it is known whether spans of the pair are ever within each other.
 //!
 //! A begin that waits when the next one under its key comes has ended, unless spans of that pair are calls: in one that

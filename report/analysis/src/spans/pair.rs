@@ -74,7 +74,7 @@ struct NamedEvents<'s> {
 }
 
 impl<'s> NamedEvents<'s> {
-    /// Those that `of` says.
+    /// The events for which `of` is true.
     fn new(session: &'s TraceSession, of: impl Fn(usize) -> bool) -> Self {
         let events = session.events().events.iter().enumerate();
         let events = events.filter(|(at, event)| !event.is_dummy() && of(*at));

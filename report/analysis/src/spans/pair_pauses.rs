@@ -30,12 +30,12 @@ pub(crate) struct PairEvents {
 }
 
 impl PairPauses {
-    /// Those of pairs by their places.
+    /// The pauses of pairs by their places.
     pub(crate) fn new(session: &TraceSession, pairs: &[Pair]) -> Self {
         Self::of_numbered(session, (0..).zip(pairs))
     }
 
-    /// Those of pairs with these numbers.
+    /// The pauses of pairs with these numbers.
     pub(crate) fn of_numbered<'p>(
         session: &TraceSession,
         pairs: impl Iterator<Item = (u32, &'p Pair)>,
@@ -47,7 +47,7 @@ impl PairPauses {
         Self::of_events(session, events.collect())
     }
 
-    /// Those of the events of pairs.
+    /// The pauses of the events of pairs.
     pub(crate) fn of_events(session: &TraceSession, events: Arc<[PairEvents]>) -> Self {
         let pauses = session.pauses();
         let of_pairs = events.iter().filter(|_| !pauses.is_empty());

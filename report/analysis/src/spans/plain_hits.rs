@@ -43,7 +43,7 @@ impl<'k> PlainHits<'k> {
         }
     }
 
-    /// Those of a trace, given the key of each pair and the roles of each event.
+    /// The plain hits of a trace, given the key of each pair and the roles of each event.
     pub(crate) fn new(session: &TraceSession, keys: &'k [SpanKey], roles: &[Vec<Role>]) -> Self {
         let mut of_site = Vec::new();
         of_site.resize_with(session.events().sites.len(), || None);
@@ -69,7 +69,7 @@ impl<'k> PlainHits<'k> {
         Self { of_site }
     }
 
-    /// Whether none are.
+    /// Whether there are no plain hits.
     pub(crate) const fn is_empty(&self) -> bool {
         self.of_site.is_empty()
     }

@@ -110,7 +110,7 @@ pub(crate) fn begins(
     found
 }
 
-/// Who held the lock that was waited for, as the end of the wait says.
+/// The holder of the lock that was waited for, as the end of the wait says.
 fn holders(session: &TraceSession, end: &AddedValues) -> Vec<SlowArgument> {
     let mut found: Vec<SlowArgument> = Vec::new();
     let added = session

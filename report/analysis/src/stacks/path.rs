@@ -118,7 +118,7 @@ pub(crate) enum NoStackReason {
 /// Hits that have no stack.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HitsWithoutStack {
-    /// Those of which the recorder took none, because there were too many in a second.
+    /// Hits whose stack the recorder did not take, because there were too many in a second.
     pub by_rate: u64,
     /// The others.
     pub others: u64,

@@ -212,7 +212,7 @@ pub(crate) struct Extremes<N> {
 }
 
 impl<N: Ord + Copy> Extremes<N> {
-    /// Those of one more number.
+    /// The extremes with one more number.
     #[inline]
     fn with(known: Option<Self>, number: N) -> Self {
         let (least, greatest) = known.map_or((number, number), |all| (all.least, all.greatest));
@@ -226,7 +226,7 @@ impl<N: Ord + Copy> Extremes<N> {
 /// A quantile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quantile<N> {
-    /// As it is.
+    /// The exact value.
     Exact(N),
     /// Within 1/256 of it.
     Near(N),

@@ -1,4 +1,4 @@
-//! A table that is handed over as record batches.
+//! A table that is passed on as record batches.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -44,7 +44,7 @@ impl<'e> ArrowTable<'e> {
         }
     }
 
-    /// Hands over the rows in memory.
+    /// Passes on the rows in memory.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let Some(batch) = self.rows.take()? else {
             return Ok(());

@@ -26,7 +26,7 @@ pub(crate) const SUFFIXES: [&str; 7] = [
 pub(crate) enum ArgumentKind {
     Number {
         kind: ColumnType,
-        /// Whether nothing says that it is a number, so that it may be the address of what looks like a string.
+        /// Whether its type is not known, so that it may be the address of a string.
         is_guess: bool,
     },
     Bool,

@@ -20,7 +20,7 @@ pub(crate) struct ArgumentColumns {
     pub(crate) of_event: HashMap<usize, Vec<TableArgument>>,
 }
 
-/// What is said about the columns of an argument.
+/// The description of the columns of an argument.
 #[derive(Clone, Debug)]
 pub(crate) struct DescribedColumn {
     /// The first of its columns.

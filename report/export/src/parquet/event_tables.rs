@@ -118,7 +118,7 @@ pub(crate) fn place_of(
 }
 
 impl EventFacts {
-    /// Those of all events.
+    /// The facts of all events.
     pub(crate) fn all(session: &TraceSession) -> Vec<Self> {
         let events = 0..session.events().events.len();
         events.map(|at| Self::new(session, at)).collect()

@@ -42,7 +42,7 @@ pub(crate) struct SpanColumns {
 }
 
 impl SpanColumns {
-    /// Those of the spans that these events begin and end.
+    /// The columns of the spans that these events begin and end.
     pub(crate) fn new(
         session: &TraceSession,
         starts: &[usize],

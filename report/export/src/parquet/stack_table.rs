@@ -17,9 +17,9 @@ use crate::parquet::column::ColumnCell;
 use crate::parquet::facts::{DatasetFacts, id_of};
 use crate::parquet::table::ParquetTable;
 
-/// Parts of stacks whose ids are remembered.
+/// Parts of stacks whose ids are kept.
 const MAX_PARTS: usize = 1 << 20;
-/// Stacks of which it is remembered that they were written. After so many, a stack may be written again.
+/// Stacks of which it is known that they were written. After so many, a stack may be written again.
 const MAX_WRITTEN: usize = 1 << 20;
 
 /// The table.

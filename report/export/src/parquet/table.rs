@@ -160,7 +160,7 @@ impl ParquetTable {
         ArrowWriter::try_new_with_options(file, schema, options).map_err(io_error)
     }
 
-    /// Ends the file, with the rows that were handed over.
+    /// Ends the file, with the rows that were passed on.
     fn end_file(&mut self) -> io::Result<()> {
         self.encoded = 0;
         match self.writer.take() {

@@ -64,7 +64,7 @@ impl<'s> RowReader<'s> {
     /// Calls `each` with each row until it breaks, on this thread. Gives what is wrong with the trace; after a break, what was known of it when the trace was opened.
     ///
     /// # Errors
-    /// That of reading, if the trace cannot be read on. Damage of a part of it is among the notices.
+    /// The error of reading, if the trace cannot be read on. Damage of a part of it is among the notices.
     pub fn read(
         &self,
         each: impl FnMut(TraceRow<'_>) -> ControlFlow<()>,

@@ -52,7 +52,7 @@ pub trait AddedState: Send + Sync {
 /// Adds arguments to the events of a session, in place of those that were added before.
 ///
 /// # Errors
-/// Those of [`FindAdded::find`]; then the session has none.
+/// The errors of [`FindAdded::find`]; then the session has none.
 pub fn add_arguments(session: &mut TraceSession, find: &dyn FindAdded) -> Result<(), ReportError> {
     session.set_added(None, |_| Vec::new());
     if let Some(added) = find.find(session)? {

@@ -35,7 +35,7 @@ struct Step {
 /// All paths.
 #[derive(Debug, Default)]
 pub(crate) struct CallPaths {
-    /// That of the number 1 and so on.
+    /// The step of number 1, and so on.
     steps: Vec<Step>,
     numbers: HashMap<(CallPath, FunctionNumber), CallPath>,
     /// Functions in all of them.

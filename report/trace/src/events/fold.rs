@@ -265,7 +265,7 @@ const TOGETHER: usize = 256;
 /// Offsets of records of a block by event and site, until there are enough of one to be read together.
 #[derive(Debug, Default)]
 pub(crate) struct SiteRecords {
-    /// Those of each site, then those of samples of each event whose ids do not say the site.
+    /// Offsets of the samples of each site, then of those of each event whose ids do not say the site.
     offsets: Vec<Vec<u32>>,
     /// The places that are not empty, or were not when they were noted.
     used: Vec<(usize, SampleTarget)>,

@@ -53,11 +53,11 @@ pub struct StreamSummary {
 /// Numbers of spans of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpanTotals {
-    /// Those that were shown.
+    /// Spans that were shown.
     pub shown: u64,
-    /// Those that were shorter than what is shown.
+    /// Spans that were shorter than those shown.
     pub shorter: u64,
-    /// Those that were not matched, because too many were open at once.
+    /// Spans that were not matched, because too many were open at once.
     pub forgotten: u64,
 }
 
@@ -92,7 +92,7 @@ pub trait StreamView {
         Vec::new()
     }
 
-    /// Called after each part of the stream. Returns whether to go on.
+    /// Called after each part of the stream. Returns whether to continue.
     fn goes_on(&mut self) -> Result<bool, ReportError> {
         Ok(true)
     }

@@ -119,7 +119,7 @@ impl Cgroups {
         }
     }
 
-    /// Whether nothing is known of any process.
+    /// Whether there are no notes.
     pub(crate) fn is_empty(&self) -> bool {
         self.notes.is_empty()
     }

@@ -3,7 +3,7 @@
 //! Each file begins with the processes that run, as records without a time, which in a single file hold from the start:
 //!
 //! * Where a file continues the one before it, these records repeat what is known, and hold for processes of which nothing is known before.
-//! * After a gap they hold from the end of the file before it on. A process of a number that is known goes on: whether another one has the number
+//! * After a gap they hold from the end of the file before it on. A process of a number that is known continues: whether another one has the number
 //!   now is not known.
 
 use foldhash::HashSet;
@@ -80,7 +80,7 @@ impl<'t> JoinedLog<'t> {
         self.log
     }
 
-    /// Goes on to a file.
+    /// Continues to a file.
     fn begin_parts(&mut self, part: usize) {
         if part == self.part {
             return;

@@ -1,4 +1,4 @@
-//! Who mapped the files that were recorded, or other versions of them.
+//! Processes that mapped the files that were recorded, or other versions of them.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -32,14 +32,14 @@ pub(crate) struct MappedFile<'a> {
     pub(crate) build_id: Option<BuildId>,
 }
 
-/// Who mapped one of the recorded files.
+/// The processes that mapped the recorded files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mappers {
     /// Mappers of each file.
     files: Vec<MappersOfFile>,
 }
 
-/// Who mapped a file.
+/// The processes that mapped a file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MappersOfFile {
     /// Whether a process mapped the file itself.
@@ -192,7 +192,7 @@ impl Mappers {
         memory
     }
 
-    /// Those of a recorded file.
+    /// The processes that mapped a recorded file.
     pub(crate) fn of_file(&self, index: usize) -> MappersOfFile {
         self.files.get(index).cloned().unwrap_or_default()
     }
@@ -217,7 +217,7 @@ impl MappersOfFile {
         self.others.iter().map(|process| process.pid).collect()
     }
 
-    /// Those of which a build-id shows it.
+    /// The processes whose build-ids show that they mapped another version.
     pub(crate) fn others_by_build_id(&self) -> BTreeSet<i32> {
         let by_build_id = self.others.iter().filter(|process| process.by_build_id);
         by_build_id.map(|process| process.pid).collect()

@@ -55,7 +55,7 @@ pub struct Processes {
     names: Names,
     threads: Threads,
     cgroups: Cgroups,
-    /// Who lives, where something is to be forgotten.
+    /// The threads that live, if those that ended are to be forgotten.
     living: Option<LivingThreads>,
     /// Processes that began so far.
     begun: u32,
@@ -251,7 +251,7 @@ impl Processes {
     }
 }
 
-/// The number of the next process. A stream may go on for ever.
+/// The number of the next process. A stream may continue for ever.
 fn next(begun: &mut u32) -> ProcessNumber {
     *begun = begun.wrapping_add(1).max(1);
     ProcessNumber(*begun)

@@ -132,7 +132,7 @@ fn is_trace(path: &Path) -> bool {
 /// Opens files as one trace.
 ///
 /// # Errors
-/// Those of opening one of them, or of putting them together.
+/// The errors of opening one of them, or of putting them together.
 pub(crate) fn open_together(files: &[PathBuf]) -> Result<Trace, ReportError> {
     if let [only] = files {
         return Ok(Trace::open(only)?);

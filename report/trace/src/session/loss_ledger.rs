@@ -44,7 +44,7 @@ pub struct LossLedger {
 }
 
 impl LossLedger {
-    /// Those of a trace; `recorded` are the sums of its LOST records.
+    /// The losses of a trace; `recorded` are the sums of its LOST records.
     pub(crate) fn new(trace: &Trace, recorded: LostByEvent) -> Self {
         let counted = trace.losses().map(|counts| (LossSource::AtTheEnd, counts));
         let so_far = || Some((LossSource::AtTheLastFlush, trace.losses_so_far()?));

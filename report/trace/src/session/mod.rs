@@ -140,7 +140,7 @@ impl TraceSession {
     /// trace together ([`open_files`](Self::open_files)).
     ///
     /// # Errors
-    /// Those of [`open_files`](Self::open_files).
+    /// The errors of [`open_files`](Self::open_files).
     pub fn open(path: &Path, sources: &Sources) -> Result<Self, ReportError> {
         Self::open_files(&[path.to_owned()], sources)
     }
@@ -448,7 +448,7 @@ impl TraceSession {
         &self.mapped().mappings
     }
 
-    /// Who mapped the files that were recorded.
+    /// The processes that mapped the files that were recorded.
     pub(crate) const fn mappers(&self) -> &Mappers {
         &self.mappers
     }

@@ -37,7 +37,7 @@ impl PausedPart {
 }
 
 impl ForgottenPauses {
-    /// Those of `former` and a later one.
+    /// The pauses of `former` and a later one.
     fn and(former: Option<Self>, pause: TimeRange) -> Self {
         let mut all = former.unwrap_or(Self {
             time: pause,

@@ -31,9 +31,9 @@ use crate::unwind::chain_address::{ChainAddress, FrameKind, is_outermost};
 use crate::unwind::cut::StackCut;
 use crate::unwind::stack::StackPart;
 
-/// Most places that are remembered; then the memory is started anew.
+/// Most places that are kept; then the memory is started anew.
 const PLACES: usize = 1 << 16;
-/// Threads whose names are remembered.
+/// Threads whose names are kept.
 const NAMES: usize = 256;
 
 /// Decodes samples and finds where they hit. One a thread.

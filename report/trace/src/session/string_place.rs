@@ -14,7 +14,7 @@ use crate::symbols::file_string::FileString;
 #[derive(Clone, Debug)]
 pub struct StringPlace {
     pub file: DsoId,
-    /// File offset that its address has if the mapping of the file's code goes on to there.
+    /// File offset that its address has if the mapping of the file's code continues to there.
     pub at: u64,
     pub string: Arc<FileString>,
 }

@@ -107,7 +107,7 @@ impl Part {
 }
 
 impl ReadOnlyData {
-    /// Those of a file; `None` if relocations change them.
+    /// The read-only data of a file; `None` if relocations change them.
     pub(crate) fn from_binary(binary: Binary) -> Option<Self> {
         let (mut parts, mut code) = (Vec::new(), Vec::new());
         {

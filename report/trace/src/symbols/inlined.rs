@@ -178,7 +178,7 @@ impl InlineInfo {
 }
 
 impl Inlining {
-    /// Whether nothing is known.
+    /// Whether neither calls nor a line are known.
     pub(crate) const fn is_unknown(&self) -> bool {
         self.calls.is_empty() && self.source.is_none()
     }

@@ -107,7 +107,7 @@ struct Moved {
     /// Where it is then.
     code: Code,
     time: u64,
-    /// That of its load.
+    /// Index of its load.
     index: u64,
 }
 

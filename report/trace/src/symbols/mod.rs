@@ -38,7 +38,7 @@ use crate::symbols::table::SymbolTable;
 /// The symbols of a trace's files, each file read when first requested.
 ///
 /// A file is taken from the path that the trace names if it has the trace's build-id there, else from the
-/// build-id cache. Symbols that it does not have are taken from its separate file. Where the trace names no build-id, the path is believed.
+/// build-id cache. Symbols that it does not have are taken from its separate file. Where the trace names no build-id, the file at the path is used.
 /// The functions that the trace itself names take precedence. Without a symbol, what the trace says of its sites is taken.
 #[derive(Debug)]
 pub struct Symbols {

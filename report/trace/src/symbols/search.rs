@@ -29,7 +29,7 @@ impl FileView {
 }
 
 /// The program or library that a process mapped, with the build-id that it must have: at its path if that has the trace's build-id, else
-/// in the build-id cache. Where the trace names no build-id, the path is believed.
+/// in the build-id cache. Where the trace names no build-id, the file at the path is used.
 pub(crate) fn program(buildid_dir: Option<&Path>, dso: &Dso) -> Option<Binary> {
     if !dso.path.is_absolute() {
         return None;

@@ -67,7 +67,7 @@ pub(crate) struct LastFrame {
 }
 
 impl StackCut {
-    /// That of a chain of so many frames which the recorder cut; `file` is the last frame's.
+    /// The cut of a chain of so many frames by the recorder; `file` is the last frame's.
     pub(crate) fn recorded(cut: ChainCut, frames: usize, file: Option<DsoId>) -> Self {
         let of_file = match cut {
             ChainCut::FileNotRead => FileCut::NotRead,

@@ -23,7 +23,7 @@ use crate::unwind::known_cut::arch_of;
 
 /// Frames that are unwound at most if nothing is said: perf's `PERF_MAX_STACK_DEPTH`.
 const USUAL_LIMIT: usize = 127;
-/// Addresses whose code is remembered.
+/// Addresses whose code is kept.
 const CODES: usize = 1 << 14;
 
 /// What a process has at an address.

@@ -88,7 +88,7 @@ pub fn table(facts: &SummaryFacts, most: usize) -> Table {
     table
 }
 
-/// What is said below the table, if a number in it is not exact.
+/// The remark below the table, if a number in it is not exact.
 pub fn remark(facts: &SummaryFacts) -> Option<&'static str> {
     let mut all = arguments(facts);
     let is_near = all.any(|(_, argument)| {

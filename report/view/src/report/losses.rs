@@ -1,4 +1,4 @@
-//! Losses, in words.
+//! Sentences about losses.
 
 use serde_json::{Value as Json, json};
 use usdtrec_analysis::summary::facts::SummaryFacts;

@@ -179,7 +179,7 @@ impl<'a> Counted<'a> {
     }
 }
 
-/// What is said of a last interval that the recording ended in.
+/// The remark on a last interval in which the recording ended.
 fn last_part(rates: &Rates) -> String {
     let of_series = rates.series.iter().map(|series| &series.recorded);
     let last = of_series.filter_map(|recorded| recorded.last()).max();

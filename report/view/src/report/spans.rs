@@ -71,7 +71,7 @@ pub fn only_long(min: u64) -> Option<String> {
     (min > 0).then(|| format!("only spans of {} or more", duration(min as f64)))
 }
 
-/// What is said about a kind of spans below the table of all.
+/// The section on a kind of spans, below the table of all.
 struct Section {
     name: String,
     /// The table of its groups.
@@ -376,7 +376,7 @@ fn losses(shown: &[&SpanFacts], all: &[&SpanFacts]) -> Option<String> {
         _ => lossy.join(", "),
     };
     Some(format!(
-        "hits were lost of {of}: some spans, the longest above all, may have another one's end"
+        "hits of {of} were lost: some spans, most likely the longest, may have another one's end"
     ))
 }
 

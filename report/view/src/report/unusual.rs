@@ -1,4 +1,4 @@
-//! Unusual values, bursts and pauses, in words.
+//! Sentences about unusual values, bursts and pauses.
 
 use usdtrec_analysis::stats::bursts::Episode;
 use usdtrec_analysis::summary::facts::SummaryFacts;

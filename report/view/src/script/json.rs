@@ -29,7 +29,7 @@ use crate::text::quoted::json_string;
 /// Settings for all lines of a trace.
 #[derive(Debug)]
 pub(crate) struct JsonStyle {
-    /// Those that are requested.
+    /// The fields that are requested.
     fields: Fields,
     /// The members of a hit before its stack, and those after it.
     members: [Vec<JsonMember>; 2],
@@ -63,7 +63,7 @@ struct JsonEvent {
     name: Piece,
     /// Whether its call chains are shown.
     chain: bool,
-    /// Those that are shown.
+    /// The arguments that are shown.
     arguments: Vec<JsonArgument>,
 }
 

@@ -39,7 +39,7 @@ fn style(
 /// Prints the spans of a trace.
 ///
 /// # Errors
-/// Those of [`print`](crate::script::print).
+/// The errors of [`print`](crate::script::print).
 pub(crate) fn print_spans(
     session: &TraceSession,
     selection: &EventSelection,
@@ -64,7 +64,7 @@ pub(crate) fn print_spans(
 /// Prints the spans of a stream, until it ends.
 ///
 /// # Errors
-/// Those of [`print_stream`](crate::script::print_stream).
+/// The errors of [`print_stream`](crate::script::print_stream).
 pub(crate) fn print_span_stream(
     input: impl Read,
     path: &Path,
@@ -192,7 +192,7 @@ pub(crate) struct SpanWriter<'a> {
 }
 
 impl<'a> SpanWriter<'a> {
-    /// Goes on after the lines of `before`.
+    /// Continues after the lines of `before`.
     pub(crate) fn new(
         session: &'a TraceSession,
         style: &'a LineStyle,

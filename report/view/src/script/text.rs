@@ -38,14 +38,14 @@ use crate::text::buffer::{Piece, Text};
 
 /// Maximum width of the column of events.
 const MAX_EVENT_COLUMNS: usize = 256;
-/// Threads, each on a CPU, whose part of the line is remembered.
+/// Threads, each on a CPU, whose part of the line is kept.
 const HEADS: usize = 256;
 
 /// Settings for all lines of an event.
 #[derive(Debug)]
 pub(crate) struct TextEvent {
     fields: Fields,
-    /// Those that are remembered for each thread.
+    /// The fields that are kept for each thread.
     head: Fields,
     /// Name, aligned, and `: `.
     name: Piece,

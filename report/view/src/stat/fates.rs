@@ -55,7 +55,7 @@ impl SpanFates {
         ]
     }
 
-    /// What is said of each count that is not 0, but for open spans, in the words of `report --span`.
+    /// The counts that are not 0, except those of open spans, named as by `report --span`.
     pub(super) fn remarks(self) -> impl Iterator<Item = FateCount> {
         const SAID: [&str; 6] = [
             "",
@@ -63,7 +63,7 @@ impl SpanFates {
             "ends without a beginning",
             "hits without a key, which are left out",
             "shorter ones, which are not added up",
-            "begins that were not kept, as 16 of their key were open, or more than there is room for",
+            "begins that were not kept, because 16 of their key or too many in all were open",
         ];
         let said = self.parts().into_iter().zip(SAID).skip(1);
         let said = said.map(|(FateCount { count, .. }, name)| FateCount { name, count });

@@ -76,7 +76,7 @@ pub struct StatRow {
 }
 
 impl StatCounts {
-    /// Those of the interval of a snapshot: the most hits first, and of equal counts, in its order. Groups without hits in the interval are
+    /// The counts of the interval of a snapshot: the most hits first; equal counts in its order. Groups without hits in the interval are
     /// left out; a probe without a hit is not, unless it has groups.
     #[must_use]
     pub fn of_interval(snapshot: &StatSnapshot) -> Self {

@@ -113,7 +113,7 @@ impl NumberFigure {
 }
 
 impl NumberFigure {
-    /// Those of a table that is redrawn, without a histogram.
+    /// The figures of a table that is redrawn, without a histogram.
     const LIVE_PLAIN: [Self; 2] = [Self::Sum, Self::Mean];
     /// And with one.
     const LIVE: [Self; 2] = [Self::P50, Self::P99];

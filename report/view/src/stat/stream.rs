@@ -12,7 +12,7 @@ use usdtrec_trace::session::{Sources, TraceSession};
 
 use super::stack_namer::StackNamer;
 
-/// What the reader of a stream is told while the counts come another way.
+/// Information for the reader of a stream, apart from the counts.
 pub trait CountReader {
     /// Takes that all is known of processes up to a time, ns of the trace's clock; `u64::MAX` at the end. `names` are those of stacks up to it.
     /// Returns the time of the earliest hit of which the stack must still get names.

@@ -168,7 +168,7 @@ impl Text {
     /// Characters from a place on.
     pub(crate) fn columns(&self, start: usize) -> usize {
         let bytes = self.as_slice().get(start..).unwrap_or_default();
-        // All but those that go on with a character.
+        // All but those that continue with a character.
         bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
     }
 

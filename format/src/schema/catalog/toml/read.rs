@@ -55,7 +55,7 @@ struct Reader<'t> {
     probes: Vec<ProbeSchema>,
 }
 
-/// What is said of a lock beside what is done with it.
+/// Facts about a lock besides the operation on it.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct LockFlags {
     shared: bool,

@@ -249,7 +249,7 @@ impl BpfEngine {
         self.parts.take_string_findings()
     }
 
-    /// Another file begins, whose readers have to be told all that holds.
+    /// Another file begins, into which all facts are written again.
     pub fn repeat_strings(&mut self) {
         for part in self.parts.iter_mut() {
             part.samples.repeat_strings();

@@ -66,7 +66,7 @@ impl Program<'_> {
         self.asm.place(passed);
     }
 
-    /// Brings in the memory at `R9` and reads it again; goes to `no` if that fails.
+    /// Faults in the memory at `R9` and reads it again; goes to `no` if that fails.
     fn read_again(&mut self, read: Reading, no: Label) {
         let done = self.asm.label();
         if self.common.touch == Touch::Never {

@@ -48,7 +48,7 @@ pub(super) const RELEASED: u32 = 16;
 pub(super) const CALLS: u32 = 24;
 /// Offset of the count of those that may have run before they had probes.
 pub(super) const MISSED: u32 = 32;
-/// Offset of the count of hits that a filter could not judge.
+/// Offset of the count of hits for which a filter could not be evaluated.
 pub(super) const UNJUDGED: u32 = 40;
 /// Offset of the word that is not 0 while processes are held that map files which are not known.
 pub(super) const HOLDING: u32 = 48;
@@ -197,12 +197,12 @@ impl Control {
         self.load(UNHELD)
     }
 
-    /// Number of lost hits that a filter could not judge.
+    /// Number of hits that were lost because a filter could not be evaluated.
     pub(super) fn unjudged(&self) -> u64 {
         self.load(UNJUDGED)
     }
 
-    /// How often the least or greatest number of a group could not be raised.
+    /// How often the minimum or maximum of a group could not be updated.
     pub(super) fn unraised(&self) -> u64 {
         self.load(UNRAISED)
     }

@@ -24,13 +24,13 @@ impl TracepointProgram {
     /// is too long.
     ///
     /// # Errors
-    /// Those of bpf(2).
+    /// The errors of bpf(2).
     pub(super) fn attach<'m>(
         tracepoint: u32,
         code: Option<Code>,
         descriptor: impl Fn(Map) -> BorrowedFd<'m>,
     ) -> io::Result<Self> {
-        let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
+        let code = code.ok_or_else(|| io::Error::other("the program is too long"))?;
         let program = sys::load(
             ProgramKind::Tracepoint(tracepoint),
             &code.with_maps(descriptor),

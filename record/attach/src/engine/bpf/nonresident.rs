@@ -1,4 +1,4 @@
-//! Memory of the traced program that is not resident: when it is brought in, and how.
+//! Memory of the traced program that is not resident: when it is faulted in, and how.
 //!
 //! A page fault in a BPF program can take arbitrarily long if it is served by a process with a userfaultfd, or by the server of a FUSE or
 //! network file system. Until it is served, RCU tasks trace of the whole kernel waits, and with it every tracer that attaches or detaches.

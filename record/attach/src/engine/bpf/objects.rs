@@ -42,7 +42,7 @@ pub(super) struct Objects {
     pub(super) mapping_hold: Option<MappingHold>,
     /// What watches who maps files with probes; or why there is nothing. `None` if probes are in chosen processes only, and when it is taken.
     pub(super) watched_files: Option<io::Result<WatchedFiles>>,
-    /// That of the first part, which has what is about the whole recording.
+    /// The control map of the first part, which has the words of the whole recording.
     pub(super) control: Arc<Control>,
     pub(super) rings: CpuRings,
     /// `None` if thread contexts are not read.

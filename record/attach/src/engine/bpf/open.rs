@@ -302,7 +302,7 @@ impl Fitting {
     /// Plans the events of all probes; `memory` as in [`plan_spans`].
     ///
     /// # Errors
-    /// Those of [`plan_spans`], for probes of files that the user named, or if nothing is left.
+    /// The errors of [`plan_spans`], for probes of files that the user named, or if nothing is left.
     pub(super) fn plan(
         request: &PlanRequest<'_>,
         memory: Option<SpanMemory>,
@@ -343,7 +343,7 @@ impl Fitting {
 /// Why a probe is left out.
 ///
 /// # Errors
-/// Those of [`plan::group`], for probes of files that the user named.
+/// The errors of [`plan::group`], for probes of files that the user named.
 fn fault(
     request: &PlanRequest<'_>,
     probe: &PlannedProbe,

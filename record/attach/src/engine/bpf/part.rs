@@ -159,7 +159,7 @@ impl Parts {
         }
     }
 
-    /// Takes what readers have to be told since the last time.
+    /// Takes the facts to be written for readers since the last time.
     pub(super) fn take_string_findings(&mut self) -> Vec<StringFinding> {
         let parts = self.iter_mut();
         parts

@@ -96,7 +96,7 @@ impl PartPlanter {
     /// Attaches probes of files that are not recorded yet, disabled.
     ///
     /// # Errors
-    /// Those of opening an engine; [`RecordError::Interrupted`] if the recording ends meanwhile.
+    /// The errors of opening an engine; [`RecordError::Interrupted`] if the recording ends meanwhile.
     pub fn plant(&mut self, probes: &[PlannedProbe]) -> Result<LatePart, RecordError> {
         let LateSettings {
             options,

@@ -45,7 +45,7 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    /// Those of the first part, whose sample ids begin with this.
+    /// The ids of the first part, whose sample ids begin with this one.
     pub(super) const fn first(sample: u64) -> Self {
         Self {
             sample,

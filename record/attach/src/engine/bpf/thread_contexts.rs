@@ -84,7 +84,7 @@ impl VariableLocations {
     /// Says where a process has the variable.
     ///
     /// # Errors
-    /// Those of bpf(2): `E2BIG` with too many processes.
+    /// The errors of bpf(2): `E2BIG` with too many processes.
     pub fn set(&self, pid: i32, location: VariableLocation) -> io::Result<()> {
         sys::insert_words(self.0.as_fd(), pid.cast_unsigned(), location.words())
     }

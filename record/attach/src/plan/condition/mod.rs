@@ -180,7 +180,7 @@ pub(crate) enum Relation {
 }
 
 impl Relation {
-    /// That of an operator, if it is one.
+    /// The relation of an operator, if it is one.
     const fn from_operator(operator: BinaryOperator) -> Option<Self> {
         Some(match operator {
             BinaryOperator::Equal => Self::Equal,

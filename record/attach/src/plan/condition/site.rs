@@ -85,7 +85,7 @@ impl Site<'_> {
         arguments
     }
 
-    /// Whether nothing says what an argument is, and it may be an address.
+    /// Whether the type of an argument is not known, and it may be an address.
     fn may_be_string(&self, place: usize) -> bool {
         let is_open = self
             .arguments

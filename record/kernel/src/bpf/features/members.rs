@@ -163,7 +163,7 @@ struct NamespaceMembers {
 }
 
 impl PidNamespace {
-    /// That of this process; `None` if it is the first one, whose ids programs see.
+    /// The namespace of this process; `None` if it is the initial one, whose ids programs see.
     ///
     /// # Errors
     /// The kernel does not describe its structures, or refuses the program that reads the level.

@@ -15,7 +15,7 @@ pub struct RunningKernel<'a> {
     pub btf: Option<&'a Btf>,
     /// How preemption is disabled, if it must be.
     pub preemption: Option<Preemption>,
-    /// That of the recorder, if it is not the first one.
+    /// The pid namespace of the recorder, if it is not the initial one.
     pub namespace: Option<PidNamespace>,
 }
 

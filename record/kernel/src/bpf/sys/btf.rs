@@ -58,7 +58,7 @@ const INT_TYPE: u32 = 1;
 const U64_TYPE: u32 = 2;
 
 impl FunctionTypes {
-    /// Those of the functions of a program.
+    /// The types of the functions of a program.
     pub(super) fn from_functions(functions: &[Function]) -> Self {
         const SIGNED: u32 = 1 << 24;
         let mut types = Self::default();
@@ -229,7 +229,7 @@ struct BtfInfo {
 /// The kernel's BTF.
 ///
 /// # Errors
-/// Those of bpf(2), such as `EPERM` without `CAP_SYS_ADMIN`; [`io::ErrorKind::NotFound`] if the kernel has none.
+/// The errors of bpf(2), such as `EPERM` without `CAP_SYS_ADMIN`; [`io::ErrorKind::NotFound`] if the kernel has none.
 pub fn kernel_btf() -> io::Result<Vec<u8>> {
     let mut id = 0;
     for _ in 0..MAX_OBJECTS {

@@ -1,4 +1,4 @@
-//! What the kernel tells of a program, map or link by its descriptor.
+//! The kernel's information about a program, map or link, by its descriptor.
 
 use std::ffi::OsStr;
 use std::io;

@@ -26,7 +26,7 @@ pub(crate) struct Dictionary {
     reasons: RwLock<Vec<String>>,
     strings: RwLock<Strings>,
     stacks: RwLock<Stacks>,
-    /// Whether nothing is kept: numbers are hashes.
+    /// Whether no strings are kept: numbers are hashes.
     hashing: bool,
     /// Whether there were more different strings or stacks than fit.
     overflow: AtomicBool,
@@ -49,7 +49,7 @@ impl Dictionary {
         }
     }
 
-    /// Whether nothing is kept: numbers are hashes.
+    /// Whether no strings are kept: numbers are hashes.
     pub(crate) const fn is_hashing(&self) -> bool {
         self.hashing
     }

@@ -102,7 +102,7 @@ impl KeyWords {
         Self { kind, word }
     }
 
-    /// Those of a process that is known by its number, whether or not it has a name.
+    /// The words of a process that is known by its number, whether or not it has a name.
     pub(crate) const fn by_number(self) -> Self {
         Self::new(kind::KNOWN, self.word)
     }

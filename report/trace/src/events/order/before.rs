@@ -6,14 +6,14 @@ use crate::session::TraceSession;
 /// Times of samples before a sample in order, ns; 0 without such a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PreviousTimes {
-    /// That of the first one of all.
+    /// Time of the first sample.
     pub first: u64,
-    /// That of the last one.
+    /// Time of the previous sample.
     pub previous: u64,
 }
 
 impl PreviousTimes {
-    /// Goes on after a sample. One without a time is skipped.
+    /// Continues after a sample. One without a time is skipped.
     #[inline]
     pub const fn pass(&mut self, time: u64) {
         if time != 0 {
@@ -24,7 +24,7 @@ impl PreviousTimes {
         }
     }
 
-    /// Goes on after a window that is not yet merged; returns the times before it.
+    /// Continues after a window that is not yet merged; returns the times before it.
     pub(crate) fn pass_window(
         &mut self,
         session: &TraceSession,
@@ -51,7 +51,7 @@ impl PreviousTimes {
         before
     }
 
-    /// Goes on after samples in order; returns the times before them.
+    /// Continues after samples in order; returns the times before them.
     pub(crate) fn pass_entries(
         &mut self,
         session: &TraceSession,

@@ -208,7 +208,7 @@ struct Pending<'a> {
     before: &'a mut PreviousTimes,
 }
 
-/// Shows some windows in parallel, takes their results, and goes on with the next.
+/// Shows some windows in parallel, takes their results, and continues with the next.
 fn show_all<R: Send, E>(
     pending: Pending<'_>,
     windows: &[Vec<WindowPart>],

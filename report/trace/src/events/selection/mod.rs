@@ -226,7 +226,7 @@ impl SampleFilter {
 /// The times of a span in a trace.
 fn asked_time(span: &TimeSpan, session: &TraceSession) -> Result<TimeRange, ReportError> {
     let wall = session.wall_times();
-    // A stream goes on.
+    // A stream continues.
     let of_stream = || {
         wall.map_or_else(TimeRange::default, |wall| {
             TimeRange::new(wall.first_reading(), u64::MAX)

@@ -57,7 +57,7 @@ struct LineHit<'h> {
 #[derive(Clone, Copy)]
 enum HitValues<'h> {
     Of(&'h [Value]),
-    /// Those that were decoded last of this site; `None` if it is not known.
+    /// The values that were decoded last at this site; `None` if it is not known.
     Decoded(Option<usize>),
 }
 

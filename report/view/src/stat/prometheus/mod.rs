@@ -29,7 +29,7 @@ const BOUNDS: u32 = 36;
 /// The name of each metric, its kind and help.
 const HITS: &str = "usdtrec_hits_total counter Hits of the probe since the start of the recording";
 const LOST: &str = "usdtrec_lost_hits_total counter Hits that were not counted, because the filter of the probe could not be evaluated.";
-/// Those of spans: after the first two, in the order of [`SpanFates::parts`]; hits that are lost follow.
+/// The metrics of spans: after the first two, in the order of [`SpanFates::parts`]; hits that are lost follow.
 const OF_SPANS: [&str; 9] = [
     "usdtrec_spans_total counter Spans that ended since the start of the recording, but for those that were too short.",
     "usdtrec_span_seconds histogram Durations of the spans that ended since the start of the recording.",
@@ -327,7 +327,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// That of durations.
+    /// The scale of durations.
     const NANOSECONDS: Self = Self {
         factor: 1,
         divisor: 1_000_000_000,

@@ -73,7 +73,7 @@ impl NumberLayout {
         })
     }
 
-    /// Whether nothing is measured.
+    /// Whether no argument is measured.
     pub(super) fn is_empty(&self) -> bool {
         self.histograms.is_empty()
     }
@@ -211,13 +211,13 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
-    /// Those of all 64-bit integers, signed or not.
+    /// The buckets of all 64-bit integers, signed or not.
     pub(super) const ALL: Self = Self {
         upper: NumberBucket::count(u64::BITS),
         lower: NumberBucket::count(u64::BITS - 1),
     };
 
-    /// Those of integers of a shape.
+    /// The buckets of integers of a shape.
     pub(super) const fn for_integers(IntegerShape { bytes, signed }: IntegerShape) -> Self {
         let bits = 8 * bytes as u32;
         match signed {
@@ -232,7 +232,7 @@ impl Buckets {
         }
     }
 
-    /// Those of both.
+    /// The buckets of both.
     pub(super) fn with(self, other: Self) -> Self {
         Self {
             upper: self.upper.max(other.upper),

@@ -41,7 +41,7 @@ pub(in crate::engine::bpf) struct StackLayout {
 }
 
 impl StackLayout {
-    /// That of stacks of a call graph.
+    /// The layout of the stacks of a call graph.
     pub(in crate::engine::bpf) const fn new(graph: CallGraph) -> Self {
         Self {
             frames: graph.frames,

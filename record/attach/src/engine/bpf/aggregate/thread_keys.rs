@@ -99,7 +99,7 @@ pub(in crate::engine::bpf) struct KeyLayout {
 }
 
 impl KeyLayout {
-    /// That of keys of these kinds.
+    /// The layout of keys of these kinds.
     pub(in crate::engine::bpf) fn new(by: &[AggregateKey], is_of_cpu: bool) -> Self {
         let mut end = 0;
         let mut place_if = |is_there: bool, bytes: u32| {

@@ -39,7 +39,7 @@ pub(in crate::engine::bpf) struct Site<'a> {
 /// The maps that programs use.
 pub(in crate::engine::bpf) struct Maps<'a> {
     pub rings: BorrowedFd<'a>,
-    /// That of the part.
+    /// The control map of the part.
     pub control: BorrowedFd<'a>,
     pub first_control: BorrowedFd<'a>,
     pub tracked: BorrowedFd<'a>,

@@ -204,7 +204,7 @@ pub(in crate::engine::bpf) struct NotAttached {
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct Attachment {
     pub attach_method: AttachMethod,
-    /// Whether memory that is not resident is brought in.
+    /// Whether memory that is not resident is faulted in.
     pub touch: Touch,
     /// Why it is not brought in although this was requested.
     pub not_faulted_in: Option<NotFaultedIn>,

@@ -103,7 +103,7 @@ impl Executables {
         let id = id_of(&file);
         let file = file.into_descriptor();
         let code = add(self.members, &file);
-        let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
+        let code = code.ok_or_else(|| io::Error::other("the program is too long"))?;
         let program = sys::load(ProgramKind::Run, &code.with_maps(|_| self.as_fd()))?;
         match sys::run(program.as_fd())? {
             0 => {

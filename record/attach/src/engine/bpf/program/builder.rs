@@ -28,7 +28,7 @@ pub(in crate::engine::bpf) struct Program<'a> {
     /// What the variant that is generated next captures.
     pub spec: &'a Spec<'a>,
     pub common: &'a Common,
-    /// Of each read so far for which memory is brought in, where that is done.
+    /// Of each read so far for which memory is faulted in, where that is done.
     pub absent: Vec<Label>,
     /// The function that brings memory in.
     pub bring_in: Label,

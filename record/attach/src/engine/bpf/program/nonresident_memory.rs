@@ -15,10 +15,10 @@ use super::builder::{Exits, Program};
 use super::contract::Target;
 use super::slots::{ABSENT, ABSENT_BYTES, NOT_MAPPED, READS, STACK_SIZE};
 
-/// Maximum number of reads of a program for which memory is brought in.
+/// Maximum number of reads of a program for which memory is faulted in.
 const MAX_READS: u8 = 63;
 
-/// Number of bytes to bring in.
+/// Number of bytes to fault in.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine::bpf) enum Bytes {
     /// A constant.
@@ -34,7 +34,7 @@ impl Program<'_> {
         self.asm.store_value(Width::Double, Reg::R10, NOT_MAPPED, 0);
     }
 
-    /// After a read at `R9` that failed: brings in `bytes` bytes and starts again. If this has been done already, or is not allowed,
+    /// After a read at `R9` that failed: faults in `bytes` bytes and starts again. If this has been done already, or is not allowed,
     /// jumps to `gone`, with 1 in `R1` if nothing is mapped there, or 0 if the memory is not resident.
     ///
     /// Reads are retried in their order, each at most once. So the number of restarts is bounded, and the verifier
@@ -71,7 +71,7 @@ impl Program<'_> {
         asm.jump(gone);
     }
 
-    /// Of each read: discards the record, or leaves the slot of the key, that values are written to (an element of the map of spans stays), brings in the memory that could not be read, and continues at
+    /// Of each read: discards the record, or leaves the slot of the key, that values are written to (an element of the map of spans stays), faults in the memory that could not be read, and continues at
     /// `again`.
     ///
     /// The number of the read is a constant here. If it came from before the call, kernels before 6.5 could not follow it over the call, would
@@ -100,7 +100,7 @@ impl Program<'_> {
         self.asm.jump(again);
     }
 
-    /// Brings in the memory for a read, by its number.
+    /// Faults in the memory for a read, by its number.
     ///
     /// This may sleep, so preemption is enabled, and the stack may be that of other threads: what is needed afterwards is in registers meanwhile.
     fn bring_in_for(&mut self, read: i32) {
@@ -134,7 +134,7 @@ impl Program<'_> {
         asm.store_value(Width::Double, Reg::R10, READS, read + 1);
     }
 
-    /// Before a record is reserved: brings in `bytes` bytes at `R9`, after a read there failed. `R8` = 1 if nothing is mapped there, else 0. Of the stack
+    /// Before a record is reserved: faults in `bytes` bytes at `R9`, after a read there failed. `R8` = 1 if nothing is mapped there, else 0. Of the stack
     /// only the cookie is what it was.
     pub(in crate::engine::bpf) fn bring_in(&mut self, bytes: i32) {
         self.brings_in = true;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | -8 to -1 | the key of a lookup, the CPU |
 //! | -24 to -9 | a temporary word, the time of the hit; the element of a new group |
-//! | -56 to -25 | the site: words of its strings, memory to bring in, cookie, reads without a mapping |
+//! | -56 to -25 | the site: words of its strings, memory to fault in, cookie, reads without a mapping |
 //! | -80 to -57 | descriptors of thread-local storage; strings of filters |
 //! | -112 to -81 | ring or context, retried reads, size of the stack, end of the record |
 //! | -168 to -113 | rates of stacks; where the thread context is |
@@ -23,9 +23,9 @@ pub(in crate::engine::bpf) const NOW: i16 = -24;
 pub(in crate::engine::bpf) const NEW_GROUP: i16 = NOW;
 /// Address of the words of the site's strings.
 pub(super) const HABITS: i16 = -32;
-/// Address of the memory to bring in. Filters use the slot, too.
+/// Address of the memory to fault in. Filters use the slot, too.
 pub(super) const ABSENT: i16 = -40;
-/// Number of bytes to bring in.
+/// Number of bytes to fault in.
 pub(super) const ABSENT_BYTES: i16 = WORD;
 /// The cookie of the site. No string of a filter reaches it.
 pub(super) const COOKIE: i16 = -48;

@@ -42,7 +42,7 @@ pub(in crate::engine::bpf) struct Spec<'a> {
 /// Settings of all programs of a session.
 #[derive(Clone, Debug, Default)]
 pub(in crate::engine::bpf) struct Common {
-    /// How memory that is not resident is brought in.
+    /// How memory that is not resident is faulted in.
     pub touch: Touch,
     /// CPUs recorded; `None` for all.
     pub cpus: Option<Vec<CpuRange>>,

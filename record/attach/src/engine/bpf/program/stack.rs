@@ -62,7 +62,7 @@ pub(in crate::engine::bpf) enum EndKind {
 }
 
 impl EndKind {
-    /// That of programs of an architecture.
+    /// The end of the records of programs of an architecture.
     pub(in crate::engine::bpf) fn for_graph(graph: CallGraph, arch: Arch) -> Self {
         match graph.method {
             CallGraphMethod::FramePointers => Self::Chain,

@@ -63,7 +63,7 @@ impl Program<'_> {
             self.gone(status);
             self.asm.jump(done);
         } else {
-            // The argument may be no string at all, so no memory is brought in for it.
+            // The argument may be no string at all, so no memory is faulted in for it.
             self.unreadable_again(habit, nowhere);
         }
         self.asm.place(nowhere);

@@ -16,7 +16,7 @@ const SPARE: usize = 64;
 /// Maximum size of a call chain with its count and markers, bytes.
 const MAX_CHAIN_BYTES: usize = 8 * (CallGraph::MAX_FRAMES as usize + 32);
 
-/// The evidence of the strings of a site, and what readers have to be told of it, with the index of the string.
+/// The evidence of the strings of a site, and the facts to be written for readers, with the index of the string.
 #[derive(Debug)]
 pub(in crate::engine::bpf) struct Evidence<'a> {
     pub histories: &'a mut [StringHistory],
@@ -143,7 +143,7 @@ fn status_of(record: &[u8], string: RawString) -> i16 {
     word.map_or(0, |word| i16::from_ne_bytes(*word))
 }
 
-/// Appends a string to the record that begins at `start`, and writes its location and status. Returns what readers have to be told.
+/// Appends a string to the record that begins at `start`, and writes its location and status. Returns the fact to be written for readers.
 fn append(
     string: RawString,
     read: Read<'_>,

@@ -40,7 +40,7 @@ pub(super) struct Samples {
     strings: usize,
     /// What the hit at hand has shown, by the string's index.
     news: Vec<(usize, bool)>,
-    /// What readers have to be told.
+    /// Facts to be written for readers.
     findings: Vec<StringFinding>,
     /// A sample without its stack.
     sample: Vec<u8>,
@@ -346,12 +346,12 @@ pub struct StringFinding {
 }
 
 impl Samples {
-    /// Takes what readers have to be told since the last time.
+    /// Takes the facts to be written for readers since the last time.
     pub(super) fn take_string_findings(&mut self) -> Vec<StringFinding> {
         std::mem::take(&mut self.findings)
     }
 
-    /// Readers of another file have to be told all that holds.
+    /// Another file begins, into which all facts are written again.
     pub(super) fn repeat_strings(&mut self) {
         let told = self.histories.iter().enumerate();
         let told = told.filter(|(_, history)| history.is_told());

@@ -67,7 +67,7 @@ impl StackUse {
         self.cut_room = self.cut_room.max(room);
     }
 
-    /// Whether nothing was counted.
+    /// Whether no stack was counted.
     pub const fn is_empty(&self) -> bool {
         self.whole + self.cut == 0
     }
@@ -232,7 +232,7 @@ mod tests {
             (1, 1),
             "256 stacks of at most 900 bytes"
         );
-        // What was in the ring before the change says nothing of the size that is now.
+        // What was in the ring before the change is no evidence about the present size.
         assert_eq!(learn(cut(1, 512)), (1, 1));
         assert_eq!(learn(cut(1, 1024)), (3, 2), "each cut raises the size");
         // The smaller size was too small: the next window is longer.

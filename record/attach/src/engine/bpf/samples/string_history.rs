@@ -1,4 +1,4 @@
-//! What an argument that nothing declares points to, as the hits of its site show: whether empty strings are believed.
+//! What an argument that nothing declares points to, as the hits of its site show: whether empty strings are taken for strings.
 //!
 //! Notes do not say which arguments are strings. Without a schema, every unsigned argument of pointer size is tried as a string, and the hit alone
 //! decides: what looks like a string is one, whatever its length, and is printed with its number. Only memory that begins with a zero
@@ -20,12 +20,12 @@ const RATIO: u32 = 16;
 pub(in crate::engine::bpf) struct StringHistory {
     strings: u32,
     others: u32,
-    /// Whether readers were told that empty ones are strings.
+    /// Whether it was written for readers that empty ones are strings.
     is_told: bool,
 }
 
 impl StringHistory {
-    /// Notes that there is something else than a string. Returns what readers have to be told, if that has changed.
+    /// Notes that there is something else than a string. Returns the fact to be written for readers, if it has changed.
     pub(super) fn note_other(&mut self) -> Option<bool> {
         self.others = self.others.saturating_add(1);
         self.news()
@@ -45,7 +45,7 @@ impl StringHistory {
         })
     }
 
-    /// Whether readers were told that empty ones are strings.
+    /// Whether it was written for readers that empty ones are strings.
     pub(super) const fn is_told(&self) -> bool {
         self.is_told
     }

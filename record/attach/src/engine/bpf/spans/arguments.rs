@@ -7,7 +7,7 @@ use crate::aggregation::{Aggregation, Arguments, with_lengths};
 /// Which arguments are read where hits are aggregated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::engine::bpf) enum SpanArguments {
-    /// Those of keys, and measured ones: there are no spans.
+    /// Keys and measured arguments: there are no spans.
     #[default]
     None,
     /// All, to find out which of them match spans.

@@ -11,7 +11,7 @@ use crate::error::RecordError;
 /// Plans the events of all probes, with what each is to spans that programs match. `memory` is that of the recording, if it has begun.
 ///
 /// # Errors
-/// Those of [`plan::group`]; [`RecordError::Usage`] if there is no such span, or programs cannot match it, and that is required.
+/// The errors of [`plan::group`]; [`RecordError::Usage`] if there is no such span, or programs cannot match it, and that is required.
 pub(in crate::engine::bpf) fn plan_spans(
     request: &PlanRequest<'_>,
     memory: Option<SpanMemory>,

@@ -31,7 +31,7 @@ const MAX_RECORD: usize = 8192;
 struct KeyParts<'a> {
     task: SpanTask,
     value: Option<&'a str>,
-    /// Whether nothing else is said, so that arguments must agree.
+    /// Whether no other key is given, so that arguments must agree.
     is_usual: bool,
 }
 

@@ -576,7 +576,7 @@ struct Sought {
 }
 
 impl Sought {
-    /// That of level 0.
+    /// The element of level 0.
     fn lowest(memory: SpanMemory, role: &SpanRole) -> Self {
         Self {
             is_of_thread: role.is_of_thread(),
@@ -584,7 +584,7 @@ impl Sought {
         }
     }
 
-    /// That of another level.
+    /// The element of another level.
     fn above(role: &SpanRole) -> Self {
         Self {
             is_of_thread: role.is_of_thread(),

@@ -47,7 +47,7 @@ pub(super) struct Woken {
 /// Links that were created.
 #[derive(Default)]
 struct CreatedLinks {
-    /// Those of each process, or of [`ALL`].
+    /// The links of each process, or of [`ALL`].
     links: Vec<(u32, Vec<UnitLink>)>,
     /// The first refusal.
     refusal: Option<io::Error>,

@@ -3,7 +3,7 @@
 //!
 //! # Which processes have breakpoints
 //!
-//! A link can have a pid: the kernel plants the breakpoints in that process only, and other processes of the same file
+//! A link can have a pid: the kernel inserts the breakpoints in that process only, and other processes of the same file
 //! have no breakpoint and no raised semaphore. With `-t` and `--no-inherit` this is all. With `-p` and `-- CMD`, hits
 //! of children are recorded from the first one on. A child inherits breakpoints and semaphores, but a link for its
 //! parent ignores the child's hits. So the child is held (module `hold`) until it has links with its own pid.
@@ -90,7 +90,7 @@ impl Children {
         let (requests, asked) = channel();
         let calls = hold
             .take_calls()
-            .ok_or_else(|| io::Error::other("somebody takes the calls already"))?;
+            .ok_or_else(|| io::Error::other("the calls are already taken"))?;
         let links = later.named.len();
         let held = Arc::clone(calls.held());
         let table = Arc::new(Table::default());
@@ -148,7 +148,7 @@ impl Children {
         })
     }
 
-    /// Who is held.
+    /// The processes that are held.
     pub(in crate::engine::bpf) const fn held(&self) -> &Arc<HeldProcesses> {
         &self.held
     }

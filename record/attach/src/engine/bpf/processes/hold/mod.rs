@@ -63,7 +63,7 @@ impl Hold {
         let calls = Calls::new(HeldProcesses::new(works, tracked.try_clone_to_owned()?))?;
         control.set_released(true);
         let load = |kind, code: Option<Code>| {
-            let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
+            let code = code.ok_or_else(|| io::Error::other("the program is too long"))?;
             let code = code.with_maps(|map| match map {
                 Map::Held => calls.works(),
                 Map::Calls => calls.as_fd(),
@@ -143,7 +143,7 @@ impl Calls {
         self.held.tracked()
     }
 
-    /// Who is held.
+    /// The processes that are held.
     pub(in crate::engine::bpf) const fn held(&self) -> &Arc<HeldProcesses> {
         &self.held
     }

@@ -51,7 +51,7 @@ pub(in crate::engine::bpf::processes) fn schedule_function(btf: &Btf) -> Option<
 
 /// Error on a kernel without such a function.
 pub(in crate::engine::bpf::processes) fn no_work() -> io::Error {
-    io::Error::other("there is no task work for programs (Linux 6.18)")
+    io::Error::other("task work of BPF programs needs Linux 6.18")
 }
 
 /// Queues work for this process, which must run before the system call returns. Linux 7.1 and later cannot allocate it on processors without
@@ -61,7 +61,7 @@ pub(in crate::engine::bpf::processes) fn try_out(
     works: BorrowedFd<'_>,
     control: &Control,
 ) -> io::Result<()> {
-    let code = trial(schedule).ok_or_else(|| io::Error::other("a program too long"))?;
+    let code = trial(schedule).ok_or_else(|| io::Error::other("the program is too long"))?;
     let code = code.with_maps(|map| match map {
         Map::Held => works,
         _ => control.as_fd(),
@@ -72,7 +72,7 @@ pub(in crate::engine::bpf::processes) fn try_out(
         return Err(io::Error::from_raw_os_error(-result));
     }
     if control.take_calls() == 0 {
-        return Err(io::Error::other("task work comes too late"));
+        return Err(io::Error::other("task work runs too late"));
     }
     Ok(())
 }

@@ -3,14 +3,14 @@
 //!
 //! Programs on `execve` and `mmap`, run when the kernel has written the record of the mapping, look up the file of the descriptor or of the
 //! executable in a map of known files. If it is not there, they hold the thread until the recorder has answered, before it returns to user mode:
-//! before the loader goes on, and long before constructors. So nothing of the file has run, unless another thread of the process guesses the
+//! before the loader continues, and long before constructors. So nothing of the file has run, unless another thread of the process guesses the
 //! address. It is held in the kernel ([`work`], Linux 6.18), which nobody notices. Where that is not possible, no thread is held.
 //!
 //! Each such mapping has a token, the number of those so far, and the recorder answers in their order. Then the file is known, and no thread is
 //! held for it any more.
 //!
 //! A breakpoint in the loader (`r_debug.r_brk`) is not needed. It would not be hit by mappings without the loader, and would have to be found
-//! and planted in each loader. Memory that `mprotect` makes executable later is not seen: compilers at run time do that all the time, loaders
+//! and attached in each loader. Memory that `mprotect` makes executable later is not seen: compilers at run time do that all the time, loaders
 //! do not. Its gap is reported as without `--no-gap`.
 //!
 //! Holding a thread by work ([`work`]), before it returns to user mode. It is not stopped and gets no signal, so that parents and tracers do not

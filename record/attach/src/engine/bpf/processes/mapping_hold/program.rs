@@ -57,7 +57,7 @@ impl Labels {
     }
 }
 
-/// Goes on for recorded processes only, and while threads are held. The recorder, which may be a child of one, would wait for itself.
+/// Continues for recorded processes only, and while threads are held. The recorder, which may be a child of one, would wait for itself.
 pub(super) fn is_recorded(asm: &mut Assembler, out: Label) -> Option<()> {
     asm.load_control(control::HOLDING);
     asm.jump_if(If::Equal, Reg::R1, 0, out);
@@ -103,7 +103,7 @@ pub(super) fn find_unlocked(
     Some(())
 }
 
-/// `R9`: the descriptor that the system call with the registers in `R0` maps; goes on if it is a mapping with code of a file.
+/// `R9`: the descriptor that the system call with the registers in `R0` maps; continues if it is a mapping with code of a file.
 fn find_descriptor(asm: &mut Assembler, calls: [MmapCall; 2], out: Label) {
     let found = asm.label();
     for call in calls {
@@ -131,7 +131,7 @@ fn find_opened(asm: &mut Assembler, kernel: Kernel, out: Label) {
     follow(asm, kernel.inode, out);
 }
 
-/// Goes on if `R9` is a descriptor, and the protection in `R2` that of code.
+/// Continues if `R9` is a descriptor, and the protection in `R2` that of code.
 fn is_file_of_code(asm: &mut Assembler, out: Label) {
     asm.op_value(Op::And, Reg::R2, EXECUTABLE);
     asm.jump_if(If::Equal, Reg::R2, 0, out);
@@ -156,7 +156,7 @@ fn read(asm: &mut Assembler, offset: u32, slot: i16, bytes: i64, out: Label) {
     asm.jump_if(If::NotEqual, Reg::R0, 0, out);
 }
 
-/// Goes on with a record of the mapping in `R9` if the file with the inode in `R8` is not known.
+/// Continues with a record of the mapping in `R9` if the file with the inode in `R8` is not known.
 pub(super) fn begin_record(asm: &mut Assembler, kernel: Kernel, labels: Labels) {
     let Labels { out, full, .. } = labels;
     read(asm, kernel.number, FILE, 8, out);
@@ -183,7 +183,7 @@ pub(super) fn begin_record(asm: &mut Assembler, kernel: Kernel, labels: Labels) 
     asm.store_value(Width::Double, Reg::R9, IS_HELD, 0);
 }
 
-/// Goes on if the recorder runs.
+/// Continues if the recorder runs.
 pub(super) fn recorder_runs(asm: &mut Assembler, unheld: Label) {
     asm.load_control(control::LOOKED);
     asm.op_value(Op::Multiply, Reg::R1, NS_OF_MS);
@@ -268,7 +268,7 @@ fn take_token(asm: &mut Assembler) {
     asm.store(Width::Double, Reg::R10, WORK, Reg::R1);
 }
 
-/// `R7`: the thread. Goes on if it is not real-time.
+/// `R7`: the thread. Continues if it is not real-time.
 fn is_not_real_time(asm: &mut Assembler, kernel: WorkKernel, unheld: Label) {
     asm.call(Helper::CurrentTaskBtf);
     asm.copy(Reg::R7, Reg::R0);
@@ -316,7 +316,7 @@ const fn held_thread(kernel: WorkKernel, work: Label) -> HeldThread {
     }
 }
 
-/// The work of a held thread: it goes on when its token is answered.
+/// The work of a held thread: it continues when its token is answered.
 fn wait(asm: &mut Assembler, kernel: WorkKernel, work: Label) {
     held_thread(kernel, work).wait(asm, |asm, over| {
         asm.load_control(control::ANSWERED);

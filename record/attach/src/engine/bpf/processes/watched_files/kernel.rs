@@ -4,8 +4,8 @@
 //!
 //! | offset | bytes | |
 //! |---|---|---|
-//! | 0 | 8 | while the recorder maps a file so that its inode is learnt: the id of its thread, and in the upper half the number of the file |
-//! | 8 | 8 | not 0 when it is learnt |
+//! | 0 | 8 | while the recorder maps a file so that its inode becomes known: the id of its thread, and in the upper half the number of the file |
+//! | 8 | 8 | not 0 when it is known |
 //! | 16 | 32 each | by number of the file: its state, when it was last mapped with the right to execute (ns), its first and last 4096 bytes with sites |
 
 use std::io;

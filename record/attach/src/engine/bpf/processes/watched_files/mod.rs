@@ -1,4 +1,4 @@
-//! Files with probes in all processes, and who maps them: the kernel plants breakpoints in *each* private mapping that may become executable, also of a
+//! Files with probes in all processes, and who maps them: the kernel inserts breakpoints in *each* private mapping that may become executable, also of a
 //! program that only reads the file, and writes what it has read somewhere else.
 //!
 //! Programs at the end of `mmap` and at `execve` look up the inode of the file. Of a mapping without the right to execute they note the process, if that
@@ -9,7 +9,7 @@
 //!
 //! Inodes are known by their addresses in the kernel: the recorder maps each file once, and the program takes the inode that it sees then. The
 //! file stays open, so that no other inode gets the address. `uprobe_mmap` would be the place where a program sees exactly the mappings in which the
-//! kernel plants probes, but not all hosts allow programs on functions of the kernel (seen on Linux 6.18: `EPERM`).
+//! kernel attaches probes, but not all hosts allow programs on functions of the kernel (seen on Linux 6.18: `EPERM`).
 //!
 //! A thread that executes the file by `mprotect`, or as the loader of its program, is not seen, nor are mappings while another program on the
 //! same CPU was interrupted ([`missed`](WatchedFiles::missed)): the recorder looks for these among the mappings of all processes.
@@ -192,7 +192,7 @@ impl WatchedFiles {
         self.set_state(file, IDLE);
     }
 
-    /// The probes of a file are attached: held threads go on.
+    /// The probes of a file are attached: held threads continue.
     pub fn set_attached(&self, file: u32) {
         self.set_state(file, ATTACHED);
     }

@@ -1,6 +1,6 @@
 //! The programs on new mappings of files, and the work of threads that they hold.
 //!
-//! The first runs at each change of mappings on the host, so what it does for strangers is short: the system call, and for a file one look-up.
+//! The first runs at each change of mappings on the host, so what it does for other processes is short: the system call, and for a file one look-up.
 //! `R8` are the words of a file that is watched.
 
 use usdtrec_kernel::bpf::insn::{
@@ -77,7 +77,7 @@ struct Labels {
     out: Label,
 }
 
-/// A program that finds a file that is watched, and goes on, or jumps, where it is executed.
+/// A program that finds a file that is watched, and continues, or jumps, where it is executed.
 fn program(
     kernel: &WatchKernel,
     find: impl FnOnce(&mut Assembler, Labels) -> Option<()>,
@@ -100,7 +100,7 @@ fn program(
     asm.finish()
 }
 
-/// Goes on if `mmap` has mapped a file so that the kernel plants probes there: the address of its inode and the units of the file are in their slots,
+/// Continues if `mmap` has mapped a file so that the kernel attaches probes there: the address of its inode and the units of the file are in their slots,
 /// and `R7` is not 0 if it is executed. Until then neither the stack is used nor preemption disabled.
 fn find_mapped(asm: &mut Assembler, kernel: &WatchKernel, labels: Labels) {
     let (strange, writes, found) = (asm.label(), asm.label(), asm.label());
@@ -163,7 +163,7 @@ fn find_mapped(asm: &mut Assembler, kernel: &WatchKernel, labels: Labels) {
     asm.store(Width::Double, Reg::R10, INODE, Reg::R8);
 }
 
-/// `R8`: the words of the file whose inode is in its slot. Goes on if it is watched; the slots have its number, the time, the thread, and its memory.
+/// `R8`: the words of the file whose inode is in its slot. Continues if it is watched; the slots have its number, the time, the thread, and its memory.
 fn find_file(asm: &mut Assembler, kernel: &WatchKernel, out: Label) {
     let known = asm.label();
     asm.call_map(Helper::MapLookup, Map::WatchedInodes, INODE);
@@ -196,7 +196,7 @@ fn find_words(asm: &mut Assembler, missing: Label) {
     asm.op(Op::Add, Reg::R8, Reg::R9);
 }
 
-/// The recorder's thread maps a file so that its inode is learnt.
+/// The recorder's thread maps a file so that its inode becomes known.
 fn learn(asm: &mut Assembler, out: Label) {
     asm.set_map_value(Reg::R9, Map::WatchedFiles, 0);
     asm.load(Width::Double, Reg::R8, Reg::R9, LEARNING);
@@ -306,7 +306,7 @@ fn hold(asm: &mut Assembler, kernel: HoldKernel, work: Label, unheld: Label) {
     asm.call_map(Helper::MapDelete, Map::Held, WORK);
 }
 
-/// Goes on if the recorder runs, and holds threads.
+/// Continues if the recorder runs, and holds threads.
 fn recorder_runs(asm: &mut Assembler, unheld: Label) {
     asm.load_control(control::HOLDING);
     asm.jump_if(If::Equal, Reg::R1, 0, unheld);
