@@ -91,7 +91,7 @@ struct Answer {
 impl Answer {
     /// Whether its program may be one that the process executed after the hit, at this time.
     fn is_of_later(&self, executed: u64) -> bool {
-        let read = self.paths.as_ref().filter(|paths| paths.exe.is_some());
+        let read = self.paths.as_ref().filter(|paths| !paths.exe.is_empty());
         let until = read.map_or(0, |paths| paths.read_at.saturating_add(NOTED_LATER));
         (self.hit.time..=until).contains(&executed)
     }
@@ -101,14 +101,13 @@ impl Answer {
         let FirstHit { pid, time } = self.hit;
         let paths = self.paths.as_ref();
         let of_program = paths.filter(|_| has_program);
-        let string = |string: Option<&'_ Vec<u8>>| string.map(Vec::as_slice).unwrap_or_default();
         ProcessCgroup {
             pid,
-            path: string(paths.and_then(|paths| paths.cgroup.as_ref())),
-            exe: string(of_program.and_then(|paths| paths.exe.as_ref())),
+            path: paths.map_or(&[], |paths| &paths.cgroup),
+            exe: of_program.map_or(&[], |paths| &paths.exe),
             parent: paths.map_or(0, |paths| paths.parent),
-            parent_name: string(paths.map(|paths| &paths.parent_name)),
-            service: string(of_program.and_then(|paths| paths.service.as_ref())),
+            parent_name: paths.map_or(&[], |paths| &paths.parent_name),
+            service: of_program.map_or(&[], |paths| &paths.service),
             id: SampleId {
                 pid,
                 tid: pid,
@@ -312,12 +311,12 @@ impl Reader {
 /// What was read of a process.
 #[derive(Debug)]
 struct ProcessPaths {
-    /// The path of its control group; `None` if that is not known.
-    cgroup: Option<Vec<u8>>,
-    /// The path of the program that it executed when this was read; `None` if that is not known.
-    exe: Option<Vec<u8>>,
-    /// What it calls its service; `None` if it does not, or if that is not known.
-    service: Option<Vec<u8>>,
+    /// The path of its control group; empty if that is not known.
+    cgroup: Vec<u8>,
+    /// The path of the program that it executed when this was read; empty if that is not known.
+    exe: Vec<u8>,
+    /// What it calls its service; empty if it does not, or if that is not known.
+    service: Vec<u8>,
     /// The time after that, ns of the trace's clock.
     read_at: u64,
     /// Its parent.
@@ -345,9 +344,11 @@ fn read_paths(pid: i32, hit: u64) -> Option<ProcessPaths> {
     let is_ending = live.ok()?.flags & EXITING != 0;
     let parent = Process::open(stat.ppid).and_then(|parent| parent.stat());
     Some(ProcessPaths {
-        cgroup: path_of_process(&lines, is_ending).map(<[u8]>::to_vec),
-        exe: exe.map(|path| path.into_os_string().into_vec()),
-        service,
+        cgroup: path_of_process(&lines, is_ending)
+            .unwrap_or_default()
+            .to_vec(),
+        exe: exe.map_or_else(Vec::new, |path| path.into_os_string().into_vec()),
+        service: service.unwrap_or_default(),
         read_at,
         parent: stat.ppid,
         parent_name: parent.map_or_else(|_| Vec::new(), |parent| parent.comm),

@@ -48,7 +48,7 @@ impl ThreadNames {
         let seen = SeenThread {
             pid: row.pid,
             comm: row.comm,
-            cgroup: row.process.cgroup,
+            cgroup: row.process.recorded.path(),
         };
         if self.threads.get(&row.tid) == Some(&seen) {
             return None;
@@ -56,7 +56,7 @@ impl ThreadNames {
         self.threads.insert(row.tid, seen);
         let process = SeenProcess {
             name: session.processes().comm(row.pid, row.time).name,
-            cgroup: row.process.cgroup,
+            cgroup: row.process.recorded.path(),
         };
         let known = self.processes.insert(row.pid, process).unwrap_or_default();
         let new = |now: Option<NameId>, before| now.filter(|_| now != before);

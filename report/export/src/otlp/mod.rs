@@ -59,8 +59,8 @@ pub(crate) struct OtlpSpans<'a> {
     events: Vec<OtlpEvent>,
     ids: SpanIdSource,
     stacks: Stacks,
-    /// By process and its control group.
-    waiting: BTreeMap<(i32, Option<NameId>), ResourceSpans>,
+    /// By their resources.
+    waiting: BTreeMap<ResourceKey, ResourceSpans>,
     count: usize,
     written: u64,
 }
@@ -290,6 +290,24 @@ impl<'a> OtlpSpans<'a> {
     }
 }
 
+/// What tells resources from each other: a process may change its control group, and execute another program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct ResourceKey {
+    pid: i32,
+    cgroup: Option<NameId>,
+    service: Option<NameId>,
+}
+
+impl ResourceKey {
+    const fn new(row: &HitRow) -> Self {
+        Self {
+            pid: row.pid,
+            cgroup: row.process.recorded.path(),
+            service: row.process.recorded.service(),
+        }
+    }
+}
+
 impl RowSink for OtlpSpans<'_> {
     fn event(&mut self, _: RowHit<'_>, _: RowSide) -> io::Result<()> {
         Ok(())
@@ -345,7 +363,7 @@ impl RowSink for OtlpSpans<'_> {
             end: span.end_time().map(|end| self.wall(end)),
             attributes,
         };
-        let key = (begin.pid, begin.process.cgroup);
+        let key = ResourceKey::new(begin);
         let resource = match self.waiting.contains_key(&key) {
             true => None,
             false => Some(self.resource(begin)),

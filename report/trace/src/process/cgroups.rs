@@ -47,7 +47,7 @@ impl RecordedFacts {
     };
 
     /// Path of the control group.
-    pub(crate) const fn path(&self) -> Option<NameId> {
+    pub const fn path(&self) -> Option<NameId> {
         self.names[0]
     }
 
@@ -62,7 +62,7 @@ impl RecordedFacts {
     }
 
     /// Name of the service.
-    pub(crate) const fn service(&self) -> Option<NameId> {
+    pub const fn service(&self) -> Option<NameId> {
         self.names[3]
     }
 
