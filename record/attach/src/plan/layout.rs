@@ -95,6 +95,7 @@ pub(crate) fn layout(
         arguments,
         listed: false,
         thread_context,
+        thread_waits: None,
     };
     if layout.strings().next().is_some() {
         layout.string_limit = strings.limit;

@@ -398,6 +398,7 @@ fn same_but_id(one: &RawLayout, other: &RawLayout) -> bool {
         arguments,
         listed,
         thread_context,
+        thread_waits,
     } = one;
     *size == other.size
         && *missing == other.missing
@@ -405,6 +406,7 @@ fn same_but_id(one: &RawLayout, other: &RawLayout) -> bool {
         && *arguments == other.arguments
         && *listed == other.listed
         && *thread_context == other.thread_context
+        && *thread_waits == other.thread_waits
 }
 
 impl Planned {
