@@ -76,6 +76,7 @@ mod no_gap;
 mod node;
 mod nonresident;
 mod nop_prefixes;
+mod off_cpu;
 mod one_place;
 mod opened_files;
 mod operands;

@@ -90,12 +90,18 @@ impl Btf {
     /// Offset of a member of a structure, through structures within it (`thread`, `fsbase`), bytes.
     #[must_use]
     pub fn member(&self, structure: &str, path: &[&str]) -> Option<u32> {
+        Some(self.member_bits(structure, path)? / 8)
+    }
+
+    /// The same in bits, for a bit field.
+    #[must_use]
+    pub fn member_bits(&self, structure: &str, path: &[&str]) -> Option<u32> {
         let mut structures = self.structures.iter().copied();
         let mut at = structures.find(|at| self.has_name(*at, structure))?;
-        let mut offset = 0;
+        let mut offset = 0_u32;
         for name in path {
             let (within, kind) = self.find(self.structure(at)?, name, DEPTH)?;
-            offset += within;
+            offset = offset.checked_add(within)?;
             at = self.types.get(kind.checked_sub(1)?).copied()?;
         }
         Some(offset)
@@ -141,7 +147,7 @@ impl Btf {
         after.is_some_and(|after| after.first() == Some(&0))
     }
 
-    /// Offset and type of a member, also of unnamed structures in it.
+    /// Offset in bits and type of a member, also of unnamed structures in it.
     fn find(&self, structure: Structure, name: &str, depth: u32) -> Option<(u32, usize)> {
         (0..structure.count).find_map(|index| {
             let at = structure.members + 12 * index;
@@ -154,14 +160,14 @@ impl Btf {
                 bits
             };
             if member == name.as_bytes() {
-                return Some((bits / 8, kind));
+                return Some((bits, kind));
             }
             if !member.is_empty() || depth == 0 {
                 return None;
             }
             let unnamed = self.structure(*self.types.get(kind.checked_sub(1)?)?)?;
             let (within, kind) = self.find(unnamed, name, depth - 1)?;
-            Some((bits / 8 + within, kind))
+            Some((bits.checked_add(within)?, kind))
         })
     }
 

@@ -40,6 +40,7 @@ pub mod scaled;
 pub mod schema;
 pub mod spans;
 mod thread_context;
+mod thread_waits;
 pub mod trace;
 mod value;
 
@@ -70,4 +71,5 @@ pub use probe::{Binary, Probe, Site};
 pub use raw::{RawArgument, RawField, RawLayout, RawLength, RawString, StringStatus};
 pub use scaled::{clock_seconds, counted, plural_ending};
 pub use thread_context::{ContextStatus, NoContext, ThreadContext};
+pub use thread_waits::ThreadWaits;
 pub use value::{IntegerBits, Missing, StringAt, Value};

@@ -40,6 +40,9 @@ pub struct RawLayout {
     /// Offset of the [`ThreadContext`](crate::ThreadContext); `None` if none is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_context: Option<u16>,
+    /// Offset of the [`ThreadWaits`](crate::ThreadWaits); `None` if they are not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_waits: Option<u16>,
 }
 
 /// An argument in the raw part.

@@ -160,6 +160,7 @@ fn raw_layout() -> RawLayout {
         ],
         listed: false,
         thread_context: None,
+        thread_waits: None,
     }
 }
 

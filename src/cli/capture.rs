@@ -179,6 +179,12 @@ pub(crate) struct CaptureArgs {
     /// Programs with an SDK that shares it export the variable otel_thread_ctx_v1. Events then have the fields trace_id and span_id, or the reason why there are none. It takes 28 bytes of each event. --filter compares them, too (trace_id == "…"), in the recorder.
     #[arg(long)]
     pub(crate) thread_context: bool,
+    /// Record with each hit how long its thread has waited until then: for a CPU, for I/O, and for anything else (bpf engine)
+    ///
+    /// Events then have the fields runnable, iowait and blocked, ns since the first hit of the thread. What lies between two hits of a thread is the difference; for the rest of the time it was on a CPU. It takes 24 bytes of each event, 3 when compressed. Programs at sched_switch and sched_waking
+    /// add up the waits: each switch of a thread with hits takes 0.15 µs more, each of other threads less than 0.1 µs. Needs a kernel with BTF.
+    #[arg(long)]
+    pub(crate) off_cpu: bool,
     /// Take the names and types of arguments from this file (.toml, .d) first; may be repeated, the last file wins
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Vec<PathBuf>,
@@ -219,6 +225,7 @@ pub(super) fn counted(option: Arg) -> Arg {
         "thread_context" => {
             refused_flag(option, "counts do not show which requests hits belong to")
         }
+        "off_cpu" => refused_flag(option, "counts do not show how long threads waited"),
         _ => option,
     }
 }

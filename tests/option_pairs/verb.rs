@@ -25,7 +25,7 @@ pub(super) fn documented(verb: &str) -> BTreeSet<String> {
         name.to_owned()
     });
     // Other tests are about when probes are attached (copied_code.rs), what patterns without a path wait for (followed.rs), the choice of processes
-    // (chosen.rs), budgets (budget.rs), thread contexts (thread_context.rs), files that are mapped later (no_gap.rs), locks (context/), triggers
+    // (chosen.rs), budgets (budget.rs), thread contexts (thread_context.rs), waits (off_cpu.rs), files that are mapped later (no_gap.rs), locks (context/), triggers
     // (flight_recorder/), slow spans and the callers that trace prints (slow_spans.rs), and recorders without capabilities (no_follow.rs).
     let others = [
         "-h, --help",
@@ -37,6 +37,7 @@ pub(super) fn documented(verb: &str) -> BTreeSet<String> {
         "--unit",
         "--exe",
         "--thread-context",
+        "--off-cpu",
         "--budget",
         "--no-gap",
         "--holders",

@@ -203,6 +203,7 @@ mod tests {
             arguments: vec![field(8, 8, Some(string)), field(16, 4, None)],
             listed: false,
             thread_context: None,
+            thread_waits: None,
         };
         let string = ArgumentType::String(Some(Length::Argument("len".to_owned())));
         let arguments = [

@@ -480,6 +480,7 @@ fn integers_are_read_as_they_are_decoded() {
         arguments,
         listed: false,
         thread_context: None,
+        thread_waits: None,
     };
     let byte: ArgumentType = "u8".parse().unwrap();
     let mut types: Vec<Argument> = (0..12)

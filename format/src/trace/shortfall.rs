@@ -114,6 +114,10 @@ pub enum ShortfallKind {
     UnheldMappings,
     /// A minimum or maximum that was found in the kernel may be wrong.
     InexactExtremes,
+    /// Hits do not have how long their threads have waited.
+    UnknownWaits,
+    /// How long threads have waited may be wrong.
+    MissedSwitches,
     /// Another one, of a later recorder.
     #[default]
     #[serde(other)]
@@ -147,7 +151,9 @@ impl ShortfallKind {
             | Self::Reader
             | Self::NoProbe
             | Self::ShortWindow
-            | Self::InexactExtremes => false,
+            | Self::InexactExtremes
+            | Self::UnknownWaits
+            | Self::MissedSwitches => false,
         }
     }
 }

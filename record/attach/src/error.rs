@@ -465,6 +465,9 @@ pub enum ProgramFeature {
     /// Reading thread contexts.
     #[error("reading thread contexts")]
     ThreadContext,
+    /// Adding up how long threads wait.
+    #[error("recording how long threads wait")]
+    OffCpu,
     /// A choice of the memory that is faulted in.
     #[error("reading memory that is not resident")]
     NonResident,

@@ -168,6 +168,9 @@ pub enum BpfObject {
     /// What has the places of thread contexts.
     #[error("map of thread contexts, or program that follows processes for it")]
     ThreadContexts,
+    /// What adds up how long threads wait.
+    #[error("map of waiting times, or program at sched_switch and sched_waking")]
+    WaitSums,
     /// The map of the counts of groups.
     #[error("map of groups (older kernels allow keys of at most 512 bytes)")]
     HitGroups,

@@ -51,6 +51,7 @@ pub(super) fn layout(shape: &Shape, id: u16) -> RawLayout {
         arguments: fields,
         listed: true,
         thread_context: None,
+        thread_waits: None,
     }
 }
 

@@ -161,6 +161,7 @@ fn engine_options(args: &CaptureArgs, graph: Option<CallGraph>) -> anyhow::Resul
         no_gap: args.no_gap.map(gap_hold),
         processes: process_choice(args),
         thread_context: args.thread_context,
+        off_cpu: args.off_cpu,
         aggregation: None,
         slow_spans: None,
         budget: None,
@@ -218,6 +219,9 @@ fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
             "--no-gap needs -p PID or a command, whose processes are held: without one it could hold any process of the host"
         }
         _ if is_perf && args.thread_context => "--thread-context needs the bpf engine",
+        _ if is_perf && args.off_cpu => {
+            "--off-cpu needs the bpf engine: perf events do not add up how long threads wait"
+        }
         _ if is_perf && given.nonresident => "--nonresident needs the bpf engine",
         _ if is_perf && given.all_strings => {
             "--strings all needs the bpf engine: perf events read no strings"

@@ -7,6 +7,7 @@ use crate::operand::{Constant, Location, Operand};
 use crate::raw::{RawArgument, RawField, RawLayout};
 use crate::schema::{Argument, ArgumentType, Labels, Words};
 use crate::thread_context::ThreadContext;
+use crate::thread_waits::ThreadWaits;
 
 /// Maximum number of words of an enumeration or of flags in a format.
 const MAX_WORDS: usize = 64;
@@ -90,6 +91,9 @@ impl TracepointFormat {
         if let Some(offset) = layout.thread_context {
             format.thread_context(offset, &arguments);
         }
+        if let Some(offset) = layout.thread_waits {
+            format.thread_waits(offset, &arguments);
+        }
         if let Some(offset) = layout.missing {
             let missing = free("missing".to_owned(), &arguments);
             format.field(format!("u32 {missing}"), offset, 4, false);
@@ -115,6 +119,15 @@ impl TracepointFormat {
         let at = offset + ThreadContext::STATUS;
         self.field(format!("u32 {status}"), at, 4, false);
         self.print(&format!(" {status}=%u"), &format!("REC->{status}"));
+    }
+
+    /// The fields of how long a thread has waited.
+    fn thread_waits(&mut self, offset: u16, arguments: &[Argument]) {
+        for (name, place) in ThreadWaits::NAMES.into_iter().zip(0..) {
+            let name = free(name.to_owned(), arguments);
+            self.field(format!("u64 {name}"), offset + 8 * place, 8, false);
+            self.print(&format!(" {name}=%llu"), &format!("REC->{name}"));
+        }
     }
 
     fn argument(

@@ -41,6 +41,7 @@ impl Attached {
                         && options.no_gap.is_none()
                         && options.processes.is_all()
                         && !options.thread_context
+                        && !options.off_cpu
                         && options.aggregation.is_none()
                         && !spans_required
                         && options.nonresident == NonResident::Auto =>

@@ -39,6 +39,8 @@ pub struct EngineOptions {
     pub budget: Option<Budget>,
     /// Whether the thread context of each hit is read ([`usdtrec_format::ThreadContext`]).
     pub thread_context: bool,
+    /// Whether each hit has how long its thread has waited ([`usdtrec_format::ThreadWaits`]).
+    pub off_cpu: bool,
 }
 
 /// Whether memory that is not resident is faulted in.

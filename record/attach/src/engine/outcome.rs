@@ -20,6 +20,10 @@ pub struct EngineOutcome {
     pub unfinished: u64,
     /// Number of hits of which no stack was taken, because of [`CallGraph::rate`](crate::plan::call_graph::CallGraph::rate).
     pub without_stack: u64,
+    /// Number of hits without waits, because there was no room for their threads.
+    pub without_waits: u64,
+    /// How often the kernel has not run the programs that add up how long threads wait.
+    pub missed_switches: u64,
     /// How often the least or greatest number of a group could not be raised, because too many CPUs did so at a time.
     pub unraised: u64,
     /// Number of hits that were lost because a filter could not be evaluated: the memory that it reads was not resident.
@@ -305,7 +309,7 @@ pub struct Counter {
 }
 
 /// The counters that are reported if they are not 0.
-pub const COUNTERS: [Counter; 5] = [
+pub const COUNTERS: [Counter; 7] = [
     Counter {
         kind: ShortfallKind::Unjudged,
         value: |outcome| outcome.unjudged,
@@ -367,6 +371,30 @@ pub const COUNTERS: [Counter; 5] = [
             )
         },
         effect: "it may be wrong",
+        why_lost: None,
+    },
+    Counter {
+        kind: ShortfallKind::UnknownWaits,
+        value: |outcome| outcome.without_waits,
+        found: |hits| {
+            format!(
+                "no room for the waits of {}, because too many threads with hits lived at the same time",
+                counted(hits, "hit")
+            )
+        },
+        effect: "how long their threads waited is not known",
+        why_lost: None,
+    },
+    Counter {
+        kind: ShortfallKind::MissedSwitches,
+        value: |outcome| outcome.missed_switches,
+        found: |times| {
+            format!(
+                "the kernel did not run the program at a switch or waking of a thread, {}",
+                counted(times, "time")
+            )
+        },
+        effect: "how long threads waited may be wrong",
         why_lost: None,
     },
 ];

@@ -1,7 +1,9 @@
 //! The layout of a sample's raw part from what is captured of each operand.
 
 use usdtrec_format::schema::{Argument, ArgumentType, Length};
-use usdtrec_format::{RawArgument, RawField, RawLayout, RawLength, RawString, ThreadContext};
+use usdtrec_format::{
+    RawArgument, RawField, RawLayout, RawLength, RawString, ThreadContext, ThreadWaits,
+};
 
 use super::capture::Capture;
 use super::read::{Read, Source};
@@ -34,13 +36,21 @@ impl Strings {
     }
 }
 
+/// What of the thread is recorded beside the arguments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OfThread {
+    /// The thread context.
+    pub context: bool,
+    /// How long it has waited.
+    pub waits: bool,
+}
+
 /// The layout of the fields. The engine sets `id`. If the type of an argument is known, it determines whether a string is read.
-/// `has_context` is whether the thread context is read.
 pub(crate) fn layout(
     captures: &[Capture],
     strings: Strings,
     known: &[Argument],
-    has_context: bool,
+    of_thread: OfThread,
 ) -> RawLayout {
     let strings_of = |place: usize, read: &Read| match known.get(place) {
         Some(argument) => {
@@ -69,7 +79,10 @@ pub(crate) fn layout(
     let mut fields = fields(&mut arguments);
     fields.sort_by_key(|field| std::cmp::Reverse(field.size));
     let mut end = Room(RawLayout::FIELDS);
-    let thread_context = has_context.then(|| end.take_context());
+    let waits = of_thread.waits;
+    let thread_waits = waits.then(|| end.take_words(ThreadWaits::BYTES));
+    let context = of_thread.context;
+    let thread_context = context.then(|| end.take_words(ThreadContext::BYTES));
     let mut faults = 0;
     for field in &mut fields {
         field.offset = end.take(field.size.into());
@@ -95,6 +108,7 @@ pub(crate) fn layout(
         arguments,
         listed: false,
         thread_context,
+        thread_waits,
     };
     if layout.strings().next().is_some() {
         layout.string_limit = strings.limit;
@@ -191,10 +205,10 @@ impl Room {
         start
     }
 
-    /// Allocates a thread context at a multiple of 8: programs write its ids as words of 8 bytes.
-    const fn take_context(&mut self) -> u16 {
+    /// Allocates so many bytes at a multiple of 8: programs write words of 8 bytes there.
+    const fn take_words(&mut self, bytes: u16) -> u16 {
         let start = self.0.next_multiple_of(8);
-        self.0 = start + ThreadContext::BYTES;
+        self.0 = start + bytes;
         start
     }
 }
@@ -232,7 +246,7 @@ mod tests {
             Capture::Nothing(NotCaptured::Register("xmm0")),
             value(4, true, false),
         ];
-        let layout = layout(&captures, STRINGS, &[], false);
+        let layout = layout(&captures, STRINGS, &[], OfThread::default());
         let fields: Vec<_> = layout
             .arguments
             .iter()
@@ -271,7 +285,7 @@ mod tests {
             value(8, false, true),
             value(2, false, false),
         ];
-        let layout = layout(&captures, STRINGS, &arguments, false);
+        let layout = layout(&captures, STRINGS, &arguments, OfThread::default());
         let read = layout.arguments.iter().map(|argument| match argument {
             RawArgument::Field(field) => field.string.map(|string| string.known),
             _ => None,
@@ -283,8 +297,25 @@ mod tests {
 
     #[test]
     fn without_strings_none_are_read() {
-        let layout = layout(&[value(8, false, true)], Strings::default(), &[], false);
+        let captures = [value(8, false, true)];
+        let layout = layout(&captures, Strings::default(), &[], OfThread::default());
         assert_eq!(layout.strings().count(), 0);
         assert_eq!(layout.size, 20);
+    }
+
+    #[test]
+    fn what_is_of_the_thread_stands_before_the_arguments() {
+        let of_thread = OfThread {
+            context: true,
+            waits: true,
+        };
+        let captures = [value(8, false, false)];
+        let layout = layout(&captures, Strings::default(), &[], of_thread);
+        let [RawArgument::Field(field)] = *layout.arguments else {
+            panic!("one field: {layout:?}");
+        };
+        let places = (layout.thread_waits, layout.thread_context, field.offset);
+        assert_eq!(places, (Some(8), Some(32), 64));
+        assert_eq!(layout.size, 76);
     }
 }

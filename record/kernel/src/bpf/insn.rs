@@ -150,6 +150,10 @@ pub enum Map {
     Spans,
     /// Zeros that new ones are copied from.
     SpanZeros,
+    /// How long threads have waited, by thread.
+    WaitSums,
+    /// How many threads of that map have ids with the same low bits, and zeros that new elements are copied from.
+    WaitGate,
 }
 
 /// A position in the program, as a target of jumps.
@@ -212,7 +216,7 @@ const LD_IMM64: u8 = 0x18;
 const LDX: u8 = 0x61;
 const ST: u8 = 0x62;
 const STX: u8 = 0x63;
-const ATOMIC: u8 = 0xc3 | 0x18;
+const ATOMIC: u8 = 0xc3;
 const ALU64: u8 = 0x07;
 const ALU32: u8 = 0x04;
 const MOV: u8 = 0xb0;
@@ -270,7 +274,12 @@ impl Assembler {
 
     /// `*(to + offset) += from`, atomically.
     pub fn atomic_add(&mut self, to: Reg, offset: i16, from: Reg) {
-        self.push(ATOMIC, to as u8, from as u8, offset, 0);
+        self.atomic(Width::Double, to, from, offset, 0);
+    }
+
+    /// The same with 4 bytes.
+    pub fn atomic_add_word(&mut self, to: Reg, offset: i16, from: Reg) {
+        self.atomic(Width::Word, to, from, offset, 0);
     }
 
     /// Adds 1 to the word at an address, atomically. `R2` is lost.
@@ -294,13 +303,13 @@ impl Assembler {
     /// The same as [`atomic_add`](Self::atomic_add), and `from` = what was there before.
     pub fn atomic_fetch_add(&mut self, to: Reg, offset: i16, from: Reg) {
         const FETCH: i32 = 1;
-        self.push(ATOMIC, to as u8, from as u8, offset, FETCH);
+        self.atomic(Width::Double, to, from, offset, FETCH);
     }
 
     /// If `*(to + offset)` is `R0`, it becomes `from`, in one step. `R0` = what was there before.
     pub fn compare_exchange(&mut self, to: Reg, offset: i16, from: Reg) {
         const COMPARE_EXCHANGE: i32 = 0xf1;
-        self.push(ATOMIC, to as u8, from as u8, offset, COMPARE_EXCHANGE);
+        self.atomic(Width::Double, to, from, offset, COMPARE_EXCHANGE);
     }
 
     /// `pointer` = the pointer at an offset of the structure that it points to; jumps to `missing` if it is null.
@@ -507,6 +516,11 @@ impl Assembler {
             self.code.words[at] |= u64::from(distance.cast_unsigned()) << 32;
         }
         Some(self.code)
+    }
+
+    fn atomic(&mut self, width: Width, to: Reg, from: Reg, offset: i16, operation: i32) {
+        let opcode = ATOMIC | width.bits();
+        self.push(opcode, to as u8, from as u8, offset, operation);
     }
 
     fn push(&mut self, opcode: u8, to: u8, from: u8, offset: i16, value: i32) {

@@ -179,6 +179,7 @@ impl How {
             no_gap: None,
             processes: ProcessChoice::default(),
             thread_context: false,
+            off_cpu: false,
             aggregation: None,
         }
     }

@@ -24,6 +24,7 @@ use super::program::spec::Common;
 use super::samples::StringFinding;
 use super::samples::stack_size::StackUse;
 use super::thread_contexts::VariableLocations;
+use super::wait_sums::WaitSums;
 use crate::aggregation::HitGroup;
 
 /// Probes that are attached with programs. Dropping it detaches all of them.
@@ -181,6 +182,8 @@ impl BpfEngine {
         EngineOutcome {
             unfinished,
             without_stack: samples().map(|samples| samples.without_stack).sum(),
+            without_waits: samples().map(|samples| samples.without_waits).sum(),
+            missed_switches: objects.wait_sums.as_ref().map_or(0, WaitSums::missed),
             unraised: objects.control.unraised(),
             unjudged: unjudged.sum(),
             unheld_mappings: objects.control.unheld()

@@ -24,6 +24,7 @@ mod spans;
 #[cfg(test)]
 mod tests;
 pub(super) mod thread_contexts;
+mod wait_sums;
 
 pub use self::counting::{Counted, Counting};
 pub use self::part_planter::{

@@ -27,6 +27,7 @@ use super::samples::stack_size::create_rates;
 use super::spans::planner::memory_for;
 use super::spans::span_map::{MAX_BYTES, SharedSpans, SpanDescriptors, SpanMaps};
 use super::thread_contexts::ThreadContexts;
+use super::wait_sums::WaitSums;
 use crate::callbacks::Caution;
 use crate::error::RecordError;
 
@@ -47,6 +48,8 @@ pub(super) struct Objects {
     pub(super) rings: CpuRings,
     /// `None` if thread contexts are not read.
     pub(super) thread_contexts: Option<ThreadContexts>,
+    /// `None` if it is not recorded how long threads wait.
+    pub(super) wait_sums: Option<WaitSums>,
     /// `None` if hits are not counted by group.
     pub(super) hit_groups: Option<GroupMaps>,
     /// `None` if programs match no spans.
@@ -97,6 +100,7 @@ impl Objects {
             .thread_context
             .then(|| ThreadContexts::new(kernel))
             .transpose();
+        let wait_sums = options.off_cpu.then(|| WaitSums::new(kernel)).transpose();
         let grouping = match &options.aggregation {
             Some(aggregation) => {
                 let needs = EventNeeds::from_events(&samples.groups);
@@ -117,6 +121,7 @@ impl Objects {
             spans: spans.transpose().map_err(setup(BpfObject::Spans))?,
             hit_groups: hit_groups.map_err(setup(BpfObject::HitGroups))?,
             thread_contexts: thread_contexts.map_err(setup(BpfObject::ThreadContexts))?,
+            wait_sums: wait_sums.map_err(setup(BpfObject::WaitSums))?,
             stack_rates: stack_rates.map_err(setup(BpfObject::Control))?,
             tracked,
             groups: groups.transpose()?,
@@ -140,6 +145,8 @@ impl Objects {
             can_hold: self.tracked.hold.is_some(),
             stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
             thread_contexts: self.thread_contexts.as_ref().map(AsFd::as_fd),
+            wait_sums: self.wait_sums.as_ref().map(WaitSums::sums),
+            wait_gate: self.wait_sums.as_ref().map(WaitSums::gate),
             hit_groups: self.hit_groups.as_ref().map(GroupMaps::descriptors),
             spans: self.spans.as_ref().map(SpanMaps::descriptors),
         }
@@ -157,6 +164,8 @@ impl Objects {
             executables: maps.executables.map(own).transpose()?,
             stack_rates: maps.stack_rates.map(own).transpose()?,
             thread_contexts: maps.thread_contexts.map(own).transpose()?,
+            wait_sums: maps.wait_sums.map(own).transpose()?,
+            wait_gate: maps.wait_gate.map(own).transpose()?,
             hit_groups: maps.hit_groups.map(GroupDescriptors::share).transpose()?,
             spans: maps.spans.map(SpanDescriptors::share).transpose()?,
         })
@@ -222,6 +231,8 @@ pub(super) struct SharedMaps {
     executables: Option<OwnedFd>,
     stack_rates: Option<OwnedFd>,
     thread_contexts: Option<OwnedFd>,
+    wait_sums: Option<OwnedFd>,
+    wait_gate: Option<OwnedFd>,
     hit_groups: Option<SharedGroups>,
     spans: Option<SharedSpans>,
 }
@@ -239,6 +250,8 @@ impl SharedMaps {
             can_hold: false,
             stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
             thread_contexts: self.thread_contexts.as_ref().map(AsFd::as_fd),
+            wait_sums: self.wait_sums.as_ref().map(AsFd::as_fd),
+            wait_gate: self.wait_gate.as_ref().map(AsFd::as_fd),
             hit_groups: self.hit_groups.as_ref().map(SharedGroups::descriptors),
             spans: self.spans.as_ref().map(SharedSpans::descriptors),
         }

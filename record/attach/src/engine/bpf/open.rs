@@ -215,6 +215,7 @@ fn common(request: &AttachRequest<'_>, objects: &Objects) -> Common {
             .map(|maps| maps.grouping.clone()),
         spans: objects.spans.as_ref().map(|maps| maps.memory),
         ring_bytes: objects.rings.bytes() as u32,
+        recorder: Some(std::process::id()),
         ..Common::default()
     }
 }

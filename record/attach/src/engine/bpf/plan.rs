@@ -26,7 +26,7 @@ use crate::plan::capture::{Capture, CaptureSite};
 use crate::plan::condition::list::ListedArgument;
 use crate::plan::condition::{self, Condition, ConditionError};
 use crate::plan::frame::ReturnAddress;
-use crate::plan::layout::{Strings, layout};
+use crate::plan::layout::{OfThread, Strings, layout};
 use crate::plan::symbols::NotCaptured;
 use crate::select::probe::PlannedProbe;
 use crate::select::probe::PlannedSite;
@@ -121,7 +121,10 @@ pub(super) fn group(
         strings: options.strings,
         has_thread,
         first_type,
-        has_context: options.thread_context,
+        of_thread: OfThread {
+            context: options.thread_context,
+            waits: options.off_cpu,
+        },
         graph: options.graph,
         aggregation: options.aggregation.as_ref(),
         matches_spans: options.slow_spans.is_some() && options.aggregation.is_none(),
@@ -158,8 +161,8 @@ fn same(one: &PlannedProbe, other: &PlannedProbe) -> bool {
 struct Planner<'a> {
     strings: Strings,
     has_thread: bool,
-    /// Whether thread contexts are read.
-    has_context: bool,
+    /// What of the thread is recorded.
+    of_thread: OfThread,
     graph: Option<CallGraph>,
     /// What is aggregated; `None` if hits are copied out.
     aggregation: Option<&'a Aggregation>,
@@ -234,7 +237,7 @@ impl Planner<'_> {
         if let ConditionError::Unsupported(_) | ConditionError::FloatArithmetic = error
             && !is_of_program
         {
-            match filter::of_samples(probe, self.has_context) {
+            match filter::of_samples(probe, self.of_thread.context) {
                 Ok(_) => return Ok(FilterAt::Recorder),
                 Err(unknown @ RecordError::Usage(UsageError::FilterName { .. })) => {
                     return Err(unknown);
@@ -329,8 +332,11 @@ impl Planner<'_> {
             .graph
             .filter(|graph| graph.method == CallGraphMethod::FramePointers)
             .and_then(|_| probe.program.frames().return_address(site.site.pc));
-        let has_context = self.has_context && arch.pointer_size() == 8;
-        let mut layout = layout(&captures, self.strings, &arguments, has_context);
+        let of_thread = OfThread {
+            context: self.of_thread.context && arch.pointer_size() == 8,
+            ..self.of_thread
+        };
+        let mut layout = layout(&captures, self.strings, &arguments, of_thread);
         layout.listed = is_listed;
         Ok(Some(Planned {
             constants: constants(operands, &layout),
@@ -398,6 +404,7 @@ fn same_but_id(one: &RawLayout, other: &RawLayout) -> bool {
         arguments,
         listed,
         thread_context,
+        thread_waits,
     } = one;
     *size == other.size
         && *missing == other.missing
@@ -405,6 +412,7 @@ fn same_but_id(one: &RawLayout, other: &RawLayout) -> bool {
         && *arguments == other.arguments
         && *listed == other.listed
         && *thread_context == other.thread_context
+        && *thread_waits == other.thread_waits
 }
 
 impl Planned {

@@ -217,6 +217,9 @@ pub(crate) fn check(options: &EngineOptions) -> Result<(), RecordError> {
     if options.thread_context {
         return Err(UsageError::NeedsBpf(ProgramFeature::ThreadContext).into());
     }
+    if options.off_cpu {
+        return Err(UsageError::NeedsBpf(ProgramFeature::OffCpu).into());
+    }
     if options.nonresident != NonResident::Auto {
         return Err(UsageError::NeedsBpf(ProgramFeature::NonResident).into());
     }

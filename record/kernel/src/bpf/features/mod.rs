@@ -37,6 +37,10 @@ pub enum Tracepoint {
     CgroupMade,
     /// A control group is removed.
     CgroupRemoved,
+    /// A CPU goes from one thread to another.
+    Switch,
+    /// A thread is woken. The current task is the one that wakes it, or one that an interrupt has stopped.
+    Waking,
 }
 
 /// What the kernel calls a tracepoint.
@@ -44,18 +48,19 @@ pub enum Tracepoint {
 struct Description {
     tracepoint: Tracepoint,
     name: &'static str,
-    /// Number of its arguments, if a kernel has had others: programs that read them are not attached where it differs.
+    /// [`Tracepoint::arguments`], if a kernel has had others: programs that read them are not attached where it differs.
     arguments: Option<usize>,
 }
 
 /// All of them. A program gets the arguments as 64-bit words (`include/trace/events`): `task`; `parent, child`; `task, old_pid, binprm`; `task`;
-/// `mm, is_write`; `cgroup, path`, twice. Linux 5.10 has all but `mmap_lock_released` (5.11).
-const TRACEPOINTS: [Description; 7] = [
+/// `mm, is_write`; `cgroup, path`, twice; `preempt, prev, next`, and from Linux 5.18 on `prev_state`; `task`. Linux 5.10 has all but `mmap_lock_released`
+/// (5.11).
+const TRACEPOINTS: [Description; 9] = [
     plain(Tracepoint::NewTask, "sched_wakeup_new"),
     plain(Tracepoint::Fork, "sched_process_fork"),
     plain(Tracepoint::Exec, "sched_process_exec"),
     plain(Tracepoint::Exit, "sched_process_exit"),
-    // The function that calls the programs has a word for itself. Older kernels pass the path of the control group, too.
+    // Older kernels pass the path of the control group, too.
     Description {
         tracepoint: Tracepoint::MmapLockReleased,
         name: "mmap_lock_released",
@@ -63,6 +68,8 @@ const TRACEPOINTS: [Description; 7] = [
     },
     plain(Tracepoint::CgroupMade, "cgroup_mkdir"),
     plain(Tracepoint::CgroupRemoved, "cgroup_rmdir"),
+    plain(Tracepoint::Switch, "sched_switch"),
+    plain(Tracepoint::Waking, "sched_waking"),
 ];
 
 const fn plain(tracepoint: Tracepoint, name: &'static str) -> Description {
@@ -77,13 +84,25 @@ impl Tracepoint {
     /// The id of its type in the kernel's types; `None` if the kernel does not have it, or has it with other arguments.
     #[must_use]
     pub fn id(self, btf: &Btf) -> Option<u32> {
-        let mut all = TRACEPOINTS.iter();
-        let description = all.find(|description| description.tracepoint == self)?;
-        if let Some(arguments) = description.arguments {
-            let calling = btf.function(&format!("__traceiter_{}", description.name))?;
-            (calling.arguments == arguments).then_some(())?;
+        let Description {
+            name, arguments, ..
+        } = self.description()?;
+        if arguments.is_some() && self.arguments(btf) != *arguments {
+            return None;
         }
-        btf.tracepoint(description.name)
+        btf.tracepoint(name)
+    }
+
+    /// Number of arguments of the function that calls its programs: a word of its own, and what they get. `None` if the kernel does not describe it.
+    #[must_use]
+    pub fn arguments(self, btf: &Btf) -> Option<usize> {
+        let calling = btf.function(&format!("__traceiter_{}", self.description()?.name))?;
+        Some(calling.arguments)
+    }
+
+    fn description(self) -> Option<&'static Description> {
+        let mut all = TRACEPOINTS.iter();
+        all.find(|description| description.tracepoint == self)
     }
 }
 

@@ -288,6 +288,13 @@ pub fn value_of(map: BorrowedFd<'_>, key: u32) -> io::Result<u32> {
     Ok(value)
 }
 
+/// The value of a key in a hash map with 4-byte keys and values of so many 8-byte words.
+pub fn words_of<const WORDS: usize>(map: BorrowedFd<'_>, key: u32) -> io::Result<[u64; WORDS]> {
+    let mut value = [0_u64; WORDS];
+    element(MAP_LOOKUP_ELEM, map, &key, Some(&mut value), 0)?;
+    Ok(value)
+}
+
 /// The last word of the value of a key in the map of [`create_works`].
 pub fn token_of(map: BorrowedFd<'_>, key: u64) -> io::Result<u64> {
     let mut value = [0_u64; 4];

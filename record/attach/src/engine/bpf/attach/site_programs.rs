@@ -49,6 +49,8 @@ pub(in crate::engine::bpf) struct Maps<'a> {
     pub can_hold: bool,
     pub stack_rates: Option<BorrowedFd<'a>>,
     pub thread_contexts: Option<BorrowedFd<'a>>,
+    pub wait_sums: Option<BorrowedFd<'a>>,
+    pub wait_gate: Option<BorrowedFd<'a>>,
     pub hit_groups: Option<GroupDescriptors<'a>>,
     pub spans: Option<SpanDescriptors<'a>>,
 }
@@ -439,6 +441,8 @@ fn load(code: &Code, maps: &Maps<'_>, attach_method: AttachMethod) -> Result<Own
         Map::Executables => maps.executables.unwrap_or(maps.tracked),
         Map::StackRates => maps.stack_rates.unwrap_or(maps.tracked),
         Map::ThreadContexts => maps.thread_contexts.unwrap_or(maps.tracked),
+        Map::WaitSums => maps.wait_sums.unwrap_or(maps.tracked),
+        Map::WaitGate => maps.wait_gate.unwrap_or(maps.tracked),
         Map::HitGroups => maps.hit_groups.map_or(maps.tracked, |maps| maps.groups),
         Map::GroupNumbers => {
             let numbers = maps.hit_groups.and_then(|maps| maps.numbers);

@@ -170,7 +170,7 @@ pub(in crate::engine::bpf) const RAW: usize = 52;
 /// Offset of the size of what the callers are found from: that of `common_pid`, which the recorder writes instead.
 pub(in crate::engine::bpf) const END_SIZE: usize = RAW + 4;
 /// Offset of the process.
-pub(super) const PROCESS: usize = 24;
+pub(in crate::engine::bpf) const PROCESS: usize = 24;
 /// Offset of the thread.
 pub(in crate::engine::bpf) const THREAD: usize = 28;
 /// Offset of the user plus 1.

@@ -19,6 +19,7 @@ pub(super) mod spec;
 pub(super) mod stack;
 mod string;
 mod thread_context;
+mod thread_waits;
 pub(super) mod values;
 
 use usdtrec_kernel::bpf::insn::{Assembler, Code, Label, Reg};

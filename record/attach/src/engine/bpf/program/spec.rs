@@ -50,6 +50,8 @@ pub(in crate::engine::bpf) struct Common {
     pub recorded: RecordedProcesses,
     /// The pid namespace of the recorder, outside of which nothing is recorded; `None` if it is the first one.
     pub namespace: Option<PidNamespace>,
+    /// The process of the recorder, whose own waits are not recorded.
+    pub recorder: Option<u32>,
     /// Whether only hits in the control groups in the map are recorded.
     pub in_groups: bool,
     /// Where the executable of a process is found, if only those in the map are recorded.

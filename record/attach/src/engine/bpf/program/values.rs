@@ -21,6 +21,9 @@ impl Program<'_> {
         if let Some(at) = self.spec.layout.thread_context {
             self.thread_context(at);
         }
+        if let Some(at) = self.spec.layout.thread_waits {
+            self.thread_waits(at);
+        }
         let (captures, arguments) = (self.spec.captures, &self.spec.layout.arguments);
         for (capture, argument) in captures.iter().zip(arguments) {
             if let (Capture::Value(read), RawArgument::Field(field)) = (capture, argument) {

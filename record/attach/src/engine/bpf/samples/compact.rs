@@ -288,6 +288,7 @@ mod tests {
             arguments: (0..strings).map(argument).collect(),
             listed: false,
             thread_context: None,
+            thread_waits: None,
         }
     }
 

@@ -7,9 +7,9 @@ pub(super) mod with_stack;
 
 use std::io;
 
-use usdtrec_format::RawArgument;
 use usdtrec_format::perf::{Attr, EventAttr, SampleType};
 use usdtrec_format::trace::StringArgument;
+use usdtrec_format::{RawArgument, RawLayout, ThreadWaits};
 use usdtrec_kernel::host::cpus;
 
 use self::compact::Evidence;
@@ -20,7 +20,7 @@ use super::super::options::EngineOptions;
 use super::aggregate::hit_counts::{CountedIds, HitCounts, HitWord};
 use super::control::{self, Control};
 use super::plan::{Group, Ids};
-use super::program::contract::{END_SIZE, RAW};
+use super::program::contract::{END_SIZE, PROCESS, RAW};
 use super::program::stack::EndKind;
 
 /// Offset of the time in a sample, after the record's header, the id, the address and the thread.
@@ -48,6 +48,8 @@ pub(super) struct Samples {
     pub(super) lacks_strings: bool,
     /// Number of hits of which no stack was taken, because of the rate.
     pub(super) without_stack: u64,
+    /// Number of hits of threads for whose waits there was no room.
+    pub(super) without_waits: u64,
     /// Where programs count hits instead of recording them; `None` if they record them.
     hit_counts: Option<HitCounts>,
 }
@@ -111,6 +113,7 @@ impl Samples {
             sample: Vec::new(),
             lacks_strings: false,
             without_stack: 0,
+            without_waits: 0,
         }
     }
 
@@ -259,6 +262,7 @@ impl Samples {
             state.first = time_of(record);
         }
         state.received += 1;
+        self.without_waits += u64::from(lacks_waits(record, &group.layout));
         if let Some(is_long) = compact::is_long(record, &group.layout, group.rooms)
             && let Some(are_long) = state.lengths.count(is_long)
         {
@@ -401,6 +405,14 @@ impl Samples {
             since: state.first,
         })
     }
+}
+
+/// Whether a record has no waits because there was no room for its thread. The recorder's own threads get none.
+fn lacks_waits(record: &[u8], layout: &RawLayout) -> bool {
+    let waits = |at| ThreadWaits::decode(record.get(RAW..)?, at);
+    let process = || record.get(PROCESS..).and_then(<[u8]>::first_chunk);
+    layout.thread_waits.is_some_and(|at| waits(at).is_none())
+        && process().is_none_or(|process| u32::from_ne_bytes(*process) != std::process::id())
 }
 
 /// The time of a sample.

@@ -9,7 +9,7 @@ use super::machine::Hit;
 use super::{Planned, RAW, STRINGS, Strings, common, memory, value_of};
 use crate::engine::bpf::program::contract::rooms;
 use crate::plan::condition::site::Site;
-use crate::plan::layout::layout;
+use crate::plan::layout::{OfThread, layout};
 
 const ARGS: &str = "8@%rdi -4@%esi 8@%rbx 4@$7";
 
@@ -30,7 +30,7 @@ fn listed(list: &str, strings: Strings) -> Planned {
     let (captures, arguments): (Vec<_>, Vec<_>) = listed
         .map(|listed| (listed.capture, listed.argument))
         .unzip();
-    planned.layout = layout(&captures, strings, &arguments, false);
+    planned.layout = layout(&captures, strings, &arguments, OfThread::default());
     planned.captures = captures;
     planned
 }

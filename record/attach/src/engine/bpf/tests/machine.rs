@@ -491,6 +491,7 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
             Map::SpanZeros => SPANS.with_borrow(|spans| spans.address(0)) + (words[at + 1] >> 32),
             Map::Stacks => unreachable!("no key of these tests is the stack"),
             Map::ThreadContexts => unreachable!("no layout of these tests has a thread context"),
+            Map::WaitSums | Map::WaitGate => unreachable!("nor how long a thread has waited"),
         };
         words[at] = words[at] & 0xffff_ffff | value << 32;
         words[at + 1] = value & !0xffff_ffff;

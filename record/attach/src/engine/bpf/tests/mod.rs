@@ -22,7 +22,7 @@ use super::program::generate;
 use super::program::spec::{Common, CpuRange, Spec, ThreadBase};
 use super::samples::compact::{self, Evidence, Shape, is_long};
 use crate::plan::capture::{Capture, CaptureSite};
-use crate::plan::layout::{Strings, layout};
+use crate::plan::layout::{OfThread, Strings, layout};
 use crate::plan::read::Address;
 use crate::plan::symbols::Symbols;
 
@@ -80,7 +80,7 @@ impl Planned {
             .iter()
             .map(|operand| place.capture(operand))
             .collect();
-        let layout = layout(&captures, strings, &[], false);
+        let layout = layout(&captures, strings, &[], OfThread::default());
         let addresses = operands.iter().map(|operand| place.address_of(operand));
         Self {
             addresses: addresses.collect(),

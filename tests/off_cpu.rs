@@ -1,0 +1,314 @@
+//! `record --off-cpu`: how long the threads of hits have waited, beside what a program says of its own waits.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::{Build, Lab, Perf, Process, Recorder, need_tool, test};
+use crate::contained;
+
+/// What a part may be off on a busy machine, ns.
+const SLACK: u64 = 5_000_000;
+const MS: u64 = 1_000_000;
+/// What a hypervisor may take from the CPU meanwhile, which the program does not see as its time, ns.
+const STOLEN: u64 = 10 * MS;
+
+/// The program, which runs.
+struct Target {
+    process: Process,
+    program: PathBuf,
+}
+
+/// A work, as the program saw it.
+#[derive(Clone, Copy, Debug)]
+struct Truth {
+    number: i64,
+    cpu: u64,
+    waited: u64,
+}
+
+/// A hit, as stock perf shows it.
+#[derive(Clone, Copy, Debug)]
+struct Hit {
+    tid: u32,
+    time: u64,
+    number: i64,
+    is_end: bool,
+    /// Runnable, in I/O wait, blocked; `None` if not known.
+    waits: Option<[u64; 3]>,
+}
+
+impl Target {
+    #[track_caller]
+    fn start(lab: &Lab) -> Self {
+        Self::start_by(lab, |program| Command::new(program))
+    }
+
+    /// The same, with the command that the program's path is made to.
+    #[track_caller]
+    fn start_by(lab: &Lab, command: impl Fn(&Path) -> Command) -> Self {
+        let program = Build::USUAL.make(lab, "waits.c", "waits");
+        let process = Process::spawn(command(&program));
+        Self { process, program }
+    }
+
+    fn event(&self) -> String {
+        format!("sdt_waits:*@{}", self.program.display())
+    }
+
+    /// Gives it a command. Returns what it printed.
+    #[track_caller]
+    fn tell(&mut self, command: &str) -> Vec<String> {
+        self.process.say(command);
+        let mut lines = Vec::new();
+        loop {
+            match self.process.line().expect("an answer") {
+                line if line == "done" => return lines,
+                line => lines.push(line),
+            }
+        }
+    }
+
+    /// The same, of works.
+    #[track_caller]
+    fn works(&mut self, command: &str) -> Vec<Truth> {
+        let lines = self.tell(command);
+        let truth = |line: &String| {
+            let words: Vec<i64> = line
+                .split(' ')
+                .filter_map(|word| word.parse().ok())
+                .collect();
+            let [number, _, cpu, waited] = *words else {
+                panic!("{line}");
+            };
+            Truth {
+                number,
+                cpu: cpu.cast_unsigned(),
+                waited: waited.cast_unsigned(),
+            }
+        };
+        lines.iter().map(truth).collect()
+    }
+
+    /// Gives it a command that has an id used twice. Returns the id, or `None` if others were faster each time.
+    #[track_caller]
+    fn reused_id(&mut self, command: &str) -> Option<u32> {
+        (0..5).find_map(|_| {
+            let lines = self.tell(command);
+            let [line] = &*lines else {
+                panic!("{lines:?}");
+            };
+            let (word, id) = line.split_once(' ').expect("two words");
+            (word == "id").then(|| id.parse().expect("an id"))
+        })
+    }
+
+    #[track_caller]
+    fn record(&self, lab: &Lab, options: &[&str]) -> Recorder {
+        let pid = self.process.pid().to_string();
+        let event = self.event();
+        let usual = ["-o", "trace", "-p", &pid, "-e", &event];
+        Recorder::start(lab, usual.iter().chain(options))
+    }
+}
+
+/// The hits of the trace.
+#[track_caller]
+fn hits(lab: &Lab) -> Vec<Hit> {
+    let fields = ["-F", "tid,time,event,trace", "--ns"];
+    let script = [&["script", "-i", "trace"][..], &fields].concat();
+    let text = Perf::new(lab).run(script).success().stdout;
+    let hits: Vec<Hit> = text.lines().map(hit).collect();
+    assert!(!hits.is_empty(), "{text}");
+    hits
+}
+
+/// `  1234 5678.123456789: sdt_waits:work__start: arg1=3 runnable=1 iowait=2 blocked=3`
+#[track_caller]
+fn hit(line: &str) -> Hit {
+    let mut words = line.split_whitespace();
+    let tid = words.next().and_then(|word| word.parse().ok());
+    let time = words.next().expect("a time").trim_end_matches(':');
+    let (seconds, ns) = time.split_once('.').expect("seconds");
+    let number = |text: &str| text.parse::<u64>().expect("a number");
+    let value = |name: &str| {
+        let mut words = line.split_whitespace();
+        let word = words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        word.unwrap_or_else(|| panic!("no {name}: {line}"))
+    };
+    let waits = ["runnable", "iowait", "blocked"].map(|name| number(value(name)));
+    Hit {
+        tid: tid.expect("a thread"),
+        time: number(seconds) * 1000 * MS + number(ns),
+        number: value("arg1").parse().expect("a number"),
+        is_end: line.contains("work__done"),
+        waits: (!waits.contains(&u64::MAX)).then_some(waits),
+    }
+}
+
+/// The duration of a work, and its parts: on a CPU, runnable, in I/O wait, blocked.
+#[track_caller]
+fn parts(hits: &[Hit], number: i64) -> (u64, [u64; 4]) {
+    let at = |is_end| {
+        let mut hits = hits.iter();
+        hits.find(|hit| hit.number == number && hit.is_end == is_end)
+            .expect("a hit")
+    };
+    let (begin, end) = (at(false), at(true));
+    let duration = end.time - begin.time;
+    let (begin, end) = (begin.waits.expect("known"), end.waits.expect("known"));
+    let [runnable, iowait, blocked] = [0, 1, 2].map(|part| end[part] - begin[part]);
+    let waited = runnable + iowait + blocked;
+    assert!(waited <= duration, "{waited} of {duration}: work {number}");
+    (duration, [duration - waited, runnable, iowait, blocked])
+}
+
+#[test]
+fn parts_are_what_the_program_did() {
+    let lab = Lab::privileged();
+    let mut target = Target::start(&lab);
+    let recorder = target.record(&lab, &["--off-cpu"]);
+    let commands = ["spin 10", "sleep 20", "mutex 30", "nested 10"];
+    let truths: Vec<Truth> = commands
+        .iter()
+        .flat_map(|command| target.works(command))
+        .collect();
+    assert_eq!(truths.len(), 5);
+    recorder.stop();
+    let hits = hits(&lab);
+    let first = hits.first().expect("a hit");
+    assert_eq!(first.waits, Some([0; 3]), "sums begin with the first hit");
+    check(&hits, &truths);
+}
+
+/// Compares the parts with what the program saw.
+#[track_caller]
+fn check(hits: &[Hit], truths: &[Truth]) {
+    for &Truth {
+        number,
+        cpu,
+        waited,
+    } in truths
+    {
+        let (duration, [on_cpu, runnable, iowait, blocked]) = parts(hits, number);
+        let all = format!(
+            "work {number}: {duration} = {on_cpu} + {runnable} + {iowait} + {blocked}; cpu {cpu}, waited {waited}"
+        );
+        assert!(blocked.abs_diff(waited) < SLACK, "{all}");
+        assert!(on_cpu + SLACK > cpu, "{all}");
+        assert!(on_cpu < cpu + STOLEN + SLACK, "{all}");
+        assert!(iowait < SLACK, "{all}");
+    }
+}
+
+/// From inside a pid namespace: its threads have other ids outside.
+#[test]
+fn in_a_container() {
+    let lab = Lab::privileged();
+    need_tool("unshare");
+    let mut target = Target::start_by(&lab, contained::command);
+    // The shell has begun it then.
+    target.tell("sleep 1");
+    let event = target.event();
+    let process = contained::child_of(&target.process);
+    let options = ["--off-cpu", "-p", "2", "-e", &event];
+    let recorder = contained::recorder_in(&lab, &process, &options);
+    let truths = ["sleep 20", "spin 5"].map(|command| target.works(command));
+    contained::stop(recorder);
+    check(&hits(&lab), &truths.concat());
+}
+
+/// Threads that come and go.
+#[test]
+fn each_thread_has_its_own() {
+    let lab = Lab::privileged();
+    let mut target = Target::start(&lab);
+    let recorder = target.record(&lab, &["--off-cpu"]);
+    for _ in 0..3 {
+        target.tell("crowd 200");
+    }
+    recorder.stop();
+    let hits = hits(&lab);
+    assert_eq!(hits.len(), 1200);
+    for number in 0..600 {
+        let (_, [.., blocked]) = parts(&hits, number);
+        assert!(blocked.abs_diff(10 * MS) < SLACK, "{number}: {blocked}");
+    }
+    let mut begins: BTreeMap<u32, Vec<Option<[u64; 3]>>> = BTreeMap::new();
+    for hit in hits.iter().filter(|hit| !hit.is_end) {
+        begins.entry(hit.tid).or_default().push(hit.waits);
+    }
+    for (tid, begins) in begins {
+        assert!(begins.iter().all(|waits| *waits == Some([0; 3])), "{tid}");
+    }
+}
+
+/// An id that another thread gets has no waits yet.
+#[test]
+fn a_reused_id_starts_from_zero() {
+    let lab = Lab::privileged();
+    let mut target = Target::start(&lab);
+    let recorder = target.record(&lab, &["--off-cpu"]);
+    let ids = ["reuse 30", "exec 30"].map(|command| target.reused_id(command));
+    recorder.stop();
+    let hits = hits(&lab);
+    for id in ids {
+        let id = id.expect("an id that nobody else took");
+        let of_id = hits.iter().filter(|hit| hit.tid == id);
+        let waits: Vec<[u64; 3]> = of_id.filter_map(|hit| hit.waits).collect();
+        let [first, slept, again] = *waits else {
+            panic!("{id}: {waits:?}");
+        };
+        assert_eq!((first, again), ([0; 3], [0; 3]), "{id}");
+        assert!(slept[2].abs_diff(30 * MS) < SLACK, "{id}: {slept:?}");
+    }
+    // The first thread of a program that another one has executed had no hit before.
+    let executed = hits.iter().filter(|hit| hit.number == -2);
+    let executed: Vec<_> = executed.map(|hit| hit.waits).collect();
+    assert!(!executed.is_empty());
+    assert!(executed.iter().all(|waits| *waits == Some([0; 3])));
+}
+
+/// Whether a process has a program at a tracepoint, as the kernel says.
+#[track_caller]
+fn is_at(pid: u32, tracepoint: &str) -> bool {
+    let infos = fs::read_dir(format!("/proc/{pid}/fdinfo")).expect("our own child");
+    let text = |entry: std::io::Result<fs::DirEntry>| fs::read_to_string(entry.ok()?.path()).ok();
+    let mut texts = infos.filter_map(text);
+    texts.any(|text| {
+        text.lines()
+            .any(|line| line.strip_prefix("tp_name:").map(str::trim) == Some(tracepoint))
+    })
+}
+
+#[test]
+fn without_the_option_nothing_is_at_switches() {
+    let lab = Lab::privileged();
+    let mut target = Target::start(&lab);
+    for (options, expected) in [(&[][..], false), (&["--off-cpu"], true)] {
+        let recorder = target.record(&lab, options);
+        for tracepoint in ["sched_switch", "sched_waking"] {
+            assert_eq!(is_at(recorder.pid(), tracepoint), expected, "{tracepoint}");
+        }
+        target.tell("sleep 1");
+        recorder.stop();
+    }
+}
+
+#[test]
+fn what_cannot_be_recorded_is_refused() {
+    let lab = Lab::privileged();
+    let target = Target::start(&lab);
+    let event = target.event();
+    let perf = ["record", "--engine", "perf", "--off-cpu", "-e", &event];
+    let command = ["--", "true"];
+    lab.usdtrec(perf.iter().chain(&command))
+        .exits(2)
+        .complains("--off-cpu needs the bpf engine");
+    for verb in ["stat", "top"] {
+        lab.usdtrec([verb, "--off-cpu", "-e", &event])
+            .exits(2)
+            .complains("--off-cpu: counts do not show how long threads waited");
+    }
+}
