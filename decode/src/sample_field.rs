@@ -15,7 +15,7 @@ pub enum SampleField {
     Cpu,
     /// User of the process.
     Uid,
-    /// A string about the process that is not known at the hit, by its name.
+    /// Something about the process or the thread that only readers know, by its name: a string, or a number.
     ProcessString(&'static str),
 }
 

@@ -41,6 +41,7 @@ pub mod schema;
 pub mod spans;
 mod thread_context;
 mod thread_waits;
+mod time_parts;
 pub mod trace;
 mod value;
 
@@ -72,4 +73,7 @@ pub use raw::{RawArgument, RawField, RawLayout, RawLength, RawString, StringStat
 pub use scaled::{clock_seconds, counted, plural_ending};
 pub use thread_context::{ContextStatus, NoContext, ThreadContext};
 pub use thread_waits::ThreadWaits;
+pub use time_parts::{
+    HitWaits, LeastParts, NoTimeParts, NoWaits, TimePart, TimePartSpec, TimeParts,
+};
 pub use value::{IntegerBits, Missing, StringAt, Value};

@@ -96,6 +96,7 @@ fn reported(session: &TraceSession, seed: usize) {
         min: 0,
         top: Some(3),
         order: GroupOrder::P99,
+        ..SpanQuestion::default()
     };
     let scales = [Scale::Auto, Scale::Log2, Scale::Linear, Scale::Value];
     let subject = if seed.is_multiple_of(3) {

@@ -94,6 +94,7 @@ impl AskedReport {
                 min: self.min_ns,
                 top: self.top,
                 order,
+                ..SpanQuestion::default()
             }));
         }
         if self.sort.is_empty() {

@@ -37,6 +37,8 @@ pub(crate) struct OwnedSpan {
     fate: SpanFate,
     duration_ns: Option<u64>,
     self_ns: Option<u64>,
+    /// What it was spent on, by their names.
+    parts: Vec<(&'static str, Option<u64>)>,
     begin: OwnedEvent,
     end: Option<OwnedEvent>,
 }
@@ -75,6 +77,7 @@ impl OwnedRow {
             fate: span.fate(),
             duration_ns: span.duration_ns(),
             self_ns: span.self_ns(),
+            parts: span.named_parts().collect(),
             begin: OwnedEvent::new(span.begin()),
             end: span.end().map(OwnedEvent::new),
         }))
@@ -148,6 +151,9 @@ impl OwnedSpan {
         row.set_item(FATE, self.fate.word())?;
         row.set_item(DURATION_NS, self.duration_ns)?;
         row.set_item(SELF_NS, self.self_ns)?;
+        for (name, ns) in &self.parts {
+            row.set_item(*name, *ns)?;
+        }
         row.set_item(BEGIN, self.begin.dict(py)?)?;
         row.set_item(END, end)?;
         Ok(row)

@@ -34,6 +34,7 @@ mod span_stack;
 mod spans;
 mod stock_perf;
 mod support;
+mod time_parts;
 mod unusual;
 
 fn main() -> std::process::ExitCode {

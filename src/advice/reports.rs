@@ -53,6 +53,10 @@ fn for_question(error: &QuestionError) -> Option<String> {
             what: "trace_id" | "span_id",
             ..
         } => "record with: usdtrec record --thread-context",
+        QuestionError::NotOfProcess {
+            what: "oncpu" | "runnable" | "iowait" | "blocked",
+            ..
+        } => "record with: usdtrec record --off-cpu",
         QuestionError::NoScriptCalls { .. } => {
             "record the probes at which functions are called and return: record -e 'php:function__*', 'python:function__*', 'ruby:*method__*' or \
              'hotspot:method__*'"

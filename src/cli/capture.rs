@@ -245,8 +245,14 @@ impl CaptureArgs {
             let Some(slot) = event.and_then(|event| self.filters.get_mut(event)) else {
                 return Err("--filter applies to the -e before it: give -e first".to_owned());
             };
-            let TimedFilter { least, rest } = TimedFilter::parse(filter)
+            let TimedFilter { least, parts, rest } = TimedFilter::parse(filter)
                 .map_err(|error| format!("--filter {filter:?}: {error}"))?;
+            if let Some(part) = parts.first() {
+                let name = part.spec().name;
+                return Err(format!(
+                    "--filter {filter:?}: span.{name} is known when a span has ended: filter what was recorded, with report, script or export"
+                ));
+            }
             self.span_least = self.span_least.max(least);
             let Some(filter) = rest else { continue };
             // Several filters of one event must all be true.

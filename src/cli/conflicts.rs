@@ -105,7 +105,8 @@ fn has_stacks(to: &str) -> bool {
 
 /// Whether a filter asks for spans of a minimum duration, as `--min` does.
 fn has_duration(filter: &str) -> bool {
-    TimedFilter::parse(filter).is_ok_and(|filter| filter.least > 0)
+    TimedFilter::parse(filter)
+        .is_ok_and(|filter| filter.least > 0 || filter.parts.first().is_some())
 }
 
 /// Refuses options that do not go together, as clap does.

@@ -27,6 +27,7 @@ Templates for --format print one line per event: '{comm} {url:?} {time:.3} {pid:
   \\n \\t \\\\ {{ }}             newline, tab, backslash, braces
 
 With --span, --min or --filter 'span > TIME', a line is of a span: {span} is its duration, {span_ns} in nanoseconds, {span_name} its name;
+{span.oncpu}, {span.runnable}, {span.iowait} and {span.blocked} are what it was spent on, {span.blocked_ns} in nanoseconds;
 {begin.FIELD} and {end.FIELD} are of the event that begins or ends it. Other fields are of its end, arguments of its begin if it has them.
 
 An argument that the event does not have prints as -, one that was not captured as its <reason>.";

@@ -2,6 +2,7 @@
 
 use clap::builder::PossibleValue;
 use clap::{ArgGroup, Args, ValueEnum};
+use usdtrec_format::TimePart;
 use usdtrec_report::question::GroupOrder;
 use usdtrec_report::report::CallGraphStyle;
 
@@ -52,6 +53,16 @@ impl ValueEnum for Order {
             GroupOrder::P99 => "99th percentile",
             GroupOrder::P999 => "99.9th percentile (spans only)",
             GroupOrder::Max => "Maximum",
+            GroupOrder::Part(TimePart::OnCpu) => {
+                "Time in spans on a CPU (spans only, as the next three: with recorded waits)"
+            }
+            GroupOrder::Part(TimePart::Runnable) => {
+                "Time in spans in which their thread waited for a CPU"
+            }
+            GroupOrder::Part(TimePart::Iowait) => "Time in spans in which it waited for disks",
+            GroupOrder::Part(TimePart::Blocked) => {
+                "Time in spans in which it waited for something else"
+            }
         };
         Some(PossibleValue::new(self.0.name()).help(help))
     }
@@ -112,7 +123,7 @@ pub(crate) struct ReportArgs {
     /// With --span and --by, or --sort and --value, sort groups by this value [default: total]
     #[arg(long, value_enum)]
     pub(crate) order: Option<Order>,
-    /// Show a histogram of an argument, or with span:NAME of the durations of spans
+    /// Show a histogram of an argument, or with span:NAME of the durations of spans (span.blocked:NAME: of a part of their time)
     #[arg(long, value_name = "ARG|span:NAME", conflicts_with_all = ["sort", "span"])]
     pub(crate) hist: Option<String>,
     /// Buckets of --hist [default: auto]
@@ -181,7 +192,7 @@ impl ReportArgs {
     /// The message of a usage error.
     pub(super) fn resolve(&mut self) -> Result<(), String> {
         self.selection.which.take_durations()?;
-        let is_slow = self.min.is_some() || self.selection.which.span_least > 0;
+        let is_slow = self.min.is_some() || self.selection.which.asks_for_spans();
         let is_about_others = !self.sort.is_empty()
             || self.hist.is_some()
             || self.heatmap.is_some()

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use usdtrec_format::expr::TimedFilter;
-use usdtrec_format::{Pattern, PatternError, split_patterns};
+use usdtrec_format::{LeastParts, Pattern, PatternError, split_patterns};
 use usdtrec_report::fields::{
     FIELDS, Field, FieldSpec, FieldValues, field_help, process_field_names,
 };
@@ -31,7 +31,7 @@ fn patterns(list: &str) -> Result<Patterns, PatternError> {
 const FILTER: &str = "\
 Show only hits for which this expression is true ('bytes > 4096 && url ~ \"/api/*\"')
 
-Operands are arguments (by name, or as arg1, arg2, …), comm, pid, tid, cpu and what is known of the process ({process}); operators are those of C. ~ matches a string against a glob. A hit for which the expression has no value, because an argument was not captured, is not shown. 'span > 100ms', which && may join with the rest, shows only spans of that duration.";
+Operands are arguments (by name, or as arg1, arg2, …), comm, pid, tid, cpu and what is known of the process ({process}); operators are those of C. ~ matches a string against a glob. A hit for which the expression has no value, because an argument was not captured, is not shown. 'span > 100ms', which && may join with the rest, shows only spans of that duration, and 'span.blocked > 10ms' those that were blocked so long; oncpu, runnable and iowait are the other parts of their time, if waits were recorded.";
 
 /// The trace to read and the events to select, for `script` and `report`.
 #[derive(Debug, Args)]
@@ -81,6 +81,9 @@ pub(crate) struct WhichArgs {
     /// Duration of the shortest spans that the filter asks for, ns; 0 if it does not ask for any
     #[arg(skip)]
     pub(crate) span_least: u64,
+    /// The least times of their parts that it asks for
+    #[arg(skip)]
+    pub(crate) span_parts: LeastParts,
 }
 
 impl WhichArgs {
@@ -92,11 +95,17 @@ impl WhichArgs {
         let Some(filter) = &self.filter else {
             return Ok(());
         };
-        let TimedFilter { least, rest } =
+        let TimedFilter { least, parts, rest } =
             TimedFilter::parse(filter).map_err(|error| format!("--filter {filter:?}: {error}"))?;
         self.span_least = least;
+        self.span_parts = parts;
         self.filter = rest;
         Ok(())
+    }
+
+    /// Whether the filter asks for slow spans.
+    pub(crate) fn asks_for_spans(&self) -> bool {
+        self.span_least > 0 || self.span_parts.first().is_some()
     }
 }
 

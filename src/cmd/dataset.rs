@@ -27,9 +27,13 @@ pub(super) fn options(
     redaction: Redaction,
 ) -> anyhow::Result<DatasetOptions> {
     Ok(DatasetOptions {
-        spans: spans_or_all(&args.span, least),
+        spans: spans_or_all(
+            &args.span,
+            least > 0 || args.selection.which.asks_for_spans(),
+        ),
         key: args.key.clone(),
         min: least,
+        least_parts: args.selection.which.span_parts,
         redaction,
     })
 }

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use usdtrec_format::counted;
+use usdtrec_format::{LeastParts, counted};
 use usdtrec_report::diff::{self, DiffOptions};
 use usdtrec_report::script::SpanRowQuestion;
 
+use super::print;
 use super::report::colours;
 use super::selection::{self, Extent};
 use crate::advice::HINTS;
@@ -33,11 +34,13 @@ pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result
 }
 
 fn compare(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    print::refuse_parts(&args.which, "diff")?;
     let options = DiffOptions {
         spans: SpanRowQuestion {
             spans: args.span.clone(),
             key: args.key.clone(),
             least: least_ns(args.min.as_ref(), args.which.span_least)?,
+            least_parts: LeastParts::NONE,
         },
         by: args.by.clone(),
         min: args.percent_limit,

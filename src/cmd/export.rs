@@ -42,10 +42,14 @@ pub(crate) fn run(args: &ExportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         // A page has all spans in the order of their times.
         spans: match args.to {
             ExportTo::Html => args.span.clone(),
-            _ => print::spans_or_all(&args.span, least),
+            _ => print::spans_or_all(
+                &args.span,
+                least > 0 || args.selection.which.asks_for_spans(),
+            ),
         },
         key: args.key.clone(),
         min: least,
+        least_parts: args.selection.which.span_parts,
         value: args.value.clone(),
         stacks: stack_kind(args.stacks),
         trace_id: args.trace_id.clone(),
@@ -98,8 +102,15 @@ fn check_format(args: &ExportArgs) -> anyhow::Result<()> {
         !is_copy || args.output.extension() != Some("gz".as_ref()),
         "--to perf writes a plain file: expected a name that does not end with .gz",
     )?;
-    if args.span.is_empty() && least(args)? == 0 {
+    let which = &args.selection.which;
+    if args.span.is_empty() && least(args)? == 0 && !which.asks_for_spans() {
         print::refuse_key(&args.key)?;
+    }
+    match args.to {
+        ExportTo::Html => print::refuse_parts(which, "--to html")?,
+        ExportTo::Folded | ExportTo::Pprof => print::refuse_parts(which, "stacks")?,
+        ExportTo::Perf => print::refuse_parts(which, "--to perf")?,
+        _ => {}
     }
     Ok(())
 }

@@ -20,6 +20,7 @@ use crate::units::least_ns;
 pub(crate) fn run(args: &FlameArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     let with = &args.selection.with;
     let least = least_ns(args.min.as_ref(), args.selection.which.span_least)?;
+    print::refuse_parts(&args.selection.which, "stacks")?;
     if args.span.is_empty() && least == 0 {
         print::refuse_key(&args.key)?;
     }
@@ -94,7 +95,7 @@ fn format(path: &Path) -> anyhow::Result<FlameFormat> {
 
 /// Converts the options that say what stacks weigh. `least` is the duration of the shortest spans, ns.
 fn weight(args: &FlameArgs, least: u64) -> StackWeight {
-    let spans = print::spans_or_all(&args.span, least);
+    let spans = print::spans_or_all(&args.span, least > 0);
     if !spans.is_empty() {
         return StackWeight::Spans(SpanQuestion {
             spans,

@@ -1,18 +1,21 @@
 //! Conversion of the output options of `script` and `trace`.
 
+use usdtrec_format::LeastParts;
 use usdtrec_report::Format;
 use usdtrec_report::script::{
     Field, FieldChoice, Fields, ScriptOptions, SpanRowQuestion, Template, TimeOrigin,
 };
 
 use super::selection;
-use crate::cli::{ALL_SPANS, OutputFormat, PrintArgs, ScriptFormat, SpanArgs, Times, WithArgs};
+use crate::cli::{
+    ALL_SPANS, OutputFormat, PrintArgs, ScriptFormat, SpanArgs, Times, WhichArgs, WithArgs,
+};
 use crate::terminal::{self, Usage};
 use crate::units::least_ns;
 
-/// The spans that are named, or all of them if none is and slow ones are asked for, of at least `least` ns.
-pub(super) fn spans_or_all(named: &[String], least: u64) -> Vec<String> {
-    match named.is_empty() && least > 0 {
+/// The spans that are named, or all of them if none is and slow ones are asked for.
+pub(super) fn spans_or_all(named: &[String], are_slow: bool) -> Vec<String> {
+    match named.is_empty() && are_slow {
         true => vec![ALL_SPANS.to_owned()],
         false => named.to_vec(),
     }
@@ -67,17 +70,20 @@ pub(super) fn refuse_unused_with(
     }
 }
 
-/// The spans that are printed instead of events; `None` for events. `of_filter` is the duration of the shortest ones that a filter asks for, ns.
+/// The spans that are printed instead of events; `None` for events. `of_filter` is the duration of the shortest ones that a filter asks for, ns, and
+/// `least_parts` what it asks for of the parts of their time.
 ///
 /// # Errors
 /// [`Usage`] if an option does not go with spans, or needs them.
 pub(super) fn spans(
     args: &SpanArgs,
     of_filter: u64,
+    least_parts: LeastParts,
     print: &PrintArgs,
 ) -> anyhow::Result<Option<SpanRowQuestion>> {
     let least = least_ns(args.min.as_ref(), of_filter)?;
-    if args.span.is_empty() && least == 0 {
+    let are_slow = least > 0 || least_parts.first().is_some();
+    if args.span.is_empty() && !are_slow {
         refuse_key(&args.key)?;
         return Ok(None);
     }
@@ -90,10 +96,22 @@ pub(super) fn spans(
         "--times has no effect on spans as JSON and CSV, which have the times of begin and end",
     )?;
     Ok(Some(SpanRowQuestion {
-        spans: spans_or_all(&args.span, least),
+        spans: spans_or_all(&args.span, are_slow),
         key: args.key.clone(),
         least,
+        least_parts,
     }))
+}
+
+/// Refuses a filter for parts of the time of spans where it has no effect.
+pub(super) fn refuse_parts(which: &WhichArgs, what: &str) -> Result<(), Usage> {
+    match which.span_parts.first() {
+        Some(part) => Err(Usage(format!(
+            "--filter 'span.{} > TIME' has no effect on {what}: use it with report --span, script, and export of events and spans",
+            part.spec().name
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Refuses `--key` where there are no spans.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
+use usdtrec_format::TimePart;
 use usdtrec_report::answer::Answer;
 use usdtrec_report::question::{Question, Scale, SpanQuestion, StackWeight, Subject};
 use usdtrec_report::report::{self, ReportOptions, StackStyle, TextRoom};
@@ -186,10 +187,31 @@ fn stack_weight(args: &ReportArgs) -> anyhow::Result<StackWeight> {
 
 /// Converts the value of `--hist` or `--heatmap`.
 fn subject(args: &ReportArgs, name: &str) -> anyhow::Result<Subject> {
-    Ok(match name.strip_prefix("span:") {
-        Some(span) => Subject::Span(spans(args, &[span.to_owned()])?),
+    Ok(match span_subject(name) {
+        Some(SpanSubject { name, measured }) => Subject::Span(SpanQuestion {
+            measured,
+            ..spans(args, &[name.to_owned()])?
+        }),
         None => Subject::Argument(name.to_owned()),
     })
+}
+
+/// What `--hist span:NAME` and `--hist span.blocked:NAME` are of.
+struct SpanSubject<'a> {
+    /// Name of the spans.
+    name: &'a str,
+    /// Which part of their time; `None` for their duration.
+    measured: Option<TimePart>,
+}
+
+fn span_subject(subject: &str) -> Option<SpanSubject<'_>> {
+    let (of, name) = subject.strip_prefix("span")?.split_once(':')?;
+    let measured = match of.strip_prefix('.') {
+        Some(part) => Some(TimePart::named(part)?),
+        None if of.is_empty() => None,
+        None => return None,
+    };
+    Some(SpanSubject { name, measured })
 }
 
 /// Converts the span options.
@@ -204,6 +226,8 @@ fn spans(args: &ReportArgs, named: &[String]) -> anyhow::Result<SpanQuestion> {
             _ => args.top,
         },
         order: args.order.unwrap_or_default().0,
+        least_parts: args.selection.which.span_parts,
+        measured: None,
     })
 }
 
@@ -293,7 +317,7 @@ const OPTIONS: [QuestionOption; 12] = [
 ];
 
 fn has_least(args: &ReportArgs) -> bool {
-    args.selection.which.span_least > 0
+    args.selection.which.asks_for_spans()
 }
 
 fn is_unordered(args: &ReportArgs) -> bool {
@@ -320,7 +344,7 @@ fn is_without_functions(args: &ReportArgs) -> bool {
 impl ReportQuestion {
     /// What the options ask.
     fn new(args: &ReportArgs) -> Self {
-        let is_span = |subject: &str| subject.starts_with("span:");
+        let is_span = |subject: &str| span_subject(subject).is_some();
         let are_spans = !args.span.is_empty();
         match (&args.hist, &args.heatmap) {
             _ if args.call_graph.is_some() && are_spans => StacksOfSpans,

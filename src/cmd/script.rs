@@ -18,7 +18,7 @@ use usdtrec_report::question::StackKind;
 /// Runs the verb.
 pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     let which = &args.selection.which;
-    let spans = print::spans(&args.spans, which.span_least, &args.print)?;
+    let spans = print::spans(&args.spans, which.span_least, which.span_parts, &args.print)?;
     print::refuse_unused_with(&args.selection.with, which.filter.as_deref(), &args.print)?;
     let options = ScriptOptions {
         spans,

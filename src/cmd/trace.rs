@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::process::ExitCode;
 
+use usdtrec_format::LeastParts;
 use usdtrec_format::escape::escape;
 use usdtrec_record::SlowSpans;
 use usdtrec_report::EventSelection;
@@ -21,7 +22,8 @@ pub(crate) fn run(args: &TraceArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
     let mut filters = args.capture.filters.iter().flatten();
     let of_added = filters.find(|filter| args.with.are_named_in(filter));
     print::refuse_unused_with(&args.with, of_added.map(String::as_str), &args.print)?;
-    let spans = print::spans(&args.spans, args.capture.span_least, &args.print)?;
+    let least = args.capture.span_least;
+    let spans = print::spans(&args.spans, least, LeastParts::NONE, &args.print)?;
     let graph = trace_call_graph(&args.callers)?;
     let Traced { capture, selection } = match spans {
         Some(_) => selecting(

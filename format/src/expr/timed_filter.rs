@@ -1,9 +1,10 @@
-//! The part of a filter that is about how long a span lasted: `span > 100ms`.
+//! The parts of a filter that are about how long a span lasted, and what on: `span > 100ms`, `span.blocked > 10ms`.
 //!
-//! It is one of the parts that `&&` joins. A number without a unit of time is compared with an argument of that name.
+//! Each is one of the parts that `&&` joins. A number without a unit of time is compared with an argument of that name.
 
 use super::ast::ExprError;
 use crate::lexer::{Hash, Lexer, Token, TokenKind};
+use crate::time_parts::{LeastParts, TimePart};
 
 /// What a span's duration is called.
 const SPAN: &str = "span";
@@ -23,6 +24,8 @@ const UNITS: [(&str, f64); 6] = [
 pub struct TimedFilter {
     /// The duration of the shortest spans that it lets pass, ns; 0 if it does not say.
     pub least: u64,
+    /// The least times of its parts.
+    pub parts: LeastParts,
     /// What else must be true; `None` if nothing.
     pub rest: Option<String>,
 }
@@ -34,10 +37,10 @@ impl TimedFilter {
     /// [`ExprError`] if a duration is compared in another way than as one of the parts that `&&` joins, and otherwise than by `>` or `>=`.
     pub fn parse(text: &str) -> Result<Self, ExprError> {
         let tokens: Vec<Token<'_>> = Lexer::new(text, Hash::Odd).collect();
-        let Some(first) = (0..tokens.len()).find(|at| compares_span(&tokens[*at..])) else {
+        let Some(first) = (0..tokens.len()).find(|at| comparison(&tokens[*at..]).is_some()) else {
             return Ok(Self {
-                least: 0,
                 rest: Some(text.to_owned()),
+                ..Self::default()
             });
         };
         let has_or =
@@ -45,7 +48,7 @@ impl TimedFilter {
         let mut filter = Self::default();
         for part in parts(&tokens) {
             match limit(part)? {
-                Some(least) if !has_or => filter.least = filter.least.max(least),
+                Some(limit) if !has_or => filter.limit(limit),
                 None if !holds_span(part) => filter.add(source(text, &tokens, part)),
                 _ => {
                     let at = tokens.get(first).map_or(0, |token| token.at);
@@ -56,6 +59,14 @@ impl TimedFilter {
             }
         }
         Ok(filter)
+    }
+
+    /// Adds a limit.
+    fn limit(&mut self, TimeLimit { of, least }: TimeLimit) {
+        match of {
+            Some(part) => self.parts.ask(part, least),
+            None => self.least = self.least.max(least),
+        }
     }
 
     /// Adds a part that must be true, too.
@@ -105,41 +116,77 @@ fn source<'t>(text: &'t str, tokens: &[Token<'_>], part: &[Token<'_>]) -> &'t st
     text.get(first.at..end).unwrap_or_default().trim_end()
 }
 
-/// Whether tokens begin with `span`, a comparison and a time.
-fn compares_span(tokens: &[Token<'_>]) -> bool {
-    let [name, mark, number, rest @ ..] = tokens else {
-        return false;
+/// The shortest time that a part of a filter asks for.
+#[derive(Clone, Copy)]
+struct TimeLimit {
+    /// Of this part of a span's time; `None` of all of it.
+    of: Option<TimePart>,
+    /// ns.
+    least: u64,
+}
+
+/// A comparison with a time.
+struct TimeComparison<'t, 'p> {
+    of: Option<TimePart>,
+    mark: Token<'t>,
+    time: Time,
+    /// The tokens after the number.
+    rest: &'p [Token<'t>],
+}
+
+/// What tokens begin with, if that is `span` or a part of it, a comparison and a time.
+fn comparison<'t, 'p>(tokens: &'p [Token<'t>]) -> Option<TimeComparison<'t, 'p>> {
+    let (of, compared) = match tokens {
+        [span, dot, part, rest @ ..] if dot.kind == TokenKind::Mark(".") => {
+            let TokenKind::Name(name) = part.kind else {
+                return None;
+            };
+            let of = TimePart::named(name).filter(|_| span.kind == TokenKind::Name(SPAN))?;
+            (Some(of), rest)
+        }
+        [span, rest @ ..] if span.kind == TokenKind::Name(SPAN) => (None, rest),
+        _ => return None,
     };
-    name.kind == TokenKind::Name(SPAN)
-        && matches!(
-            mark.kind,
-            TokenKind::Mark(">" | ">=" | "<" | "<=" | "==" | "!=")
-        )
-        && time(*number, rest).is_some()
+    let [mark, number, rest @ ..] = compared else {
+        return None;
+    };
+    let compares = matches!(
+        mark.kind,
+        TokenKind::Mark(">" | ">=" | "<" | "<=" | "==" | "!=")
+    );
+    Some(TimeComparison {
+        of,
+        mark: *mark,
+        time: time(*number, rest).filter(|_| compares)?,
+        rest,
+    })
 }
 
 /// Whether a duration is compared anywhere in a part.
 fn holds_span(part: &[Token<'_>]) -> bool {
-    (0..part.len()).any(|at| compares_span(&part[at..]))
+    (0..part.len()).any(|at| comparison(&part[at..]).is_some())
 }
 
-/// The shortest duration that a part asks for, ns; `None` if it is about something else.
-fn limit(part: &[Token<'_>]) -> Result<Option<u64>, ExprError> {
-    if !compares_span(part) {
-        return Ok(None);
-    }
-    let [_, mark, number, rest @ ..] = part else {
-        return Ok(None);
-    };
-    let Some(Time { ns, tokens }) = time(*number, rest) else {
+/// The shortest time that a part asks for; `None` if it is about something else.
+fn limit(part: &[Token<'_>]) -> Result<Option<TimeLimit>, ExprError> {
+    let Some(TimeComparison {
+        of,
+        mark,
+        time: Time { ns, tokens },
+        rest,
+    }) = comparison(part)
+    else {
         return Ok(None);
     };
     if rest.len() + 1 > tokens {
         return Ok(None);
     }
     match mark.kind {
-        TokenKind::Mark(">") => Ok(Some(ns.saturating_add(1))),
-        TokenKind::Mark(">=") => Ok(Some(ns)),
+        TokenKind::Mark(">") => Ok(Some(TimeLimit {
+            of,
+            least: ns.saturating_add(1),
+        })),
+        TokenKind::Mark(">=") => Ok(Some(TimeLimit { of, least: ns })),
         _ => Err(ExprError::new(
             mark.at,
             "only slow spans can be chosen: expected span > TIME or span >= TIME",
@@ -177,7 +224,8 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> (u64, Option<String>) {
-        let TimedFilter { least, rest } = TimedFilter::parse(text).unwrap();
+        let TimedFilter { least, parts, rest } = TimedFilter::parse(text).unwrap();
+        assert_eq!(parts, LeastParts::default(), "{text}");
         (least, rest)
     }
 
@@ -198,8 +246,28 @@ mod tests {
     }
 
     #[test]
+    fn parts_of_the_time_are_taken_out_of_filters() {
+        let text = "span.blocked > 10ms && a == 1 && span.oncpu>=5us && span >= 1ms";
+        let filter = TimedFilter::parse(text).unwrap();
+        let mut parts = LeastParts::default();
+        parts.ask(TimePart::Blocked, 10_000_001);
+        parts.ask(TimePart::OnCpu, 5000);
+        let expected = TimedFilter {
+            least: 1_000_000,
+            parts,
+            rest: Some("a == 1".to_owned()),
+        };
+        assert_eq!(filter, expected);
+        let refused = TimedFilter::parse("span.iowait < 1ms").unwrap_err();
+        assert!(refused.message.contains("expected span > TIME"));
+        assert_eq!(refused.at, 12);
+    }
+
+    #[test]
     fn other_filters_stay_as_they_are() {
         for text in [
+            "span.else > 100ms",
+            "span.blocked > 100",
             "a > 5 || b",
             "span > 100",
             "spans >= 100ms",

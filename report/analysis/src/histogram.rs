@@ -96,8 +96,9 @@ impl Histogram {
     pub(crate) fn of_spans(spans: SpanDurations, scale: Scale) -> Self {
         let SpanDurations { spans, durations } = spans;
         let kind = BucketKind::Time;
+        let missing = spans.measured.map_or(0, |_| durations.spent.unknown());
         divided(&durations.distribution, Ruler { scale, kind })
-            .into_histogram(MeasuredSubject::Spans(spans), 0)
+            .into_histogram(MeasuredSubject::Spans(spans), missing)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a histogram or a heat map is of.
 
+use usdtrec_format::TimePart;
 use usdtrec_trace::form::Form;
 
 use crate::stats::keys::key::Key;
@@ -28,6 +29,8 @@ pub struct SpanGroup {
     pub span: String,
     /// The keys of the groups, as requested.
     pub by: Vec<String>,
+    /// Which part of their time is measured; `None` for their duration.
+    pub measured: Option<TimePart>,
     /// Which of them.
     pub part: SpanPart,
 }

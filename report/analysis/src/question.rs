@@ -6,6 +6,7 @@
 
 use std::str::FromStr;
 
+use usdtrec_format::{LeastParts, TimePart};
 use usdtrec_trace::question_error::QuestionError;
 
 /// A question about a trace.
@@ -152,6 +153,10 @@ pub struct SpanQuestion {
     pub by: Vec<String>,
     /// Shorter ones do not count, ns.
     pub min: u64,
+    /// Those with less of a part of their time do not count either.
+    pub least_parts: LeastParts,
+    /// Which part of their time histograms and heat maps are of; `None` for their duration.
+    pub measured: Option<TimePart>,
     /// Number of the slowest spans, and of groups; `None` for 10 of the slowest and all groups.
     pub top: Option<usize>,
     /// By which figure groups are sorted.
@@ -182,11 +187,13 @@ pub enum GroupOrder {
     P999,
     /// The longest or greatest.
     Max,
+    /// Sum of a part of the time of spans.
+    Part(TimePart),
 }
 
 impl GroupOrder {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 14] = [
         Self::Count,
         Self::Total,
         Self::Sum,
@@ -197,9 +204,13 @@ impl GroupOrder {
         Self::P99,
         Self::P999,
         Self::Max,
+        Self::Part(TimePart::OnCpu),
+        Self::Part(TimePart::Runnable),
+        Self::Part(TimePart::Iowait),
+        Self::Part(TimePart::Blocked),
     ];
 
-    /// Its name: `count`, `total`, `sum`, `self`, `mean`, `p50`, `p90`, `p99`, `p99.9` or `max`.
+    /// Its name: `count`, `total`, `sum`, `self`, `mean`, `p50`, `p90`, `p99`, `p99.9`, `max`, or that of a part.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -213,6 +224,7 @@ impl GroupOrder {
             Self::P99 => "p99",
             Self::P999 => "p99.9",
             Self::Max => "max",
+            Self::Part(part) => part.spec().name,
         }
     }
 
@@ -223,8 +235,10 @@ impl GroupOrder {
     pub fn of_numbers(self) -> Result<Self, QuestionError> {
         match self {
             Self::Total => Ok(Self::Sum),
-            Self::Own | Self::P999 => {
-                let is_spans = |order: &Self| matches!(order, Self::Total | Self::Own | Self::P999);
+            Self::Own | Self::P999 | Self::Part(_) => {
+                let is_spans = |order: &Self| {
+                    matches!(order, Self::Total | Self::Own | Self::P999 | Self::Part(_))
+                };
                 let all = Self::ALL.into_iter().filter(|order| !is_spans(order));
                 Err(unknown(all, self.name()))
             }

@@ -1,5 +1,6 @@
 //! The tables of a dataset, with the columns that each of them always has (`docs/parquet.md`).
 
+use usdtrec_format::TimePart;
 use usdtrec_trace::fields::{DURATION_NS, FATE, Field, SELF_NS, process_fields};
 
 /// Type of a column. Every column may be null.
@@ -109,6 +110,14 @@ impl DatasetTable {
             ("end_clock_ns", ColumnType::Int64),
             (DURATION_NS, ColumnType::Int64),
             (SELF_NS, ColumnType::Int64),
+            (TimePart::OnCpu.spec().column, ColumnType::Int64),
+            (TimePart::Runnable.spec().column, ColumnType::Int64),
+            (TimePart::Iowait.spec().column, ColumnType::Int64),
+            (TimePart::Blocked.spec().column, ColumnType::Int64),
+            (TimePart::OnCpu.spec().own_column, ColumnType::Int64),
+            (TimePart::Runnable.spec().own_column, ColumnType::Int64),
+            (TimePart::Iowait.spec().own_column, ColumnType::Int64),
+            (TimePart::Blocked.spec().own_column, ColumnType::Int64),
             (FATE, ColumnType::Text),
             (Field::Pid.spec().column, ColumnType::Int32),
             (Field::Tid.spec().column, ColumnType::Int32),

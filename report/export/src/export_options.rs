@@ -1,6 +1,7 @@
 //! What is exported.
 
 use usdtrec_analysis::question::StackKind;
+use usdtrec_format::LeastParts;
 
 use crate::export_format::ExportFormat;
 use crate::redaction::Redaction;
@@ -17,6 +18,8 @@ pub struct ExportOptions {
     pub key: Vec<String>,
     /// Of the spans that are named, those of at least this duration, ns.
     pub min: u64,
+    /// And those with at least this time of each part; not in stacks and pages.
+    pub least_parts: LeastParts,
     /// The argument whose sum stacks weigh, in [`ExportFormat::Stacks`]; `None`: their hits, or the time of spans.
     pub value: Option<String>,
     /// Which stacks, in the same formats.
@@ -38,6 +41,7 @@ impl ExportOptions {
             spans: Vec::new(),
             key: Vec::new(),
             min: 0,
+            least_parts: LeastParts::NONE,
             value: None,
             stacks: StackKind::Auto,
             trace_id: None,

@@ -114,7 +114,8 @@ fn write_rows(
         key: options.key.clone(),
         stacks: true,
     };
-    let walk = RowWalk::new(session, selection, &question)?.at_least(options.min);
+    let walk = RowWalk::new(session, selection, &question)?;
+    let walk = walk.at_least(options.min, options.least_parts)?;
     let redacted = RedactedArguments::new(session, &options.redaction)?;
     let mut notices = Notices::new(session);
     match format {

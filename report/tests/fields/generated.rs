@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use usdtrec_format::TimePart;
 use usdtrec_report::export::DatasetTable;
 use usdtrec_report::fields::{
     BEGIN, END, FIELDS, Field, FieldSpec, FieldValues, Fields, SPAN, SPAN_FIELDS, SPAN_NS,
@@ -44,7 +45,12 @@ fn event_columns() -> String {
             let since = since.filter(|_| spec.field == Field::Time);
             [spec.column].into_iter().chain(since)
         });
-    let columns = list(fields.chain(["NAME", "missing", SPAN, SPAN_NS]));
+    let parts = TimePart::ALL.iter().map(|part| part.spec().column);
+    let columns = list(
+        fields
+            .chain(["NAME", "missing", SPAN, SPAN_NS])
+            .chain(parts),
+    );
     format!("CSV columns: {columns}\n")
 }
 

@@ -7,7 +7,7 @@ mod recordings;
 use std::path::Path;
 
 use self::document::Answers;
-use self::recordings::{damaged, few, joined, many, paused, silent, start};
+use self::recordings::{damaged, few, joined, many, paused, silent, start, waiting};
 use crate::support::Recorded;
 use serde_json::{Value, json};
 use usdtrec_format::Pattern;
@@ -52,7 +52,7 @@ fn questions(title: &str, keys: &[&'static str], questions: &[Question], unmet: 
         value: Some("arg2"),
         ..Answers::default()
     };
-    for recorded in [few(), many(), paused(false), paused(true)] {
+    for recorded in [few(), many(), paused(false), paused(true), waiting()] {
         for question in questions {
             answers.add(|format| ask(&recorded, &EventSelection::default(), question, format));
         }
@@ -84,7 +84,7 @@ fn of_script() {
         ("+sym,+symoff,+dso,+period,+tod", TimeOrigin::First),
         (&of_process, TimeOrigin::Previous),
     ] {
-        for recorded in [few(), many()] {
+        for recorded in [few(), many(), waiting()] {
             answers.add(|format| {
                 let options = ScriptOptions {
                     fields: fields.parse().unwrap(),
@@ -124,13 +124,12 @@ fn of_script_spans() {
         names_both: true,
         ..Answers::default()
     };
-    for recorded in [few(), many()] {
+    for recorded in [few(), many(), waiting()] {
         answers.add(|format| {
             let options = ScriptOptions {
                 spans: Some(SpanRowQuestion {
                     spans: vec!["request".to_owned()],
-                    key: Vec::new(),
-                    least: 0,
+                    ..SpanRowQuestion::default()
                 }),
                 format,
                 ..ScriptOptions::default()
@@ -148,7 +147,14 @@ fn of_report() {
     let question = Question::Summary;
     answers.add(|format| ask(&few(), &done(), &question, format));
     let paused = [paused(false), paused(true)];
-    let others = [many(), damaged(), joined(), start().finish(), silent()];
+    let others = [
+        many(),
+        damaged(),
+        joined(),
+        start().finish(),
+        silent(),
+        waiting(),
+    ];
     for recorded in others.iter().chain(&paused) {
         answers.add(|format| ask(recorded, &EventSelection::default(), &question, format));
     }
@@ -322,6 +328,7 @@ fn of_diff() {
         (many(), many(), EventSelection::default(), &["arg3"]),
         (many(), few(), EventSelection::default(), &["arg3"]),
         (many(), start().finish(), EventSelection::default(), &[]),
+        (waiting(), waiting(), EventSelection::default(), &["cpu"]),
     ];
     for (a, b, selection, by) in &cases {
         answers.add(|format| compare((a, b), selection, by, format));

@@ -10,7 +10,7 @@ use usdtrec_format::trace::{
 
 use usdtrec_report::{Sources, TraceSession};
 
-use crate::support::{DONE, HIT, Hit, REQUEST, REQUEST_INLINED, Recorded, Recording};
+use crate::support::{DONE, HIT, Hit, REQUEST, REQUEST_INLINED, Recorded, Recording, with_waits};
 
 /// A recording whose `request` lacks an argument at one of its sites, and whose `done` has words for its argument.
 pub(super) fn start() -> Recording {
@@ -44,7 +44,33 @@ pub(super) fn few() -> Recorded {
     recording.finish()
 }
 
-/// The same with a pause after them, in which nothing was recorded to the end, or all the time.
+/// Requests in each other and after each other, with how long their threads had waited, or without that.
+pub(super) fn waiting() -> Recorded {
+    let mut recording = Recording::with(Path::new("/opt/app"), with_waits);
+    recording.comm(0, (100, 101), "worker", false);
+    recording.mmap(0, 100, "/opt/app");
+    let hits = [
+        (REQUEST, [0, 0, 0]),
+        (REQUEST, [100, 0, 0]),
+        (DONE, [200, 0, 500]),
+        (DONE, [300, 5, 600]),
+        (REQUEST, [400, 5, 700]),
+        (DONE, [u64::MAX; 3]),
+    ];
+    for (at, (id, waits)) in (0..).zip(hits) {
+        let hit = Hit {
+            id,
+            time: HIT.time + at * 1000,
+            cpu: at as u32 / 4,
+            si: 3,
+            ..HIT
+        };
+        recording.waited(hit, waits);
+    }
+    recording.finish()
+}
+
+/// The same as [`few`] with a pause after them, in which nothing was recorded to the end, or all the time.
 pub(super) fn paused(all: bool) -> Recorded {
     let mut recording = start();
     for at in 0..4 {

@@ -17,8 +17,8 @@ use usdtrec_format::trace::{
     Clock, ClockReading, Compression, FiredTrigger, Loss, Pause, Shortfall, TraceInfo, TraceWriter,
 };
 use usdtrec_format::{
-    Arch, CapturePlan, CodePlace, Definitions, FileDefinition, ProbeDefinition, Site,
-    SiteDefinition,
+    Arch, CapturePlan, CodePlace, Definitions, FileDefinition, ProbeDefinition, RawArgument,
+    RawField, RawLayout, Site, SiteDefinition,
 };
 use usdtrec_report::Format;
 use usdtrec_report::question::{GroupOrder, Question};
@@ -231,7 +231,78 @@ pub fn with_inner(info: &mut TraceInfo) {
     }
 }
 
+/// Makes the two probes those of a recorder that adds up how long threads wait: hits are those of [`Recording::waited`].
+pub fn with_waits(info: &mut TraceInfo) {
+    let field = |offset, size, signed| {
+        RawArgument::Field(RawField {
+            offset,
+            size,
+            signed,
+            fault: None,
+            string: None,
+        })
+    };
+    let none = || RawArgument::NotCaptured {
+        reason: "left out".to_owned(),
+    };
+    let arguments = [
+        vec![field(8, 4, true), field(16, 8, false), none(), none()],
+        vec![field(16, 8, false)],
+    ];
+    let definitions = info.definitions.as_mut().unwrap();
+    let probes = definitions.probes.iter_mut().zip(&mut info.events);
+    for ((probe, event), (id, arguments)) in probes.zip((100..).zip(arguments)) {
+        event.attr.kind = 2;
+        event.attr.config = u64::from(id);
+        event.attr.sample_type = SampleType::IDENTIFIER
+            | SampleType::IP
+            | SampleType::TID
+            | SampleType::TIME
+            | SampleType::CPU
+            | SampleType::RAW;
+        event.attr.sample_regs_user = 0;
+        event.attr.sample_stack_user = 0;
+        probe.sites.truncate(1);
+        probe.plan = CapturePlan {
+            registers: 0,
+            stack: 0,
+            raw: Some(RawLayout {
+                id,
+                size: 48,
+                missing: None,
+                string_limit: 0,
+                arguments,
+                listed: false,
+                thread_context: None,
+                thread_waits: Some(24),
+            }),
+            user: false,
+        };
+    }
+}
+
 impl Recording {
+    /// A hit of a recording [`with_waits`]: runnable, in I/O wait, blocked, ns.
+    pub fn waited(&mut self, hit: Hit, waits: [u64; 3]) {
+        let words = [
+            hit.id,
+            hit.ip.unwrap_or(ip(hit.id)),
+            hit.pid as u32 as u64 | (hit.tid as u64) << 32,
+            hit.time,
+            u64::from(hit.cpu),
+        ];
+        let mut body: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+        // With its size in front and what makes it a multiple of 8 bytes.
+        body.extend(52_u32.to_le_bytes());
+        let raw = [u64::from(hit.ax as u32), hit.si];
+        body.extend([0; 8]);
+        body.extend(raw.into_iter().chain(waits).flat_map(u64::to_le_bytes));
+        body.extend([0; 4]);
+        let header = 9 | 2 << 32 | (8 + body.len() as u64) << 48;
+        self.writer
+            .push(&[&header.to_le_bytes()[..], &body].concat());
+    }
+
     /// A recording of `/opt/app`.
     pub fn start() -> Self {
         Self::record(Path::new("/opt/app"))

@@ -9,15 +9,13 @@ use usdtrec_format::perf::{Sample, SampleType};
 use usdtrec_format::{HexId, SourceLine};
 
 use crate::process::names::{EscapedName, NameId};
-use crate::process::process_field::{ProcessFacts, ProcessField, ProcessValue};
+use crate::process::process_field::{NONE, ProcessFacts, ProcessField, ProcessValue};
 use crate::session::events::Event;
 use crate::session::hit::Hit;
 use crate::session::resolver::Resolver;
 use crate::symbols::Symbol;
 use crate::symbols::known_inlining::FoundInlining;
 
-/// Shown where the samples of an event do not have a field.
-const NONE: &str = "-";
 /// What perf prints where it knows nothing.
 pub const UNKNOWN: &str = "[unknown]";
 

@@ -5,12 +5,13 @@
 
 use std::borrow::Cow;
 
+use usdtrec_format::TimePart;
 use usdtrec_format::perf::SampleType;
 
 use crate::field_value::{FieldSource, FieldValue, GetField};
 use crate::process::process_field::{
-    BUILD_ID, CGROUP, CONTAINER, EXE, NOT_KNOWN, PARENT, PPID, ProcessField, SERVICE, SPAN_ID,
-    TRACE_ID, UID, UNIT,
+    BLOCKED, BUILD_ID, CGROUP, CONTAINER, EXE, IOWAIT, NOT_KNOWN, PARENT, PPID, ProcessField,
+    RUNNABLE, SERVICE, SPAN_ID, TRACE_ID, UID, UNIT,
 };
 use crate::session::events::Event;
 
@@ -67,6 +68,12 @@ pub enum Field {
     TraceId,
     /// Span of the request.
     SpanId,
+    /// How long the thread has waited for a CPU.
+    Runnable,
+    /// How long it has waited for disks.
+    Iowait,
+    /// How long it has waited for something else.
+    Blocked,
     /// Build of the file with the probe.
     BuildId,
 }
@@ -168,7 +175,7 @@ const fn of_process(field: Field, of_process: &'static ProcessField) -> FieldSpe
 }
 
 /// All fields, in the order of CSV's columns.
-pub const FIELDS: [FieldSpec; 26] = [
+pub const FIELDS: [FieldSpec; 29] = [
     FieldSpec {
         column: "time_ns",
         ..spec(
@@ -219,6 +226,9 @@ pub const FIELDS: [FieldSpec; 26] = [
     of_process(Field::Service, &SERVICE),
     of_process(Field::TraceId, &TRACE_ID),
     of_process(Field::SpanId, &SPAN_ID),
+    of_process(Field::Runnable, &RUNNABLE),
+    of_process(Field::Iowait, &IOWAIT),
+    of_process(Field::Blocked, &BLOCKED),
     of_process(Field::BuildId, &BUILD_ID),
     spec(
         Field::Event,
@@ -327,9 +337,24 @@ const fn of_span(
 }
 
 const WITHOUT_END: &str = "null without an end";
+const WITHOUT_PARTS: &str =
+    "null if not known, as without an end; in lines, absent if no waits were recorded";
+
+const fn of_part(part: TimePart) -> SpanFieldSpec {
+    let spec = part.spec();
+    of_span(spec.column, "integer", spec.meaning, WITHOUT_PARTS)
+}
+
+const fn of_own_part(part: TimePart) -> SpanFieldSpec {
+    let spec = part.spec();
+    SpanFieldSpec {
+        member: None,
+        ..of_span(spec.own_column, "integer", spec.own_meaning, WITHOUT_PARTS)
+    }
+}
 
 /// All fields of spans.
-pub const SPAN_FIELDS: [SpanFieldSpec; 6] = [
+pub const SPAN_FIELDS: [SpanFieldSpec; 14] = [
     of_span(SPAN, "string", "name of the span", ""),
     SpanFieldSpec {
         member: Some(SPAN_NS),
@@ -344,6 +369,14 @@ pub const SPAN_FIELDS: [SpanFieldSpec; 6] = [
             WITHOUT_END,
         )
     },
+    of_part(TimePart::OnCpu),
+    of_part(TimePart::Runnable),
+    of_part(TimePart::Iowait),
+    of_part(TimePart::Blocked),
+    of_own_part(TimePart::OnCpu),
+    of_own_part(TimePart::Runnable),
+    of_own_part(TimePart::Iowait),
+    of_own_part(TimePart::Blocked),
     of_span(
         FATE,
         "string",

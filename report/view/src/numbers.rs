@@ -3,6 +3,7 @@
 use usdtrec_analysis::stats::ratio::{per_second, share};
 pub use usdtrec_format::scaled::duration;
 use usdtrec_format::scaled::three_digits;
+use usdtrec_format::{NoTimeParts, TimePart, TimeParts};
 
 /// `count` per second over `ns` nanoseconds, with at least three digits; `-` if `ns` is 0.
 pub fn rate(count: u64, ns: u64) -> String {
@@ -40,6 +41,25 @@ pub(crate) fn percent_of(share: f64) -> String {
         ">99.9%".to_owned()
     } else {
         format!("{percent:.1}%")
+    }
+}
+
+/// What a span was spent on: `2.10ms on cpu, 81.2ms blocked`, without what it was not spent on.
+pub(crate) fn parts_in_words(parts: TimeParts) -> String {
+    let all = TimePart::ALL.map(|part| (part, parts.get(part)));
+    let shown = all
+        .iter()
+        .filter(|(part, ns)| *ns > 0 || parts.total() == 0 && *part == TimePart::OnCpu);
+    let words = shown.map(|(part, ns)| format!("{} {}", duration(*ns as f64), part.spec().words));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// The same; else that it is not known, and why. `None` where waits were not recorded.
+pub(crate) fn parts_or_reason(parts: Result<TimeParts, NoTimeParts>) -> Option<String> {
+    match parts {
+        Ok(parts) => Some(parts_in_words(parts)),
+        Err(NoTimeParts::NotRecorded) => None,
+        Err(reason) => Some(format!("parts not known: {}", reason.words())),
     }
 }
 

@@ -17,10 +17,17 @@ pub fn measured(of: &MeasuredSubject, human: bool) -> String {
 }
 
 fn span_group(group: &SpanGroup, human: bool) -> String {
-    let SpanGroup { span, by, part } = group;
+    let SpanGroup {
+        span,
+        by,
+        measured,
+        part,
+    } = group;
+    let of_part = measured.map(|measured| format!("{} of ", measured.spec().name));
+    let span = format!("{}{span}", of_part.unwrap_or_default());
     let by = by.join(", ");
     match part {
-        SpanPart::All => span.clone(),
+        SpanPart::All => span,
         SpanPart::Group { keys, values } => {
             let name = group_name(&cells(keys, values, human));
             format!("{span} by {by}: {name}")

@@ -105,7 +105,7 @@ fn slow_spans(args: &RecordArgs) -> anyhow::Result<Option<SlowSpans>> {
         "--min needs the bpf engine: spans are matched in the kernel",
     )?;
     Ok(Some(SlowSpans {
-        spans: spans_or_all(&args.span, least),
+        spans: spans_or_all(&args.span, least > 0),
         key: args.key.clone(),
         least,
         is_required: true,

@@ -18,6 +18,7 @@ use crate::diff::similarity::{
 };
 use crate::diff::slices::{Counts, total};
 use crate::diff::span_groups::GroupKey;
+use crate::diff::spent_change::SpentChange;
 use crate::diff::strings::{CountedStrings, SlicedStrings};
 use crate::stats::number::Scalar;
 
@@ -54,6 +55,8 @@ pub struct Comparison {
     pub figures: Vec<Metric>,
     /// Figures that were tested.
     pub tested: usize,
+    /// What the time of spans was spent on, where both say it.
+    pub spent: Vec<SpentChange>,
     /// The parts that are not compared.
     pub left_out: Vec<LeftOut>,
 }
@@ -101,6 +104,7 @@ impl Comparison {
         let Gathered {
             figures,
             tested,
+            spent,
             left_out,
         } = gather(Sides { a: &a, b: &b }, level);
         Self {
@@ -108,6 +112,7 @@ impl Comparison {
             b,
             figures,
             tested,
+            spent,
             left_out,
         }
     }
@@ -131,6 +136,7 @@ impl Comparison {
 struct Gathered {
     figures: Vec<Metric>,
     tested: usize,
+    spent: Vec<SpentChange>,
     left_out: Vec<LeftOut>,
 }
 
@@ -138,6 +144,7 @@ fn gather(recordings: Sides<&ComparedRecording>, level: f64) -> Gathered {
     let mut pairs = Pairs {
         deferred: BTreeMap::new(),
         figures: Vec::new(),
+        spent: Vec::new(),
         left_out: Vec::new(),
     };
     pairs.all(recordings);
@@ -149,6 +156,7 @@ fn gather(recordings: Sides<&ComparedRecording>, level: f64) -> Gathered {
     Gathered {
         figures,
         tested,
+        spent: pairs.spent,
         left_out: pairs.left_out,
     }
 }
@@ -175,6 +183,7 @@ struct Pairs<'s> {
     deferred: BTreeMap<Family, Vec<DeferredTest<'s>>>,
     /// The figures that cannot be compared.
     figures: Vec<Metric>,
+    spent: Vec<SpentChange>,
     left_out: Vec<LeftOut>,
 }
 
@@ -211,6 +220,15 @@ impl<'s> Pairs<'s> {
             span: name.to_owned(),
             group: group.clone(),
         };
+        let whole = MetricSubject::Span(name.to_owned());
+        let whole = a.spent.zip(b.spent).map(|both| (whole, both));
+        let groups = a.spent_by_group.iter().filter_map(|(key, one)| {
+            let other = b.spent_by_group.get(key)?;
+            Some((group(key), (*one, *other)))
+        });
+        let spent = whole.into_iter().chain(groups);
+        self.spent
+            .extend(spent.map(|(subject, (a, b))| SpentChange { subject, a, b }));
         for (key, one) in &a.groups {
             match b.groups.get(key) {
                 Some(other) if one.count() < MIN_NUMBERS || other.count() < MIN_NUMBERS => {

@@ -40,6 +40,7 @@ pub(crate) mod significance;
 pub(crate) mod similarity;
 pub mod slices;
 pub mod span_groups;
+pub mod spent_change;
 pub(crate) mod strings;
 
 use usdtrec_format::Pattern;

@@ -27,10 +27,11 @@ use crate::origin::Origin;
 use crate::span_report::group_keys;
 use crate::spans::asked_keys::asked_keys_with;
 use crate::spans::common_integers::CommonIntegers;
-use crate::spans::durations::{MAX_SPAN_GROUPS, PairStats};
+use crate::spans::durations::{Durations, MAX_SPAN_GROUPS, PairStats};
 use crate::spans::options::GroupBy;
 use crate::spans::own_keys::EarlyKeys;
 use crate::spans::pair::Pair;
+use crate::spans::spent_time::{SpentFacts, SpentSums};
 use crate::spans::walk::SpanWalk;
 use crate::spans::with_samples::{SpansBeside, fold_with_spans};
 use crate::stats::distribution::Distribution;
@@ -111,6 +112,31 @@ pub(crate) struct SpanSide {
     pub(crate) durations: Option<Ranked>,
     /// The same figures for each requested group.
     pub(crate) groups: BTreeMap<GroupKey, Ranked>,
+    /// What their time was spent on; `None` if the trace does not say it.
+    pub(crate) spent: Option<SpentFacts>,
+    /// The same of the groups of which it is known.
+    pub(crate) spent_by_group: BTreeMap<GroupKey, SpentFacts>,
+}
+
+/// Durations of spans by slice, and what they were spent on.
+#[derive(Default)]
+struct SlicedDurations {
+    slices: [Distribution<Integer>; SLICES],
+    spent: SpentSums,
+}
+
+impl SlicedDurations {
+    fn add(&mut self, slice: usize, durations: &Durations) {
+        if let Some(slice) = self.slices.get_mut(slice) {
+            slice.merge(durations.distribution.clone());
+        }
+        self.spent.merge(&durations.spent);
+    }
+
+    fn spent(&self) -> Option<SpentFacts> {
+        let count = self.slices.iter().map(Distribution::count).sum();
+        self.spent.facts(count)
+    }
 }
 
 impl ComparedRecording {
@@ -250,13 +276,12 @@ impl SpanSide {
         }
         let keys = walk.options.by.iter().skip(1);
         let keys: Arc<[Key]> = keys.map(|by| by.key.clone()).collect();
-        let make = || vec![Distribution::<Integer>::default(); SLICES];
-        let mut all = make();
+        let mut all = SlicedDurations::default();
         #[expect(
             clippy::mutable_key_type,
             reason = "what changes in a key of scripts is not compared"
         )]
-        let mut groups = BTreeMap::new();
+        let mut groups: BTreeMap<GroupKey, SlicedDurations> = BTreeMap::new();
         for (words, durations) in sums.groups {
             let Some((slice, words)) = words.split_first() else {
                 continue;
@@ -268,17 +293,21 @@ impl SpanSide {
                     key.value(words, walk.session, walk.rows, walk.dictionary)
                 });
                 let name = GroupKey::new(&keys, values.collect());
-                let group = groups.entry(name).or_insert_with(make);
-                group[slice].merge(durations.distribution.clone());
+                groups.entry(name).or_default().add(slice, &durations);
             }
-            all[slice].merge(durations.distribution);
+            all.add(slice, &durations);
         }
-        let groups = groups.into_iter();
+        let spent = groups.iter();
+        let spent = spent.filter_map(|(name, group)| Some((name.clone(), group.spent()?)));
+        let ranked = |spans: SlicedDurations| Ranked::new(Vec::from(spans.slices));
         Ok(Self {
-            durations: Ranked::new(all),
+            spent_by_group: spent.collect(),
             groups: groups
-                .filter_map(|(name, slices)| Some((name, Ranked::new(slices)?)))
+                .into_iter()
+                .filter_map(|(name, group)| Some((name, ranked(group)?)))
                 .collect(),
+            spent: all.spent(),
+            durations: ranked(all),
         })
     }
 }

@@ -164,7 +164,7 @@ fn facts<N: Number>(numbers: &Distribution<N>, sum: Sum, order: GroupOrder) -> V
         count: numbers.count(),
         weight: match order {
             GroupOrder::Count => 0.0,
-            GroupOrder::Total | GroupOrder::Sum | GroupOrder::Own => total,
+            GroupOrder::Total | GroupOrder::Sum | GroupOrder::Own | GroupOrder::Part(_) => total,
             GroupOrder::Mean => mean,
             GroupOrder::P50 => at(500).approximate(),
             GroupOrder::P90 => at(900).approximate(),

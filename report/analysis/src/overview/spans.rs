@@ -65,6 +65,7 @@ impl SpanOverview {
                 let named = || SpanGroup {
                     span: pair.name.clone(),
                     by: Vec::new(),
+                    measured: None,
                     part: SpanPart::All,
                 };
                 let heat = &stats.all.heat;

@@ -103,7 +103,12 @@ impl Totals<KeptBegin> for Closing<'_> {
         self.written = self.paused.add(paused, self.nesting, self.time, self.sink);
     }
 
-    fn finished(&mut self, frame: &mut Frame<KeptBegin>, Ended { duration, own }: Ended) {
+    fn finished(&mut self, frame: &mut Frame<KeptBegin>, ended: Ended) {
+        let Ended {
+            duration,
+            own,
+            spent,
+        } = ended;
         if let Some(pair) = self.nesting.get_mut(self.pair) {
             pair.nesting.add(frame);
         }
@@ -115,7 +120,12 @@ impl Totals<KeptBegin> for Closing<'_> {
                 pair: self.pair,
                 fate: SpanFate::Ended,
                 begin: begun.hit(),
-                end: Some(SpanClose { hit, duration, own }),
+                end: Some(SpanClose {
+                    hit,
+                    duration,
+                    own,
+                    spent,
+                }),
                 until: None,
             });
         }
@@ -386,19 +396,21 @@ fn in_window(item: RowItem, hits: &HitTable, sink: &mut dyn RowSink) -> io::Resu
             begin,
             end,
             own,
-        } => (pair, begin, Some((end, own)), None),
+            spent,
+        } => (pair, begin, Some((end, own, spent)), None),
         RowItem::Unfinished { pair, begin, until } => (pair, begin, None, Some(until)),
         RowItem::Pending { .. } | RowItem::Event { .. } => return Ok(()),
     };
     let Some(begin) = hits.hit(begin) else {
         return Ok(());
     };
-    let end = end.and_then(|(end, own)| {
+    let end = end.and_then(|(end, own, spent)| {
         let hit = hits.hit(end)?;
         Some(SpanClose {
             hit,
             duration: hit.row.time.saturating_sub(begin.row.time),
             own,
+            spent,
         })
     });
     sink.span(SpanRow {

@@ -2,7 +2,10 @@
 
 use std::io;
 
+use usdtrec_format::{LeastParts, NoTimeParts, NoWaits, TimeParts};
+
 use crate::rows::hit_row::RowHit;
+use crate::spans::spent_time::SpentTime;
 
 /// What a hit is to the spans of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +65,15 @@ impl<'a> SpanRow<'a> {
         self.end.map_or(self.begin, |end| end.hit)
     }
 
+    /// What it was spent on; else why that is not known.
+    pub fn parts(&self) -> Result<TimeParts, NoTimeParts> {
+        match (self.end, self.begin.row.process.thread_waits) {
+            (Some(end), _) => end.spent.whole,
+            (None, Err(NoWaits::NotRecorded)) => Err(NoTimeParts::NotRecorded),
+            (None, _) => Err(NoTimeParts::OneSide),
+        }
+    }
+
     /// When it ended, or at the latest, or when it was last known to be open, ns; `None` if it was open at the end of the trace.
     pub fn end_time(&self) -> Option<u64> {
         self.end.map(|end| end.hit.row.time).or(self.until)
@@ -77,6 +89,8 @@ pub struct SpanClose<'a> {
     pub duration: u64,
     /// What of the duration is in no span of the same pair within this one, ns.
     pub own: u64,
+    /// What the duration was spent on.
+    pub spent: SpentTime,
 }
 
 /// Takes rows, one after the other.
@@ -94,20 +108,23 @@ pub(crate) struct CountedRows<'a> {
     pub(crate) sink: &'a mut dyn RowSink,
     /// Rows that the sink took.
     pub(crate) rows: u64,
-    /// Spans that ended and are shorter.
+    /// Spans that ended and are shorter, or have less of a part of their time.
     pub(crate) shorter: u64,
     /// The duration of the shortest spans that it takes, ns. If it is more than 0, spans without an end are left out, too.
     pub(crate) least: u64,
+    /// The same of the parts of their time.
+    pub(crate) least_parts: LeastParts,
 }
 
 impl<'a> CountedRows<'a> {
     /// Counts from 0.
-    pub(crate) fn new(sink: &'a mut dyn RowSink, least: u64) -> Self {
+    pub(crate) fn new(sink: &'a mut dyn RowSink, least: u64, least_parts: LeastParts) -> Self {
         Self {
             sink,
             rows: 0,
             shorter: 0,
             least,
+            least_parts,
         }
     }
 }
@@ -119,7 +136,8 @@ impl RowSink for CountedRows<'_> {
     }
 
     fn span(&mut self, span: SpanRow<'_>) -> io::Result<()> {
-        if self.least > 0 && span.end.is_none_or(|end| end.duration < self.least) {
+        let is_short = self.least > 0 && span.end.is_none_or(|end| end.duration < self.least);
+        if is_short || !self.least_parts.has(span.parts()) {
             self.shorter += u64::from(span.end.is_some());
             return Ok(());
         }

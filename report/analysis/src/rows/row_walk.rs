@@ -1,6 +1,6 @@
 //! The walk over a trace that makes rows.
 
-use usdtrec_format::{Missing, Value};
+use usdtrec_format::{LeastParts, Missing, Value};
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::notices::Notices;
 use usdtrec_trace::events::order::{Window, in_order};
@@ -14,6 +14,7 @@ use crate::rows::row_sink::{CountedRows, RowSink};
 use crate::rows::row_window::{RowSource, RowWorker};
 use crate::rows::window_rows::WindowRows;
 use crate::spans::asked_keys::asked_keys;
+use crate::spans::options::refuse_parts;
 use crate::spans::pair::{Pair, filter_of_pairs};
 use crate::spans::pair_pauses::PairPauses;
 use crate::spans::role::Role;
@@ -28,6 +29,8 @@ pub struct SpanRowQuestion {
     pub key: Vec<String>,
     /// Duration of the shortest ones, ns; with 0, those without an end are rows, too.
     pub least: u64,
+    /// The least times of their parts.
+    pub least_parts: LeastParts,
 }
 
 impl SpanRowQuestion {
@@ -95,6 +98,8 @@ pub struct RowWalk<'s> {
     pub pairs: Vec<Pair>,
     /// Spans that are shorter, and those without an end, are left out if it is more than 0, ns.
     least: u64,
+    /// The least times of their parts.
+    least_parts: LeastParts,
 }
 
 impl<'s> RowWalk<'s> {
@@ -130,13 +135,21 @@ impl<'s> RowWalk<'s> {
             },
             pairs,
             least: 0,
+            least_parts: LeastParts::default(),
         })
     }
 
-    /// Leaves out spans of less than this duration, and those without an end, ns; with 0, none.
-    #[must_use]
-    pub fn at_least(self, least: u64) -> Self {
-        Self { least, ..self }
+    /// Leaves out spans of less than this duration, and those without an end, ns; with 0, none. The same of those with less of a part.
+    ///
+    /// # Errors
+    /// [`ReportError::Question`] if a part is asked for, and the trace does not say how long threads have waited.
+    pub fn at_least(self, least: u64, least_parts: LeastParts) -> Result<Self, ReportError> {
+        refuse_parts(self.session, least_parts.first())?;
+        Ok(Self {
+            least,
+            least_parts,
+            ..self
+        })
     }
 
     /// Whether hits are rows; else spans alone.
@@ -182,7 +195,7 @@ impl<'s> RowWalk<'s> {
             workers.put(worker);
             rows
         };
-        let mut counted = CountedRows::new(sink, self.least);
+        let mut counted = CountedRows::new(sink, self.least, self.least_parts);
         let time = source.filter.time();
         let mut across = RowsAcross::new(time, &self.pairs, self.session, pauses.clone());
         let outcome = in_order(self.session, &relaxed, None, show, |mut rows| {

@@ -66,7 +66,12 @@ impl Totals<BegunHit> for EndedInWindow<'_> {
         self.items.extend(item);
     }
 
-    fn finished(&mut self, frame: &mut Frame<BegunHit>, Ended { duration, own }: Ended) {
+    fn finished(&mut self, frame: &mut Frame<BegunHit>, ended: Ended) {
+        let Ended {
+            duration,
+            own,
+            spent,
+        } = ended;
         if let Some(nesting) = &mut self.nesting {
             nesting.add(frame);
         }
@@ -79,6 +84,7 @@ impl Totals<BegunHit> for EndedInWindow<'_> {
             begin,
             end,
             own,
+            spent,
         }));
     }
 }
@@ -150,6 +156,7 @@ impl RowSource {
             hit: &hit,
             row: None,
         };
+        let waits = worker.resolver.session().hit_waits(target, sample);
         let mut of_span = false;
         for role in self.roles.get(event).into_iter().flatten() {
             let Some(key) = self.keys.get(role.pair as usize) else {
@@ -166,9 +173,9 @@ impl RowSource {
             if role.begins {
                 of_span |= passes;
                 let begun = passes.then(|| row.index(self, worker, &mut rows.hits));
-                worker
-                    .matcher
-                    .begin(key, Frame::new(sample.time, marks, begun));
+                let mut frame = Frame::new(sample.time, marks, begun);
+                frame.waits = waits;
+                worker.matcher.begin(key, frame);
                 continue;
             }
             let ends = self.filter.ends(target, sample, &mut worker.resolver);
@@ -180,13 +187,14 @@ impl RowSource {
                 end: ends.then_some(index),
                 time: self.filter.time(),
             };
-            if worker.matcher.end(key, sample.time, marks, &mut ended) {
+            if (worker.matcher).end(key, sample.time, marks, waits, &mut ended) {
                 of_span |= ends;
                 continue;
             }
             let end = PendingEnd {
                 time: sample.time,
                 marks,
+                waits,
                 asked: ends,
                 ..PendingEnd::default()
             };

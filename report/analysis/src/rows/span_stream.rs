@@ -213,7 +213,7 @@ impl SpanStream {
         sink: &mut dyn RowSink,
     ) -> Result<(), ReportError> {
         worker.end_window(&mut self.window);
-        let mut counted = CountedRows::new(sink, self.question.least);
+        let mut counted = self.counted(sink);
         self.across
             .make_room(&self.window, self.taken, &mut counted)?;
         self.across.take(&mut self.window, &mut counted)?;
@@ -223,12 +223,17 @@ impl SpanStream {
         Ok(())
     }
 
+    /// Counts the rows that are asked for.
+    fn counted<'a>(&self, sink: &'a mut dyn RowSink) -> CountedRows<'a> {
+        CountedRows::new(sink, self.question.least, self.question.least_parts)
+    }
+
     /// Ends the stream: hands the spans that have no end to the sink. Returns what was counted.
     ///
     /// # Errors
     /// [`ReportError::Write`] with the first error of the sink.
     pub fn end(self, sink: &mut dyn RowSink) -> Result<SpanTotals, ReportError> {
-        let mut counted = CountedRows::new(sink, self.question.least);
+        let mut counted = self.counted(sink);
         let forgotten = self.across.finish(&mut counted)?;
         Ok(SpanTotals {
             shown: self.totals.shown + counted.rows,

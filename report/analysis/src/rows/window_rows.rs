@@ -3,6 +3,7 @@
 use crate::rows::hit_row::HitTable;
 use crate::spans::matcher::Segment;
 use crate::spans::nesting::Nesting;
+use crate::spans::spent_time::SpentTime;
 
 /// What a span that began in a window has of its begin: the index of the hit; `None` if the span is not selected.
 pub(crate) type BegunHit = Option<usize>;
@@ -17,6 +18,7 @@ pub(crate) enum RowItem {
         end: usize,
         /// ns.
         own: u64,
+        spent: SpentTime,
     },
     /// A span that began in the window has no end: one around it ends.
     Unfinished {

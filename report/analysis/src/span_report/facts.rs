@@ -1,5 +1,6 @@
 //! Facts about spans.
 
+use usdtrec_format::LeastParts;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::recorded_part::RecordedPart;
 
@@ -13,6 +14,7 @@ use crate::spans::key::SpanKey;
 use crate::spans::options::GroupBy;
 use crate::spans::pair::Pair;
 use crate::spans::slowest::{BeginStacks, SlowBegin, begins};
+use crate::spans::spent_time::SpentFacts;
 use crate::spans::walk::SpanWalk;
 use crate::stats::distribution::Quantile;
 use crate::stats::keys::value::KeyValue;
@@ -41,6 +43,8 @@ pub struct DurationFacts {
     pub p999: u64,
     /// The longest one.
     pub max: u64,
+    /// What they were spent on; `None` if the trace does not say it of any of them.
+    pub spent: Option<SpentFacts>,
     /// Whether percentiles are exact; else they are within 1/256 of themselves.
     pub exact: bool,
 }
@@ -59,6 +63,7 @@ impl DurationFacts {
             covered: durations.covered,
             own_sum: u64::try_from(durations.own_sum).unwrap_or(u64::MAX),
             sum: durations.sum,
+            spent: durations.spent.facts(distribution.count()),
             min: ends.map_or(0, |ends| ns(ends.least)),
             p50: at(500),
             p90: at(900),
@@ -108,6 +113,7 @@ impl DurationFacts {
             GroupOrder::P99 => self.p99.into(),
             GroupOrder::P999 => self.p999.into(),
             GroupOrder::Max => self.max.into(),
+            GroupOrder::Part(part) => self.spent.map_or(0, |spent| spent.part(part)).into(),
         }
     }
 }
@@ -264,6 +270,8 @@ pub struct SpanReport {
     pub ambiguities: Vec<Ambiguity>,
     /// Shorter spans do not count, ns.
     pub min: u64,
+    /// Those with less of a part of their time do not count either.
+    pub least_parts: LeastParts,
     /// By which figure groups are sorted.
     pub order: GroupOrder,
     /// What spans are grouped by.

@@ -80,6 +80,7 @@ pub(crate) fn report_of(
         ambiguities: ambiguities(walk, filter),
         by: walk.options.by.clone(),
         min: request.question.min,
+        least_parts: request.question.least_parts,
         order: request.question.order,
         spans: facts(walk, spans),
         groups,
@@ -104,6 +105,7 @@ pub(crate) fn named(
                 spans: SpanGroup {
                     span: pair.name.clone(),
                     by: request.question.by.clone(),
+                    measured: request.question.measured,
                     part,
                 },
                 durations,

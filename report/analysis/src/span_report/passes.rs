@@ -6,12 +6,13 @@ use usdtrec_trace::events::selection::SampleFilter;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 
+use crate::question::GroupOrder;
 use crate::rows::row_walk::asked_pairs;
 use crate::samples::SelectedSamples;
 use crate::span_report::group_keys;
 use crate::span_report::request::SpanRequest;
 use crate::spans::asked_keys::asked_keys;
-use crate::spans::options::{GroupChoice, SpanOptions};
+use crate::spans::options::{GroupChoice, SpanOptions, refuse_parts};
 use crate::spans::own_keys::{EarlyKeys, own_keys};
 use crate::spans::pair::Pair;
 use crate::spans::walk::{SpanWalk, Spans};
@@ -37,6 +38,13 @@ pub(crate) fn matched<T>(
 ) -> Result<T, ReportError> {
     let SelectedSamples { session, filter } = request.samples;
     let question = request.question;
+    let ordered = match question.order {
+        GroupOrder::Part(part) => Some(part),
+        _ => None,
+    };
+    for part in [ordered, question.measured, question.least_parts.first()] {
+        refuse_parts(session, part)?;
+    }
     let pairs = asked_pairs(&question.spans, session, |_| true)?;
     let of_pair = |event: usize| {
         let has = |pair: &Pair| pair.starts.contains(&event) || pair.dones.contains(&event);
@@ -53,6 +61,8 @@ pub(crate) fn matched<T>(
         keys: std::mem::take(&mut keys.keys),
         by: by.collect::<Result<_, _>>()?,
         min: question.min,
+        least_parts: question.least_parts,
+        measured: question.measured,
         slowest: extras.slowest,
         heat: extras.heat,
         kept: GroupChoice::All,

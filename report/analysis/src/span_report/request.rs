@@ -43,6 +43,7 @@ impl GroupOrder {
             Self::Count => (BoundedFigure::Count, Combine::Sum),
             Self::Total | Self::Sum => (BoundedFigure::Sum, Combine::Sum),
             Self::Own => (BoundedFigure::Own, Combine::Sum),
+            Self::Part(part) => (BoundedFigure::Part(part), Combine::Sum),
             _ => (BoundedFigure::Max, Combine::Max),
         };
         Bound { figure, combine }

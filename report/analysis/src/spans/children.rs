@@ -1,5 +1,8 @@
 //! The spans that ended directly within another one.
 
+use usdtrec_format::TimeParts;
+
+use crate::spans::spent_time::ThreadParts;
 use crate::stats::coverage::Interval;
 
 /// Spans that are kept one by one; of very many, the older ones are summed up.
@@ -13,6 +16,8 @@ pub(crate) struct Children {
     /// In the order of time; those without a pause between them are one.
     parts: Vec<Interval>,
     older: Option<Older>,
+    /// What they were spent on, as far as it is known of one thread.
+    spent: Option<Box<ThreadParts>>,
 }
 
 /// Spans that are not kept one by one.
@@ -41,6 +46,7 @@ impl Children {
     pub(crate) fn replace(&mut self, new: Self) {
         self.time = new.time;
         self.older = new.older;
+        self.spent = new.spent;
         if new.parts.is_empty() {
             self.parts.clear();
         } else {
@@ -64,9 +70,32 @@ impl Children {
         }
     }
 
+    /// Adds what those that were added were spent on.
+    pub(crate) fn spend(&mut self, more: ThreadParts) {
+        match &mut self.spent {
+            None => self.spent = Some(Box::new(more)),
+            Some(known) if known.tid == more.tid => known.parts = known.parts.plus(more.parts),
+            // Then it is not known of all of their time.
+            Some(_) => {}
+        }
+    }
+
+    /// What the span around them was spent on without them; `None` if that is not known.
+    pub(crate) fn rest(&self, whole: ThreadParts) -> Option<TimeParts> {
+        if self.time == 0 {
+            return Some(whole.parts);
+        }
+        let known = self.spent.as_ref()?;
+        let are_all = known.tid == whole.tid && known.parts.total() == self.time;
+        whole.parts.without(known.parts).filter(|_| are_all)
+    }
+
     /// Adds those of another span, which are later.
     pub(crate) fn append(&mut self, others: Self) {
         self.time = self.time.saturating_add(others.time);
+        if let Some(spent) = others.spent {
+            self.spend(*spent);
+        }
         if let Some(older) = others.older {
             // There were too many already.
             self.sum_up(0);

@@ -65,7 +65,12 @@ impl Totals<OpenSpan> for Counting<'_> {
     }
 
     #[inline]
-    fn finished(&mut self, frame: &mut Frame<OpenSpan>, Ended { duration, own }: Ended) {
+    fn finished(&mut self, frame: &mut Frame<OpenSpan>, ended: Ended) {
+        let Ended {
+            duration,
+            own,
+            spent,
+        } = ended;
         let options = self.options;
         self.stats.counts.nesting.add(frame);
         let span = Interval {
@@ -76,13 +81,18 @@ impl Totals<OpenSpan> for Counting<'_> {
             return;
         }
         self.stats.counts.ended += 1;
-        if duration < options.min {
+        if duration < options.min || !options.least_parts.has(spent.whole) {
             return;
         }
         let whole = self.whole_group(frame);
         let ended = EndedSpan {
             duration,
             own,
+            spent,
+            measured: match options.measured {
+                None => Some(duration),
+                Some(part) => spent.whole.ok().map(|parts| parts.get(part)),
+            },
             interval: options.heat.map(|heat| heat.place(frame.time) as u32),
         };
         let group = match whole.is_empty() {
@@ -95,6 +105,7 @@ impl Totals<OpenSpan> for Counting<'_> {
                     BoundedFigure::Count => 1,
                     BoundedFigure::Own => own,
                     BoundedFigure::Sum | BoundedFigure::Max => duration,
+                    BoundedFigure::Part(part) => spent.whole.map_or(0, |parts| parts.get(*part)),
                 };
                 if let Some(sketch) = sketches.get(self.pair) {
                     sketch.add(self.hash(frame), figure);
@@ -115,6 +126,7 @@ impl Totals<OpenSpan> for Counting<'_> {
             let slow = SlowSpan {
                 duration,
                 time: Reverse(frame.time),
+                parts: spent.whole,
                 begin: Reverse(frame.what.place),
                 added: frame.what.added.clone(),
                 end_added: self.end.added.clone(),

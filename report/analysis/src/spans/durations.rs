@@ -5,11 +5,13 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use foldhash::HashMap;
+use usdtrec_format::{NoTimeParts, TimeParts};
 use usdtrec_trace::added::added_argument::AddedValues;
 use usdtrec_trace::events::order::place::SamplePlace;
 
 use crate::spans::covers::{CoveredTime, PairCovers, SpanCover};
 use crate::spans::nesting::Nesting;
+use crate::spans::spent_time::{SpentSums, SpentTime};
 use crate::stats::distribution::Distribution;
 use crate::stats::heat::{Cells, HeatCell, merge};
 use crate::stats::keys::key::KeyWords;
@@ -24,8 +26,10 @@ pub(crate) const MAX_HEAT_GROUPS: usize = 1 << 10;
 /// Statistics of the durations of spans.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Durations {
-    /// ns.
+    /// Of what is measured of them: their durations, or a part of their time, ns.
     pub(crate) distribution: Distribution<Integer>,
+    /// What they were spent on.
+    pub(crate) spent: SpentSums,
     /// Sum, ns.
     pub(crate) sum: u128,
     /// Sum without the time of nested spans, ns.
@@ -43,6 +47,9 @@ pub(crate) struct EndedSpan {
     pub(crate) duration: u64,
     /// Duration without nested spans, ns.
     pub(crate) own: u64,
+    pub(crate) spent: SpentTime,
+    /// What is measured of it, ns; `None` if it is not known.
+    pub(crate) measured: Option<u64>,
     /// The time interval in which it began, if spans are counted by interval.
     pub(crate) interval: Option<u32>,
 }
@@ -54,6 +61,8 @@ pub struct SlowSpan {
     pub duration: u64,
     /// When it began, ns.
     pub time: Reverse<u64>,
+    /// What it was spent on.
+    pub parts: Result<TimeParts, NoTimeParts>,
     /// Position of the event that began it.
     pub(crate) begin: Reverse<SamplePlace>,
     /// What that event got besides its own arguments.
@@ -195,11 +204,16 @@ impl Durations {
     /// Counts a span.
     #[inline]
     fn add(&mut self, span: EndedSpan) {
-        self.distribution.add(Integer(span.duration.into()));
         self.sum += u128::from(span.duration);
         self.own_sum += u128::from(span.own);
+        self.spent.add(span.spent);
+        let Some(measured) = span.measured else {
+            return;
+        };
+        let measured = Integer(measured.into());
+        self.distribution.add(measured);
         if let Some(interval) = span.interval {
-            let bucket = Integer(span.duration.into()).index(BucketKind::Time);
+            let bucket = measured.index(BucketKind::Time);
             *self.heat.entry(HeatCell { interval, bucket }).or_default() += 1;
         }
     }
@@ -207,6 +221,7 @@ impl Durations {
     /// Adds the statistics of other spans. What both cover is not known then.
     pub(crate) fn merge(&mut self, other: Self) {
         self.distribution.merge(other.distribution);
+        self.spent.merge(&other.spent);
         self.sum += other.sum;
         self.own_sum += other.own_sum;
         self.covered = None;

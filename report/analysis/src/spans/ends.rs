@@ -5,6 +5,7 @@
 
 use std::sync::Mutex;
 
+use usdtrec_format::{NoTimeParts, TimeParts};
 use usdtrec_trace::events::notices::SpanOverlap;
 use usdtrec_trace::events::selection::SampleFilter;
 use usdtrec_trace::rows::Rows;
@@ -47,13 +48,8 @@ pub struct EndsWorker<'s> {
 
 /// What a sample ends.
 pub enum SpanEnd {
-    /// The first span that a sample which is requested ends, and how long it lasted, ns.
-    Matched {
-        /// Index of its name.
-        span: u32,
-        /// Its duration; `None` if its begin is unknown.
-        duration: Option<u64>,
-    },
+    /// The first span that a sample which is requested ends.
+    Matched(ClosedSpan),
     /// A span that is matched across windows.
     Open {
         /// Whether it is the first one of a sample that is selected.
@@ -61,23 +57,35 @@ pub enum SpanEnd {
     },
 }
 
-/// A span that was matched across windows: index of its name, and its duration, ns; `None` if its begin is unknown.
+/// A span that ended.
 pub struct ClosedSpan {
-    /// Index of the name.
+    /// Index of its name.
     pub span: u32,
-    /// The duration, ns.
-    pub duration: Option<u64>,
+    /// How long it lasted; `None` if its begin is unknown.
+    pub time: Option<ClosedTime>,
 }
 
-/// The duration of a span that ended.
+/// How long a span lasted.
+#[derive(Clone, Copy, Debug)]
+pub struct ClosedTime {
+    /// ns.
+    pub duration: u64,
+    /// What it was spent on; else why that is not known.
+    pub parts: Result<TimeParts, NoTimeParts>,
+}
+
+/// The time of a span that ended.
 #[derive(Default)]
-struct Duration(Option<u64>);
+struct Duration(Option<ClosedTime>);
 
 impl Totals<()> for Duration {
     fn unfinished(&mut self, _: &Frame<()>, _: u64) {}
 
     fn finished(&mut self, _: &mut Frame<()>, ended: Ended) {
-        self.0 = Some(ended.duration);
+        self.0 = Some(ClosedTime {
+            duration: ended.duration,
+            parts: ended.spent.whole,
+        });
     }
 }
 
@@ -198,6 +206,7 @@ impl SpanEnds {
         if let Some(mut ids) = self.ids.as_ref().and_then(|ids| ids.lock().ok()) {
             ids.take(resolver, hit);
         }
+        let waits = resolver.session().hit_waits(target, sample);
         let mut ends = false;
         for role in self.roles.get(target.event as usize).into_iter().flatten() {
             let Some(key) = self.keys.get(role.pair as usize) else {
@@ -212,23 +221,26 @@ impl SpanEnds {
                 words,
             };
             if role.begins {
-                matcher.begin(key, Frame::new(sample.time, marks, ()));
+                let mut frame = Frame::new(sample.time, marks, ());
+                frame.waits = waits;
+                matcher.begin(key, frame);
                 continue;
             }
             let is_shown = asked && !std::mem::replace(&mut ends, true);
             let mut span = Duration::default();
-            if matcher.end(key, sample.time, marks, &mut span) {
+            if matcher.end(key, sample.time, marks, waits, &mut span) {
                 if is_shown {
-                    ended(SpanEnd::Matched {
+                    ended(SpanEnd::Matched(ClosedSpan {
                         span: role.pair,
-                        duration: span.0,
-                    });
+                        time: span.0,
+                    }));
                 }
                 continue;
             }
             let end = PendingEnd {
                 time: sample.time,
                 marks,
+                waits,
                 ..PendingEnd::default()
             };
             matcher.leave(key, end);
@@ -249,7 +261,7 @@ impl SpanEnds {
             open.take(segment, end.as_ref(), &mut duration);
             end.map(|_| ClosedSpan {
                 span,
-                duration: duration.0,
+                time: duration.0,
             })
         })
     }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
+use usdtrec_format::HitWaits;
 use usdtrec_format::spans::{Marks, OpenByKey};
 use usdtrec_trace::added::added_argument::AddedValues;
 
@@ -36,6 +37,8 @@ pub(crate) struct PendingEnd {
     /// ns.
     pub(crate) time: u64,
     pub(crate) marks: Marks,
+    /// How long its thread has waited.
+    pub(crate) waits: HitWaits,
     /// Whether it is selected.
     pub(crate) asked: bool,
     /// The part of its group that only the end has.
@@ -231,6 +234,7 @@ impl<T> SpanMatcher<T> {
         key: MatchKey,
         time: u64,
         marks: Marks,
+        waits: HitWaits,
         totals: &mut impl Totals<T>,
     ) -> bool {
         if !self.pauses.is_empty() {
@@ -244,6 +248,7 @@ impl<T> SpanMatcher<T> {
         let closed = Close {
             at,
             time,
+            waits,
             keeps_parts,
         };
         close(&mut lane.stack, closed, totals, &mut lane.base);
@@ -372,6 +377,7 @@ impl<T> OpenSpans<T> {
                 Some(Close {
                     at: stack.find(end.marks, end.time)?,
                     time: end.time,
+                    waits: end.waits,
                     keeps_parts,
                 })
             });

@@ -35,6 +35,7 @@ pub mod pair_pauses;
 pub(crate) mod plain_hits;
 pub(crate) mod role;
 pub mod slowest;
+pub mod spent_time;
 pub(crate) mod stack;
 pub(crate) mod unmatched_times;
 pub(crate) mod walk;

@@ -1,5 +1,10 @@
 //! How spans are matched and counted.
 
+use usdtrec_format::{LeastParts, TimePart};
+use usdtrec_trace::process::process_field::THREAD_WAITS;
+use usdtrec_trace::question_error::QuestionError;
+use usdtrec_trace::session::TraceSession;
+
 use crate::spans::durations::{MAX_HEAT_GROUPS, MAX_SPAN_GROUPS, PairStats};
 use crate::spans::key::SpanKey;
 use crate::spans::pair::Pair;
@@ -16,6 +21,10 @@ pub(crate) struct SpanOptions {
     pub(crate) by: Vec<GroupBy>,
     /// Shorter ones do not count, ns.
     pub(crate) min: u64,
+    /// Those with less of a part do not count either.
+    pub(crate) least_parts: LeastParts,
+    /// Which part of their time is measured; `None` for their duration.
+    pub(crate) measured: Option<TimePart>,
     /// Number of the slowest spans to keep.
     pub(crate) slowest: usize,
     /// Time intervals to count spans by, too.
@@ -38,6 +47,20 @@ impl SpanOptions {
     /// Statistics of each pair, without spans.
     pub(crate) fn pair_stats(&self, pairs: &[Pair]) -> Vec<PairStats> {
         vec![PairStats::new(self.most_groups()); pairs.len()]
+    }
+}
+
+/// Refuses a question about a part of the time of spans where the trace does not say how long threads have waited.
+pub(crate) fn refuse_parts(
+    session: &TraceSession,
+    part: Option<TimePart>,
+) -> Result<(), QuestionError> {
+    match part {
+        Some(part) if !session.has_waits() => Err(QuestionError::NotOfProcess {
+            what: part.spec().name,
+            needs: THREAD_WAITS,
+        }),
+        _ => Ok(()),
     }
 }
 
@@ -64,6 +87,8 @@ pub(crate) enum BoundedFigure {
     Own,
     /// The longest.
     Max,
+    /// Sum of a part of their time.
+    Part(TimePart),
 }
 
 /// The group of all that are not chosen.

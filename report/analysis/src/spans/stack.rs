@@ -1,8 +1,10 @@
 //! The spans that are open at once under one key, and what ends them.
 
+use usdtrec_format::HitWaits;
 use usdtrec_format::spans::{Marks, OpenBegin, OpenBegins};
 
 use crate::spans::children::Children;
+use crate::spans::spent_time::{SpentTime, ThreadParts};
 use crate::stats::coverage::Interval;
 
 /// The group of frames if spans are not grouped.
@@ -17,6 +19,8 @@ pub(crate) struct Frame<T> {
     /// When it began, ns.
     pub(crate) time: u64,
     pub(crate) marks: Marks,
+    /// How long its thread had waited then.
+    pub(crate) waits: HitWaits,
     /// Hash of its group, as far as the group is known when the span begins.
     pub(crate) group: u64,
     /// The spans that ended directly in it.
@@ -52,6 +56,7 @@ pub(crate) struct Ended {
     pub(crate) duration: u64,
     /// What of it was in no span within it, ns.
     pub(crate) own: u64,
+    pub(crate) spent: SpentTime,
 }
 
 impl<T> Frame<T> {
@@ -59,6 +64,7 @@ impl<T> Frame<T> {
         Self {
             time,
             marks,
+            waits: HitWaits::default(),
             group: UNGROUPED,
             children: Children::default(),
             next: None,
@@ -71,6 +77,7 @@ impl<T> Frame<T> {
         Frame {
             time: self.time,
             marks: self.marks,
+            waits: self.waits,
             group: self.group,
             children: self.children,
             next: self.next,
@@ -94,6 +101,7 @@ impl<T> OpenBegin for Frame<T> {
         let Self {
             time,
             marks,
+            waits,
             group,
             children,
             next,
@@ -101,6 +109,7 @@ impl<T> OpenBegin for Frame<T> {
         } = new;
         self.time = time;
         self.marks = marks;
+        self.waits = waits;
         self.group = group;
         self.children.replace(children);
         self.next = next;
@@ -147,6 +156,8 @@ pub(crate) struct Close {
     pub(crate) at: usize,
     /// ns.
     pub(crate) time: u64,
+    /// How long the thread of the end has waited.
+    pub(crate) waits: HitWaits,
     /// Whether frames know when the spans within them were.
     pub(crate) keeps_parts: bool,
 }
@@ -158,6 +169,7 @@ pub(crate) fn close<T>(
     Close {
         at,
         time,
+        waits,
         keeps_parts,
     }: Close,
     totals: &mut impl Totals<T>,
@@ -176,13 +188,27 @@ pub(crate) fn close<T>(
     };
     let duration = time.saturating_sub(frame.time);
     let own = duration.saturating_sub(frame.children.time);
-    totals.finished(frame, Ended { duration, own });
+    let parts = ThreadParts::between(frame.waits, waits, duration);
+    let spent = SpentTime {
+        whole: parts.map(|known| known.parts),
+        own: parts.ok().and_then(|known| frame.children.rest(known)),
+    };
+    let ended = Ended {
+        duration,
+        own,
+        spent,
+    };
+    totals.finished(frame, ended);
     let span = Interval {
         begin: frame.time,
         end: frame.time.saturating_add(duration),
     };
     stack.drop_newest();
-    outer(stack, base).push(span, keeps_parts);
+    let around = outer(stack, base);
+    around.push(span, keeps_parts);
+    if let Ok(parts) = parts {
+        around.spend(parts);
+    }
 }
 
 /// The spans that ended directly in the newest frame, or outside all.
@@ -239,6 +265,7 @@ mod tests {
         let closed = Close {
             at: 1,
             time: 6,
+            waits: HitWaits::default(),
             keeps_parts: false,
         };
         close(&mut stack, closed, &mut NoTotals, &mut Base::default());

@@ -233,6 +233,7 @@ impl<'s> SpanWalk<'s> {
             worker.resolver.set_context(*context);
             add(&mut worker.state, &mut worker.resolver, target, &sample);
         }
+        let waits = self.session.hit_waits(target, &sample);
         let mut unkeyed = None;
         for role in roles {
             let Role { pair, begins } = role.role;
@@ -248,12 +249,14 @@ impl<'s> SpanWalk<'s> {
                     place: placed.place,
                     added: context.added.cloned(),
                 };
-                let frame = Frame::new(sample.time, marks, begun);
+                let mut frame = Frame::new(sample.time, marks, begun);
+                frame.waits = waits;
                 worker.matcher.begin(key, frame);
             } else {
                 let end = PendingEnd {
                     time: sample.time,
                     marks,
+                    waits,
                     asked: true,
                     group: SpanGroupWords::default(),
                     added: None,
@@ -287,6 +290,7 @@ impl<'s> SpanWalk<'s> {
             target,
             sample: &sample,
         };
+        let waits = self.session.hit_waits(target, &sample);
         let mut unkeyed = None;
         for role in found.roles.get(target.event as usize).into_iter().flatten() {
             let resolver = &mut worker.resolver;
@@ -308,12 +312,14 @@ impl<'s> SpanWalk<'s> {
                     added: context.added.cloned(),
                 };
                 let mut frame = Frame::new(sample.time, marks, begun);
+                frame.waits = waits;
                 frame.group = group.hash;
                 worker.matcher.begin(key, frame);
             } else {
                 let end = PendingEnd {
                     time: sample.time,
                     marks,
+                    waits,
                     asked: self.filter.ends(target, &sample, resolver),
                     group: self.end_group(resolver, hit, &found.hashing),
                     added: context.added.cloned(),
@@ -339,7 +345,10 @@ impl<'s> SpanWalk<'s> {
             covers: &mut worker.covers,
             end: &end,
         };
-        if !worker.matcher.end(key, end.time, end.marks, &mut counting) {
+        let PendingEnd {
+            time, marks, waits, ..
+        } = end;
+        if !(worker.matcher).end(key, time, marks, waits, &mut counting) {
             worker.matcher.leave(key, end);
         }
     }

@@ -3,7 +3,7 @@
 //! A resource is a process in a control group. Attributes of a span: those that schemas name (`db.query.text`), of the hit that begins it, and else of the one that ends it;
 //! `begin.NAME` and `end.NAME` are the arguments that are no such attribute, `begin.missing.NAME` why there is none, `begin.cut.NAME` and
 //! `begin.bytes.NAME` (hexadecimal, of a string that is not UTF-8) as in `script --format json`; `thread.id`, `thread.name`, `cpu`,
-//! `self_ns`, `code.stacktrace`. There are no unsigned integers of 64 bits: those beyond 2^63 are strings. A span that has no end has no end time, and
+//! `self_ns`, what it was spent on (`blocked_ns`, `self_blocked_ns`, …), `code.stacktrace`. There are no unsigned integers of 64 bits: those beyond 2^63 are strings. A span that has no end has no end time, and
 //! the reason in `span`. Events of no span are left out. The parent of a span is that which an argument says, else the span of the thread context at
 //! its begin, else at its end.
 
@@ -20,6 +20,7 @@ use usdtrec_analysis::origin::Origin;
 use usdtrec_analysis::rows::hit_row::{HitRow, RowHit};
 use usdtrec_analysis::rows::row_sink::{RowSide, RowSink, SpanFate, SpanRow};
 use usdtrec_analysis::rows::row_walk::RowWalk;
+use usdtrec_analysis::spans::spent_time::SpentTime;
 use usdtrec_analysis::stats::keys::stacks::Stacks;
 use usdtrec_format::schema::telemetry::SpanKind;
 use usdtrec_trace::error::ReportError;
@@ -308,6 +309,16 @@ impl ResourceKey {
     }
 }
 
+/// What a span was spent on, as far as it is known.
+fn parts(spent: SpentTime) -> impl Iterator<Item = Attribute> {
+    SpentTime::named(Some(spent)).filter_map(|(key, ns)| {
+        Some(Attribute {
+            key: key.to_owned(),
+            value: TypedValue::Unsigned(ns?),
+        })
+    })
+}
+
 impl RowSink for OtlpSpans<'_> {
     fn event(&mut self, _: RowHit<'_>, _: RowSide) -> io::Result<()> {
         Ok(())
@@ -339,6 +350,7 @@ impl RowSink for OtlpSpans<'_> {
                 key: "self_ns".to_owned(),
                 value: TypedValue::Unsigned(end.own),
             });
+            attributes.extend(parts(end.spent));
         }
         if span.fate != SpanFate::Ended {
             attributes.push(Attribute {

@@ -26,6 +26,7 @@ pub(crate) mod table;
 use std::path::Path;
 
 use usdtrec_analysis::rows::row_walk::{RowQuestion, RowWalk};
+use usdtrec_format::LeastParts;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::notices::Notices;
 use usdtrec_trace::events::selection::EventSelection;
@@ -45,6 +46,8 @@ pub struct DatasetOptions {
     pub key: Vec<String>,
     /// Of the spans that are named, those of at least this duration, ns.
     pub min: u64,
+    /// And those with at least this time of each part; not in stacks and pages.
+    pub least_parts: LeastParts,
     /// Arguments that are left out or hashed.
     pub redaction: Redaction,
 }
@@ -65,7 +68,8 @@ pub fn write(
         key: options.key.clone(),
         stacks: true,
     };
-    let walk = RowWalk::new(session, selection, &question)?.at_least(options.min);
+    let walk = RowWalk::new(session, selection, &question)?;
+    let walk = walk.at_least(options.min, options.least_parts)?;
     let redacted = RedactedArguments::new(session, &options.redaction)?;
     let facts = DatasetFacts::new(session, folder);
     let mut dataset = ParquetDataset::new(session, &walk, facts, &redacted)?;

@@ -5,6 +5,7 @@ use std::io;
 use foldhash::HashMap;
 use usdtrec_analysis::rows::row_sink::SpanRow;
 use usdtrec_analysis::spans::pair::Pair;
+use usdtrec_analysis::spans::spent_time::SpentTime;
 use usdtrec_trace::process::process_field::ProcessValue;
 use usdtrec_trace::session::TraceSession;
 
@@ -130,13 +131,17 @@ pub(crate) fn put_facts(
     let of_begin = events.get(begin.event);
     let begin_time = of_begin.and_then(|event| event.time(begin));
     let end_time = end.and_then(|end| events.get(end.event)?.time(end));
-    let of_begin: [ColumnCell<'_>; 10] = [
+    let times: [ColumnCell<'_>; 6] = [
         begin_time.and_then(|time| facts.wall(time)).into(),
         end_time.and_then(|time| facts.wall(time)).into(),
         ColumnCell::count(begin_time),
         ColumnCell::count(end_time),
         ColumnCell::count(span.end.map(|end| end.duration)),
         ColumnCell::count(span.end.map(|end| end.own)),
+    ];
+    let parts = SpentTime::named(span.end.map(|end| end.spent));
+    let parts = parts.map(|(_, ns)| ColumnCell::count(ns));
+    let of_begin: [ColumnCell<'_>; 4] = [
         span.fate.word().into(),
         begin.pid.into(),
         begin.tid.into(),
@@ -152,7 +157,8 @@ pub(crate) fn put_facts(
         facts.trace_id.into(),
     ];
     let process = process_cells(of_span.process);
-    put(columns, of_begin.into_iter().chain(process).chain(others));
+    let first = times.into_iter().chain(parts).chain(of_begin);
+    put(columns, first.chain(process).chain(others));
 }
 
 impl SpanArguments {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use usdtrec_analysis::rows::hit_row::RowHit;
+use usdtrec_analysis::spans::spent_time::SpentTime;
 use usdtrec_format::Value;
 use usdtrec_trace::form::Form;
 use usdtrec_trace::session::TraceSession;
@@ -44,6 +45,8 @@ pub(crate) struct AnnotationNames {
     /// Of each event, its arguments.
     events: Vec<Vec<AnnotatedArgument>>,
     names: Vec<String>,
+    /// Number of the first name of a part of the time of spans; the others follow. `None` if there are none.
+    parts: Option<u64>,
 }
 
 /// An argument.
@@ -99,9 +102,15 @@ impl AnnotationNames {
             });
             arguments.collect()
         });
+        let events = events.collect();
+        let parts = session.has_waits().then(|| names.len() as u64 + 1);
+        if parts.is_some() {
+            names.extend(SpentTime::named(None).map(|(name, _)| name.to_owned()));
+        }
         Self {
-            events: events.collect(),
+            events,
             names,
+            parts,
         }
     }
 
@@ -122,6 +131,18 @@ impl AnnotationNames {
         put(event, track_event::ANNOTATIONS, name, |one| {
             one.unsigned(annotation::UNSIGNED, number);
         });
+    }
+
+    /// Appends those of what a span was spent on, as far as it is known.
+    pub(crate) fn put_parts(&self, event: &mut Proto, spent: SpentTime) {
+        let Some(first) = self.parts else {
+            return;
+        };
+        for (name, (_, ns)) in (first..).zip(SpentTime::named(Some(spent))) {
+            if let Some(ns) = ns {
+                self.number(event, name, ns);
+            }
+        }
     }
 
     /// Appends those of a hit.

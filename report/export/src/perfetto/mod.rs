@@ -316,9 +316,13 @@ impl RowSink for PerfettoTrace<'_> {
                 flow: None,
             };
             self.put(head, None, |event, names| {
-                if let Some(SpanClose { hit, own, .. }) = span.end {
+                if let Some(SpanClose {
+                    hit, own, spent, ..
+                }) = span.end
+                {
                     names.put(event, hit, Side::End);
                     names.number(event, AnnotationNames::SELF_NS, own);
+                    names.put_parts(event, spent);
                 }
             });
         }

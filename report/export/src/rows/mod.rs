@@ -31,5 +31,6 @@ pub use crate::rows::row_value::{RowString, RowValue};
 pub use usdtrec_analysis::rows::row_sink::SpanFate;
 pub use usdtrec_analysis::rows::row_walk::RowQuestion;
 pub use usdtrec_analysis::stats::keys::stack::FrameName;
+pub use usdtrec_format::{NoTimeParts, TimePart, TimeParts};
 pub use usdtrec_trace::process::process_field::ProcessValue;
 pub use usdtrec_trace::session::loss_ledger::LossSource;

@@ -116,11 +116,13 @@ impl<F: FnMut(TraceRow<'_>) -> ControlFlow<()>> RowSink for EachRow<'_, F> {
                 event: RowEvent::new(&self.context, close.hit)?,
                 duration: close.duration,
                 own: close.own,
+                spent: close.spent,
             })
         });
         let flow = (self.each)(TraceRow::Span(RowSpan {
             name: &pair.name,
             fate: span.fate,
+            parts: span.parts(),
             begin,
             end,
         }));

@@ -1,6 +1,8 @@
 //! A span of a trace.
 
 use usdtrec_analysis::rows::row_sink::SpanFate;
+use usdtrec_analysis::spans::spent_time::SpentTime;
+use usdtrec_format::{NoTimeParts, TimeParts};
 
 use crate::rows::row_event::RowEvent;
 
@@ -10,6 +12,7 @@ pub struct RowSpan<'r> {
     pub(crate) name: &'r str,
     pub(crate) fate: SpanFate,
     pub(crate) begin: RowEvent<'r>,
+    pub(crate) parts: Result<TimeParts, NoTimeParts>,
     pub(crate) end: Option<RowSpanEnd<'r>>,
 }
 
@@ -19,6 +22,7 @@ pub(crate) struct RowSpanEnd<'r> {
     pub(crate) event: RowEvent<'r>,
     pub(crate) duration: u64,
     pub(crate) own: u64,
+    pub(crate) spent: SpentTime,
 }
 
 impl<'r> RowSpan<'r> {
@@ -56,5 +60,18 @@ impl<'r> RowSpan<'r> {
     #[must_use]
     pub fn self_ns(&self) -> Option<u64> {
         Some(self.end?.own)
+    }
+
+    /// What its time was spent on; else why that is not known.
+    ///
+    /// # Errors
+    /// [`NoTimeParts`].
+    pub const fn parts(&self) -> Result<TimeParts, NoTimeParts> {
+        self.parts
+    }
+
+    /// The same by the names of columns, and of the time in no span of the same name within it (`self_blocked_ns`), ns; `None` for what is not known.
+    pub fn named_parts(&self) -> impl Iterator<Item = (&'static str, Option<u64>)> + use<> {
+        SpentTime::named(self.end.map(|end| end.spent))
     }
 }

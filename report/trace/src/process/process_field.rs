@@ -2,7 +2,7 @@
 
 use usdtrec_format::control_group::{container_id, unit};
 use usdtrec_format::trace::TraceInfo;
-use usdtrec_format::{BuildId, HexId, NoContext, ThreadContext};
+use usdtrec_format::{BuildId, HexId, NoContext, NoWaits, ThreadContext, ThreadWaits};
 
 use crate::process::Processes;
 use crate::process::cgroups::RecordedFacts;
@@ -19,6 +19,8 @@ pub struct ProcessFacts {
     pub build_id: Option<BuildId>,
     /// The request that the thread was working on at the hit.
     pub thread_context: Result<ThreadContext, NoContext>,
+    /// How long the thread has waited up to the hit.
+    pub thread_waits: Result<ThreadWaits, NoWaits>,
 }
 
 impl Default for ProcessFacts {
@@ -28,6 +30,7 @@ impl Default for ProcessFacts {
             uid: None,
             build_id: None,
             thread_context: Err(NoContext::NotRecorded),
+            thread_waits: Err(NoWaits::NotRecorded),
         }
     }
 }
@@ -70,6 +73,8 @@ pub enum ProcessValue<'p> {
     Number(u64),
 }
 
+/// Shown in text where there is no number.
+pub const NONE: &str = "-";
 /// When fields are null that are looked for.
 pub(crate) const NOT_KNOWN: &str = "null if not known";
 const CGROUPS: &str = "the control groups of processes, which a recorder reads after their first hits; the trace has none (a process that ended at once has \
@@ -290,6 +295,80 @@ fn of_context<'p>(
         Ok(context) => Ok(ProcessValue::Id(id(context))),
         Err(reason) => Err(NO_CONTEXT[*reason as usize]),
     }
+}
+
+/// What a field about the waits of threads, or about the parts of spans, needs.
+pub const THREAD_WAITS: &str = "how long threads have waited, which a recorder adds up if it is asked to; the trace does not have it";
+
+const fn of_waits(
+    name: &'static str,
+    column: &'static str,
+    heading: &'static str,
+    [help, meaning]: [&'static str; 2],
+    get: for<'p> fn(&'p Processes, ProcessFacts) -> Result<ProcessValue<'p>, &'static str>,
+) -> ProcessField {
+    ProcessField {
+        name,
+        help,
+        meaning,
+        lacking: "null if not recorded, and where the recorder had no room for the thread",
+        column,
+        heading,
+        is_number: true,
+        is_in: |_, info| {
+            let probes = info.definitions.iter().flat_map(|all| &all.probes);
+            let mut layouts = probes.filter_map(|probe| probe.plan.raw.as_ref());
+            layouts.any(|layout| layout.thread_waits.is_some())
+        },
+        needs: THREAD_WAITS,
+        reasons: &[],
+        get,
+    }
+}
+
+/// How long the thread waited for a CPU.
+pub static RUNNABLE: ProcessField = of_waits(
+    ThreadWaits::NAMES[0],
+    "thread_runnable_ns",
+    "Runnable",
+    [
+        "ns that the thread has waited for a CPU since its first hit, if waits were recorded",
+        "how long the thread has waited for a CPU since its first hit, ns",
+    ],
+    |_, process| waited(process, |waits| waits.runnable),
+);
+
+/// How long the thread waited for disks.
+pub static IOWAIT: ProcessField = of_waits(
+    ThreadWaits::NAMES[1],
+    "thread_iowait_ns",
+    "I/O wait",
+    [
+        "ns that it has waited for disks since then",
+        "how long the thread has waited for disks since its first hit, ns",
+    ],
+    |_, process| waited(process, |waits| waits.iowait),
+);
+
+/// How long the thread waited for something else.
+pub static BLOCKED: ProcessField = of_waits(
+    ThreadWaits::NAMES[2],
+    "thread_blocked_ns",
+    "Blocked",
+    [
+        "ns that it has waited for something else since then",
+        "how long the thread has waited for something else since its first hit, as a lock, a timer or a socket, ns",
+    ],
+    |_, process| waited(process, |waits| waits.blocked),
+);
+
+/// One of the sums of a thread.
+fn waited<'p>(
+    process: ProcessFacts,
+    sum: fn(&ThreadWaits) -> u64,
+) -> Result<ProcessValue<'p>, &'static str> {
+    let waits = process.thread_waits.as_ref().map_err(|_| NONE)?;
+    Ok(ProcessValue::Number(sum(waits)))
 }
 
 /// Build of the file with the probe.

@@ -9,7 +9,9 @@ use usdtrec_format::perf::{Attr, EventAttr, Sample, SampleLayout, SampleType, Tr
 use usdtrec_format::schema::telemetry::Telemetry;
 use usdtrec_format::schema::{Argument, Disagreement, LockUse, ProbeSchema, Schemas, ScriptCall};
 use usdtrec_format::trace::TraceInfo;
-use usdtrec_format::{Arch, BuildId, Definitions, Probe, ProbeDefinition, ShownArgument};
+use usdtrec_format::{
+    Arch, BuildId, Definitions, NoWaits, Probe, ProbeDefinition, ShownArgument, ThreadWaits,
+};
 
 use crate::added::added_argument::{AddedArgument, AddedPlace};
 use crate::session::event_name::{event_name, short_name};
@@ -45,6 +47,8 @@ pub struct Event {
     pub telemetry: Telemetry,
     /// Offset of the thread context in the raw part, if samples have it.
     pub(crate) thread_context: Option<u16>,
+    /// Offset of how long the thread has waited, if samples have it.
+    pub(crate) thread_waits: Option<u16>,
     pub(crate) layout: SampleLayout,
 }
 
@@ -136,11 +140,19 @@ impl Event {
         }
     }
 
+    /// How long the thread of a sample has waited.
+    #[inline]
+    pub(crate) fn waits_of(&self, sample: &Sample<'_>) -> Result<ThreadWaits, NoWaits> {
+        let offset = self.thread_waits.ok_or(NoWaits::NotRecorded)?;
+        ThreadWaits::decode(sample.raw, offset).ok_or(NoWaits::NoRoom)
+    }
+
     fn new(attr: &EventAttr) -> Self {
         Self {
             name: attr.name.clone(),
             is_probe: false,
             thread_context: None,
+            thread_waits: None,
             layout: SampleLayout::new(&attr.attr),
             attr: attr.attr.clone(),
             probe: None,
@@ -310,6 +322,7 @@ impl Events {
         event.sites = first..self.sites.len();
         let raw = defined.plan.raw.as_ref();
         event.thread_context = raw.and_then(|layout| layout.thread_context);
+        event.thread_waits = raw.and_then(|layout| layout.thread_waits);
         event.probe = Some(probe);
         event.build_id = file.and_then(|file| file.build_id);
         event.is_probe = true;

@@ -30,7 +30,7 @@ use usdtrec_format::schema::Schemas;
 use usdtrec_format::trace::{
     Damage, DamageKind, FiredTrigger, Pause, Shortfall, TimeRange, Trace, TraceInfo,
 };
-use usdtrec_format::{BuildId, NoContext, ThreadContext};
+use usdtrec_format::{BuildId, HitWaits, NoContext, NoWaits, ThreadContext, ThreadWaits};
 
 use crate::added::added_argument::AddedArgument;
 use crate::error::ReportError;
@@ -553,6 +553,29 @@ impl TraceSession {
         let offset = event.and_then(|event| event.thread_context);
         let offset = offset.ok_or(NoContext::NotRecorded)?;
         ThreadContext::decode(sample.raw, offset)
+    }
+
+    /// How long the thread of a sample has waited.
+    pub(crate) fn thread_waits(&self, sample: &Sample<'_>) -> Result<ThreadWaits, NoWaits> {
+        let target = self.ids.get(sample.id);
+        let event = target.and_then(|target| self.events.events.get(target.event as usize));
+        event.map_or(Err(NoWaits::NotRecorded), |event| event.waits_of(sample))
+    }
+
+    /// The thread of a hit, and how long it has waited.
+    #[inline]
+    pub fn hit_waits(&self, target: SampleTarget, sample: &Sample<'_>) -> HitWaits {
+        let event = self.events.events.get(target.event as usize);
+        HitWaits {
+            tid: sample.tid,
+            waits: event.map_or(Err(NoWaits::NotRecorded), |event| event.waits_of(sample)),
+        }
+    }
+
+    /// Whether some events say how long their threads have waited.
+    pub fn has_waits(&self) -> bool {
+        let mut events = self.events.events.iter();
+        events.any(|event| event.thread_waits.is_some())
     }
 
     /// Whether the trace may have a field of the process of a hit.

@@ -246,6 +246,7 @@ impl<'s> Resolver<'s> {
             uid: sample.uid(),
             build_id: self.session.build_id(sample),
             thread_context: self.session.thread_context(sample),
+            thread_waits: self.session.thread_waits(sample),
         }
     }
 

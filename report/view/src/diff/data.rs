@@ -12,6 +12,7 @@ use usdtrec_format::escape::escape_json;
 
 use crate::diff::names::{self, left_out, ordered, reason};
 use crate::diff::options::DiffOptions;
+use crate::diff::spent;
 use crate::head::date_for_machines;
 use crate::text::quoted::Csv;
 use crate::text::scalar;
@@ -63,7 +64,7 @@ pub(crate) fn json(comparison: &Comparison, options: &DiffOptions) -> String {
             json!({"kind": kind, "name": name, "argument": argument, "group": group, "reason": reason(&left.reason)})
         })
         .collect();
-    let object = json!({
+    let mut object = json!({
         "a": json_side(&comparison.a),
         "b": json_side(&comparison.b),
         "slices": SLICES,
@@ -72,6 +73,9 @@ pub(crate) fn json(comparison: &Comparison, options: &DiffOptions) -> String {
         "figures": figures,
         "left_out": left_out,
     });
+    if let Some(parts) = spent::json(comparison, words) {
+        object["parts"] = parts;
+    }
     escape_json(&object.to_string()).into_owned() + "\n"
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod head;
 pub(crate) mod headline;
 pub(crate) mod names;
 pub(crate) mod options;
+pub(crate) mod spent;
 pub(crate) mod table;
 pub(crate) mod text;
 

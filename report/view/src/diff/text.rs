@@ -16,6 +16,7 @@ use crate::diff::head::{losses, put_head, rules};
 use crate::diff::headline::headline;
 use crate::diff::names::{left_out, ordered, reason};
 use crate::diff::options::DiffOptions;
+use crate::diff::spent;
 use crate::diff::table::{Tables, subject, table};
 use crate::hints::Hint;
 use crate::report::spans::only_long;
@@ -46,6 +47,7 @@ pub(crate) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
     let length = out.len();
     if !shares.beyond.is_empty() {
         table("Beyond noise", &shares.beyond, &tables, theme, &mut out);
+        spent::put(comparison, &shares.beyond, theme, &mut out);
     }
     news(comparison, theme, &mut out);
     if out.len() > length {

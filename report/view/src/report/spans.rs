@@ -8,8 +8,9 @@ use usdtrec_analysis::span_report::facts::{
     BeginNeed, DurationFacts, OtherSpans, SlowFacts, SpanFacts, SpanReport,
 };
 use usdtrec_analysis::spans::slowest::SlowBegin;
+use usdtrec_analysis::stats::ratio::share;
 use usdtrec_format::escape::escape;
-use usdtrec_format::{Missing, Value};
+use usdtrec_format::{Missing, TimePart, Value};
 use usdtrec_trace::session::event_name::bare_name;
 
 use crate::answer_style::AnswerStyle;
@@ -17,7 +18,7 @@ use crate::cells::{cells, group_name};
 use crate::columns::{folded, folded_from, put_table};
 use crate::head;
 use crate::hints::{Hint, HintWords, more_groups};
-use crate::numbers::{about, duration, percent};
+use crate::numbers::{about, duration, parts_or_reason, percent};
 use crate::report::losses::recorded;
 use crate::report::shown_times::ShownTimes;
 use crate::subject_names::ambiguities;
@@ -31,7 +32,13 @@ pub(crate) fn render(report: &SpanReport, style: AnswerStyle, times: &ShownTimes
     let mut out = String::new();
     let remarks = ambiguities(&report.ambiguities, hints);
     head::put(&report.origin, &remarks, theme, &mut out);
-    out.extend(only_long(report.min).map(|remark| format!("# {remark}\n")));
+    let of_parts = report.least_parts.asked();
+    let of_parts = of_parts.map(|(part, least)| {
+        let least = duration(least as f64);
+        format!("only spans of {least} {} or more", part.spec().words)
+    });
+    let remarks = only_long(report.min).into_iter().chain(of_parts);
+    out.extend(remarks.map(|remark| format!("# {remark}\n")));
     out.push('\n');
     if !report.spans.iter().any(|span| span.counts.is_seen()) {
         out.push_str("No spans.\n");
@@ -120,12 +127,19 @@ pub fn seen<'s>(spans: impl Iterator<Item = &'s SpanFacts>) -> Vec<&'s SpanFacts
 
 /// The table of spans.
 pub fn table(shown: &[&SpanFacts], all: &[&SpanFacts]) -> Table {
-    let mut table = Table::new(columns("Span").chain(["Open"]));
-    table.rows.extend(shown.iter().map(|span| {
-        let mut row = figures(TableCell::Code(name(span, all)), &span.durations);
+    let has_parts = shown.iter().any(|span| span.durations.spent.is_some());
+    let mut table = Table::new(columns("Span", has_parts).into_iter().chain(["Open"]));
+    for span in shown {
+        let mut row = figures(TableCell::Code(name(span, all)), &span.durations, has_parts);
         row.push(TableCell::count(span.counts.going_on()));
-        row
-    }));
+        table.rows.push(row);
+        table
+            .rows
+            .extend(own_figures(&span.durations).map(|mut row| {
+                row.push(TableCell::unsorted(""));
+                row
+            }));
+    }
     table
 }
 
@@ -340,6 +354,9 @@ pub fn remarks(shown: &[&SpanFacts], all: &[&SpanFacts]) -> Vec<String> {
     each("ends after a pause, without a beginning", &|span| {
         more(span.counts.paused_ends)
     });
+    each("spans whose parts are not known", &|span| {
+        unknown_parts(&span.durations)
+    });
     let paused = shown
         .iter()
         .filter_map(|span| paused(span, &name(span, all)));
@@ -349,6 +366,17 @@ pub fn remarks(shown: &[&SpanFacts], all: &[&SpanFacts]) -> Vec<String> {
         remarks.push("percentiles are within 0.4 %".to_owned());
     }
     remarks
+}
+
+/// `12 of 4068 (10 ended by another thread, …)`: of how many spans the parts are not known, and why.
+fn unknown_parts(durations: &DurationFacts) -> Option<String> {
+    let spent = durations.spent?;
+    let unknown = durations.count.saturating_sub(spent.known);
+    let reasons = spent.unknown().filter(|(_, count)| *count > 0);
+    let reasons = reasons.map(|(reason, count)| format!("{count} {}", reason.words()));
+    let reasons: Vec<String> = reasons.collect();
+    let of = format!("{unknown} of {} ({})", durations.count, reasons.join(", "));
+    (unknown > 0).then_some(of)
 }
 
 /// How much of the time spans were recorded in, and about how many there were.
@@ -380,21 +408,60 @@ fn losses(shown: &[&SpanFacts], all: &[&SpanFacts]) -> Option<String> {
     ))
 }
 
-/// The columns of a table of spans.
-fn columns(first: &str) -> impl Iterator<Item = &str> {
-    [
+/// The columns of a table of spans. Where there are parts of their time, they have the room of some of the others.
+fn columns(first: &str, has_parts: bool) -> Vec<&str> {
+    if has_parts {
+        let parts = TimePart::ALL.map(|part| part.spec().heading);
+        return [&[first, "Count", "p50", "p99", "Sum"][..], &parts].concat();
+    }
+    vec![
         first, "Count", "p50", "p90", "p99", "p99.9", "max", "Sum", "Self", "Total",
     ]
-    .into_iter()
+}
+
+/// The share of a time in another one.
+fn share_cell(part: Option<u64>, whole: Option<u64>) -> TableCell {
+    match part.zip(whole.filter(|whole| *whole > 0)) {
+        Some((part, whole)) => TableCell::number(percent(part, whole), share(part, whole)),
+        None => TableCell::unsorted("-"),
+    }
+}
+
+/// The row below that of spans in which others are nested: the time outside these, and what it was spent on. `None` if it is that of the whole.
+fn own_figures(durations: &DurationFacts) -> Option<Vec<TableCell>> {
+    let spent = durations
+        .spent
+        .filter(|_| durations.own() < durations.sum())?;
+    let own = duration(durations.own() as f64);
+    let mut row = vec![TableCell::Text("  self".to_owned())];
+    row.extend(["", "", "", own.as_str()].map(|cell| TableCell::unsorted(cell)));
+    let total = spent.own_total();
+    row.extend(TimePart::ALL.map(|part| share_cell(spent.own_part(part), total)));
+    Some(row)
 }
 
 /// A row of spans.
-fn figures(name: TableCell, durations: &DurationFacts) -> Vec<TableCell> {
+fn figures(name: TableCell, durations: &DurationFacts, has_parts: bool) -> Vec<TableCell> {
     let cell = |ns: Option<u64>| match ns {
         Some(ns) => TableCell::number(duration(ns as f64), ns),
         None => TableCell::unsorted("-"),
     };
     let known = |ns| cell((durations.count > 0).then_some(ns));
+    if has_parts {
+        let spent = durations.spent;
+        let total = spent.map(|spent| spent.total());
+        let mut row = vec![
+            name,
+            TableCell::count(durations.count),
+            known(durations.p50),
+            known(durations.p99),
+            cell(Some(durations.sum())),
+        ];
+        row.extend(
+            TimePart::ALL.map(|part| share_cell(spent.map(|spent| spent.part(part)), total)),
+        );
+        return row;
+    }
     vec![
         name,
         TableCell::count(durations.count),
@@ -417,15 +484,22 @@ pub fn group_keys(report: &SpanReport) -> String {
 
 /// The table of the groups of a kind of spans.
 pub fn group_table(report: &SpanReport, at: usize, first: &str) -> Table {
-    let mut table = Table::new(columns(first));
+    let has_parts = has_parts(report, at);
+    let mut table = Table::new(columns(first, has_parts));
     for group in report.groups.get(at).into_iter().flatten() {
         let keys = report.by.iter().map(|by| &by.key);
-        let name = group_name(&cells(keys, &group.values, true));
-        table
-            .rows
-            .push(figures(TableCell::Value(name), &group.durations));
+        let name = TableCell::Value(group_name(&cells(keys, &group.values, true)));
+        let row = figures(name, &group.durations, has_parts);
+        table.rows.push(row);
+        table.rows.extend(own_figures(&group.durations));
     }
     table
+}
+
+/// Whether it is known of a kind of spans what their time was spent on.
+fn has_parts(report: &SpanReport, at: usize) -> bool {
+    let span = report.spans.get(at);
+    span.is_some_and(|span| span.durations.spent.is_some())
 }
 
 /// A warning about groups that are not shown, if there were too many to keep all.
@@ -446,7 +520,11 @@ fn put_groups(report: &SpanReport, at: usize, span: &str, style: AnswerStyle, ou
     let others = report.others.get(at).and_then(Option::as_ref);
     table.rows.extend(others.map(|others| {
         let name = more_groups(others.groups, style.hints);
-        figures(TableCell::Text(name), &others.durations)
+        figures(
+            TableCell::Text(name),
+            &others.durations,
+            has_parts(report, at),
+        )
     }));
     out.push('\n');
     put_table(&table, style.theme, out);
@@ -510,7 +588,8 @@ pub fn slow_arguments(begin: &SlowBegin) -> Vec<(&str, String)> {
 fn slow_span(slow: &SlowFacts, theme: Theme, times: &ShownTimes) -> String {
     let arguments = slow_arguments(&slow.begin).into_iter();
     let arguments = arguments.map(|(name, value)| format!("{}={value}", escape(name)));
-    let arguments: Vec<String> = arguments.collect();
+    let parts = parts_or_reason(slow.slow.parts).map(|parts| format!("({parts})"));
+    let arguments: Vec<String> = parts.into_iter().chain(arguments).collect();
     let cells = slow_cells(slow, times);
     let [duration, began, thread] = cells.each_ref().map(TableCell::shown);
     let start = format!("{duration:>8}  {began}  {thread}  ");

@@ -4,6 +4,8 @@ use serde_json::{Value as Json, json};
 use usdtrec_analysis::span_report::facts::{
     DurationFacts, SlowFacts, SpanFacts, SpanGroupFacts, SpanReport,
 };
+use usdtrec_analysis::spans::spent_time::SpentFacts;
+use usdtrec_format::{NoTimeParts, TimePart};
 
 use crate::cells::{self, Cell, cells};
 use crate::report::losses::json_recorded;
@@ -27,6 +29,28 @@ fn named(durations: &DurationFacts) -> [(&'static str, Option<u64>); 11] {
         ("max_ns", known(durations.max)),
         ("sum_ns", known(durations.sum())),
     ]
+}
+
+/// What the times were spent on with their names, ns; `None` without spans of which it is known.
+fn parts(spent: Option<SpentFacts>) -> impl Iterator<Item = (&'static str, Option<u64>)> {
+    let spent = spent.filter(|spent| spent.known > 0);
+    let whole = TimePart::ALL.map(|part| (part.spec().column, spent.map(|spent| spent.part(part))));
+    let own = TimePart::ALL.map(|part| {
+        let own = spent.and_then(|spent| spent.own_part(part));
+        (part.spec().own_column, own)
+    });
+    whole.into_iter().chain(own)
+}
+
+fn json_parts(spent: SpentFacts) -> Json {
+    let mut row = json!({"known": spent.known});
+    for (name, ns) in parts(Some(spent)) {
+        row[name] = ns.into();
+    }
+    for (reason, count) in spent.unknown() {
+        row["unknown"][reason.name()] = count.into();
+    }
+    row
 }
 
 fn cells_of(report: &SpanReport, group: &SpanGroupFacts) -> Vec<Cell> {
@@ -99,6 +123,9 @@ fn add_durations(durations: &DurationFacts, row: &mut Json) {
         row[name] = ns.into();
     }
     row["exact"] = durations.exact.into();
+    if let Some(spent) = durations.spent {
+        row["parts"] = json_parts(spent);
+    }
 }
 
 /// One of the slowest spans. Its arguments are as `script --format json` has them.
@@ -113,6 +140,13 @@ fn json_slow(SlowFacts { slow, begin }: &SlowFacts) -> Json {
         "args": {},
         "offset": begin.offset,
     });
+    if slow.parts != Err(NoTimeParts::NotRecorded) {
+        row["parts"] = slow.parts.map_or(Json::Null, |parts| {
+            let all = TimePart::ALL.iter();
+            all.map(|part| (part.spec().column, parts.get(*part)))
+                .collect()
+        });
+    }
     for argument in &begin.arguments {
         let mut value = Text::default();
         value.formed_json(&argument.form, &argument.value);
@@ -134,7 +168,17 @@ pub(crate) fn csv(csv: Csv, report: &SpanReport) -> String {
     let keys: String = keys.collect();
     let names = named(&DurationFacts::default()).map(|(name, _)| name);
     let others = if report.by.is_empty() { "" } else { "others," };
-    let mut out = format!("span,{keys}{others}count,{}\n", names.join(","));
+    let mut spans = report.spans.iter();
+    let has_parts = spans.any(|span| span.durations.spent.is_some());
+    let of_parts = match has_parts {
+        true => {
+            let names = parts(None).map(|(name, _)| name);
+            format!(",{},parts_known", names.collect::<Vec<_>>().join(","))
+        }
+        false => String::new(),
+    };
+    let mut out = format!("span,{keys}{others}count,{}{of_parts}\n", names.join(","));
+    let line = |fields, durations| line(fields, durations, has_parts);
     for (at, span) in report.spans.iter().enumerate() {
         let name = csv.field(&span.name).into_owned();
         if report.by.is_empty() {
@@ -158,10 +202,13 @@ pub(crate) fn csv(csv: Csv, report: &SpanReport) -> String {
     out
 }
 
-fn line(mut fields: Vec<String>, durations: &DurationFacts) -> String {
+fn line(mut fields: Vec<String>, durations: &DurationFacts, has_parts: bool) -> String {
+    let cell = |ns: Option<u64>| ns.map_or_else(String::new, |ns| ns.to_string());
     fields.push(durations.count.to_string());
-    for (_, ns) in named(durations) {
-        fields.push(ns.map_or_else(String::new, |ns| ns.to_string()));
+    fields.extend(named(durations).map(|(_, ns)| cell(ns)));
+    if has_parts {
+        fields.extend(parts(durations.spent).map(|(_, ns)| cell(ns)));
+        fields.push(cell(Some(durations.spent.map_or(0, |spent| spent.known))));
     }
     fields.join(",") + "\n"
 }

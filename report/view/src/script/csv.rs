@@ -6,7 +6,7 @@ use foldhash::HashMap;
 use usdtrec_analysis::rows::hit_row::RowHit;
 use usdtrec_analysis::rows::row_sink::SpanRow;
 use usdtrec_analysis::spans::pair::Pair;
-use usdtrec_format::Value;
+use usdtrec_format::{TimePart, Value};
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::events::selection::SampleFilter;
@@ -21,6 +21,7 @@ use crate::script::arguments::{ArgumentChoice, of_unknown_site};
 use crate::script::line_field::{LineField, columns};
 use crate::script::options::ScriptOptions;
 use crate::script::row_writer::RowWriter;
+use crate::script::spans::put_csv_parts;
 use crate::script::times::{TimesOfDay, WallClock};
 use crate::text::buffer::Text;
 use crate::text::quoted::Csv;
@@ -40,6 +41,8 @@ pub(crate) struct CsvStyle {
     has_arguments: bool,
     /// Whether the span that an event ends follows it.
     has_span: bool,
+    /// Whether there are the parts of the time of spans.
+    has_parts: bool,
     clock: Option<WallClock>,
     /// An argument of a site that is not known.
     unknown: Value,
@@ -179,6 +182,7 @@ impl CsvStyle {
             fields,
             has_arguments: asked.has(Field::Args),
             has_span: is_event && asked.has(Field::Span),
+            has_parts: session.has_waits(),
             unknown: of_unknown_site(),
             sides,
             spans: (!is_event).then(|| names.collect()),
@@ -187,6 +191,7 @@ impl CsvStyle {
 
     /// Takes the columns of a header that was printed before events were added. Returns the arguments for which it has no column.
     pub(crate) fn keep_columns(&mut self, printed: &Self) -> BTreeSet<String> {
+        self.has_parts = printed.has_parts;
         let sides = self.sides.iter_mut().zip(&printed.sides);
         let hidden = sides.flat_map(|(new, printed)| new.keep_columns(printed));
         let hidden: BTreeSet<String> = hidden.collect();
@@ -200,7 +205,9 @@ impl CsvStyle {
     pub(crate) fn header(&self) -> String {
         let mut columns: Vec<String> = Vec::new();
         if self.spans.is_some() {
-            columns.extend([SPAN, SPAN_NS, FATE].map(str::to_owned));
+            columns.extend([SPAN, SPAN_NS].map(str::to_owned));
+            columns.extend(self.parts());
+            columns.push(FATE.to_owned());
         }
         for side in &self.sides {
             let fields = self.fields.iter();
@@ -215,8 +222,15 @@ impl CsvStyle {
         }
         if self.has_span {
             columns.extend([SPAN, SPAN_NS].map(str::to_owned));
+            columns.extend(self.parts());
         }
         columns.join(",") + "\n"
+    }
+
+    /// The columns of the parts of the time of spans.
+    fn parts(&self) -> impl Iterator<Item = String> {
+        let parts = TimePart::ALL.into_iter().filter(|_| self.has_parts);
+        parts.map(|part| part.spec().column.to_owned())
     }
 
     /// Appends the fields of a hit.
@@ -348,6 +362,9 @@ impl<'s> RowWriter<'s> for CsvLines<'s> {
             out.unsigned(end.duration);
         }
         out.byte(b',');
+        if style.has_parts {
+            put_csv_parts(span.parts().ok(), out);
+        }
         out.string(span.fate.word());
         out.byte(b',');
         let mut reasons = String::new();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use usdtrec_analysis::rows::hit_row::RowHit;
 use usdtrec_analysis::rows::row_sink::SpanRow;
 use usdtrec_analysis::spans::pair::Pair;
-use usdtrec_format::Value;
+use usdtrec_format::{NoTimeParts, Value};
 use usdtrec_trace::calls::ScriptCalls;
 use usdtrec_trace::calls::function::ScriptFunction;
 use usdtrec_trace::error::ReportError;
@@ -22,6 +22,7 @@ use crate::script::call_chain::{LineChains, LineFrame};
 use crate::script::line_field::LineField;
 use crate::script::options::ScriptOptions;
 use crate::script::row_writer::RowWriter;
+use crate::script::spans::put_json_parts;
 use crate::script::times::{TimesOfDay, WallClock};
 use crate::text::buffer::{Piece, Text};
 use crate::text::quoted::json_string;
@@ -257,6 +258,9 @@ impl<'s> RowWriter<'s> for JsonLines<'s> {
         match span.end {
             Some(end) => out.unsigned(end.duration),
             None => out.fixed(b"null"),
+        }
+        if span.parts() != Err(NoTimeParts::NotRecorded) {
+            put_json_parts(span.parts().ok(), out);
         }
         out.fixed(b",\"fate\":\"");
         out.string(span.fate.word());

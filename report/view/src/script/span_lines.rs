@@ -55,7 +55,7 @@ pub(crate) fn print_spans(
     let mut before = PreviousTimes::default();
     let mut notices = Notices::new(session);
     let mut writer = SpanWriter::new(session, &style, &mut before, out);
-    let walk = walk.at_least(question.least);
+    let walk = walk.at_least(question.least, question.least_parts)?;
     walk.run(&mut writer, &mut notices)?;
     writer.finish()?;
     Ok(notices)

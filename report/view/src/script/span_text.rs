@@ -4,7 +4,7 @@
 //!         postgres  4711 [001]  3302.307456: postgresql:query: 245.310ms query="SELECT 1" rows=1
 //! ```
 //!
-//! The first part is that of the hit which ends the span. Arguments of the end follow those of the begin; one that both have is shown once, or as
+//! After the duration is in brackets what it was spent on, if that was recorded. The first part is that of the hit which ends the span. Arguments of the end follow those of the begin; one that both have is shown once, or as
 //! `end.NAME` where the end has another value.
 
 use usdtrec_analysis::rows::hit_row::RowHit;
@@ -16,6 +16,7 @@ use usdtrec_trace::events::order::before::PreviousTimes;
 use usdtrec_trace::fields::{Field, Fields};
 use usdtrec_trace::session::TraceSession;
 
+use crate::numbers::parts_or_reason;
 use crate::script::arguments::LineArgument;
 use crate::script::options::ScriptOptions;
 use crate::script::spans::put_time;
@@ -66,6 +67,9 @@ impl SpanText {
         }
         if self.fields.has(Field::Span) {
             put_duration(span, out);
+            if let Some(parts) = parts_or_reason(span.parts()) {
+                out.string(&format!(" ({parts})"));
+            }
             out.byte(b' ');
         }
         if self.fields.has(Field::Args) {

@@ -3,10 +3,11 @@
 //! It is the last one of a line. A window's lines are made without knowing what began before it, so it leaves holes in its text,
 //! which are filled when the windows are joined. Of a stream, a window is what is shown at once.
 
-use usdtrec_analysis::spans::ends::{EndsWorker, SpanEnd, SpanEnds};
+use usdtrec_analysis::spans::ends::{ClosedSpan, EndsWorker, SpanEnd, SpanEnds};
 use usdtrec_analysis::spans::matcher::{OpenSpans, Segment};
 use usdtrec_format::escape::escape;
 use usdtrec_format::trace::TimeRange;
+use usdtrec_format::{TimePart, TimeParts};
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::order::Window;
 use usdtrec_trace::events::selection::SampleFilter;
@@ -16,6 +17,7 @@ use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::hit::{Hit, ParsedHit};
 
 use crate::format::Format;
+use crate::numbers::parts_or_reason;
 use crate::script::options::ScriptOptions;
 use crate::script::row_writer::RowWriter;
 use crate::script::times::TimeOrigin;
@@ -28,6 +30,8 @@ pub(crate) struct SpanColumn {
     /// Names of the spans as the format has them.
     names: Vec<String>,
     format: Format,
+    /// Whether CSV has columns of the parts of their time.
+    has_parts: bool,
 }
 
 /// What a window shows.
@@ -84,6 +88,7 @@ impl SpanColumn {
             names: Vec::new(),
             ends,
             format: options.format,
+            has_parts: session.has_waits(),
         };
         column.add_names();
         Ok(Some(column))
@@ -153,14 +158,18 @@ impl SpanColumn {
     ) {
         let WindowText { text, holes, .. } = shown;
         let ends = self.ends.sample(worker, hit, asked, |end| match end {
-            SpanEnd::Matched { span, duration } => self.put(span, duration, text),
+            SpanEnd::Matched(span) => self.put(&span, text),
             SpanEnd::Open { is_shown } => {
                 holes.push(is_shown.then(|| text.len() - self.tail().len()));
             }
         });
         if asked && !ends && matches!(self.format, Format::Csv | Format::CsvRaw) {
             text.drop_last(1);
-            text.fixed(b",,\n");
+            text.fixed(b",,");
+            if self.has_parts {
+                TimePart::ALL.iter().for_each(|_| text.byte(b','));
+            }
+            text.byte(b'\n');
         }
     }
 
@@ -173,15 +182,17 @@ impl SpanColumn {
     }
 
     /// Puts the field into the line that was just written.
-    fn put(&self, pair: u32, duration: Option<u64>, out: &mut Text) {
+    fn put(&self, span: &ClosedSpan, out: &mut Text) {
         out.drop_last(self.tail().len());
-        self.field(pair, duration, out);
+        self.field(span, out);
         out.bytes(self.tail());
     }
 
-    /// Appends the field; there is no duration if the beginning is not known.
-    fn field(&self, pair: u32, duration: Option<u64>, out: &mut Text) {
-        let name = self.names.get(pair as usize).map_or("", String::as_str);
+    /// Appends the field; there is no time if the beginning is not known.
+    fn field(&self, &ClosedSpan { span, time }: &ClosedSpan, out: &mut Text) {
+        let name = self.names.get(span as usize).map_or("", String::as_str);
+        let duration = time.map(|time| time.duration);
+        let parts = time.and_then(|time| time.parts.ok());
         match self.format {
             Format::Text => {
                 out.fixed(b" span=");
@@ -190,6 +201,9 @@ impl SpanColumn {
                 match duration {
                     Some(duration) => put_time(duration, out),
                     None => out.fixed(b"<beginning not known>"),
+                }
+                if let Some(parts) = time.and_then(|time| parts_or_reason(time.parts)) {
+                    out.string(&format!(": {parts}"));
                 }
                 out.byte(b')');
             }
@@ -204,6 +218,9 @@ impl SpanColumn {
                     Some(duration) => out.unsigned(duration),
                     None => out.fixed(b"null"),
                 }
+                if self.has_parts {
+                    put_json_parts(parts, out);
+                }
             }
             Format::Csv | Format::CsvRaw => {
                 out.byte(b',');
@@ -211,6 +228,11 @@ impl SpanColumn {
                 out.byte(b',');
                 if let Some(duration) = duration {
                     out.unsigned(duration);
+                }
+                if self.has_parts {
+                    out.byte(b',');
+                    put_csv_parts(parts, out);
+                    out.drop_last(1);
                 }
             }
         }
@@ -225,7 +247,7 @@ impl SpanColumn {
             if let Some(at) = hole {
                 text.bytes(bytes.get(done..at).unwrap_or_default());
                 done = at;
-                self.field(closed.span, closed.duration, &mut text);
+                self.field(&closed, &mut text);
             }
         }
         if done == 0 {
@@ -233,6 +255,27 @@ impl SpanColumn {
         }
         text.bytes(bytes.get(done..).unwrap_or_default());
         text
+    }
+}
+
+/// Appends the members of the parts of a span's time, with a comma before each.
+pub(crate) fn put_json_parts(parts: Option<TimeParts>, out: &mut Text) {
+    for part in TimePart::ALL {
+        out.string(&format!(",\"{}\":", part.spec().column));
+        match parts {
+            Some(parts) => out.unsigned(parts.get(part)),
+            _ => out.fixed(b"null"),
+        }
+    }
+}
+
+/// Appends the cells of the parts, with a comma after each.
+pub(crate) fn put_csv_parts(parts: Option<TimeParts>, out: &mut Text) {
+    for part in TimePart::ALL {
+        if let Some(parts) = parts {
+            out.unsigned(parts.get(part));
+        }
+        out.byte(b',');
     }
 }
 

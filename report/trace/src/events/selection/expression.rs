@@ -128,7 +128,7 @@ impl Expression {
                         ProcessValue::Id(id) => {
                             Datum::String(id.as_str().as_bytes().to_vec().into())
                         }
-                        ProcessValue::Number(_) => Datum::Missing,
+                        ProcessValue::Number(number) => Datum::Integer(number.into()),
                     });
                     strings.process.push((name, string));
                 }
@@ -143,14 +143,14 @@ impl Expression {
     }
 }
 
-/// The fields that a trace has besides arguments. Numbers about the process are fields of the hit.
+/// The fields that a trace has besides arguments.
 fn fields_of(session: &TraceSession) -> Vec<SampleField> {
     let has = |name| process_field_named(name).is_none_or(|field| session.has_of_process(field));
     let of_hit = SampleField::OF_HIT.iter().copied();
-    let strings = process_fields().filter(|(_, field)| !field.is_number);
-    let strings = strings.map(|(_, field)| SampleField::ProcessString(field.name));
+    let others = process_fields().map(|(_, field)| field.name);
+    let others = others.filter(|name| SampleField::of_hit(name).is_none());
     of_hit
-        .chain(strings)
+        .chain(others.map(SampleField::ProcessString))
         .filter(|field| has(field.name()))
         .collect()
 }

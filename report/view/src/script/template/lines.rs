@@ -5,6 +5,7 @@
 //! | in braces | |
 //! |---|---|
 //! | `span`, `span_name`, `span_ns` | how long the span lasted, its name, its duration in nanoseconds |
+//! | `span.oncpu`, `span.runnable`, `span.iowait`, `span.blocked` | what it was spent on; with `_ns` after it, in nanoseconds |
 //! | `begin.NAME`, `end.NAME` | an argument, or `comm`, `tid`, `pid`, `cpu`, `time`, `tod` or `event`, of the hit that begins or ends it |
 //! | `comm`, `tid`, `pid`, `cpu`, `time`, `tod`, `event` | those of the hit that ends it, or without one of the begin |
 //! | another name | the argument of the begin, or of the end if only that has it |
@@ -25,9 +26,10 @@ use crate::script::arguments::of_unknown_site;
 use crate::script::line_field::{LineField, LineValue};
 use crate::script::row_writer::RowWriter;
 use crate::script::span_text::{put_arguments, put_duration};
+use crate::script::spans::put_time;
 use crate::script::template::layout::{argument, hex, pad, pad_number, signed, text, unsigned};
 use crate::script::template::spec::{Align, Spec};
-use crate::script::template::style::{HitSide, LinePart, NamedArgument, TemplateStyle};
+use crate::script::template::style::{HitSide, LinePart, NamedArgument, PartUnit, TemplateStyle};
 use crate::script::text_frames::source_text;
 use crate::script::times::TimesOfDay;
 use crate::text::buffer::Text;
@@ -132,6 +134,17 @@ impl<'s> TemplateLines<'s> {
                     Some(end) => unsigned(end.duration, *spec, out),
                     None => text(NONE, *spec, out),
                 },
+                LinePart::Part(part, unit, spec) => {
+                    let parts = row.span.and_then(|span| span.parts().ok());
+                    match (parts.map(|parts| parts.get(*part)), unit) {
+                        (None, _) => text(NONE, *spec, out),
+                        (Some(ns), PartUnit::Nanoseconds) => unsigned(ns, *spec, out),
+                        (Some(ns), PartUnit::Shown) => {
+                            put_time(ns, out);
+                            pad(start, *spec, Align::Right, out);
+                        }
+                    }
+                }
                 LinePart::SpanName(spec) => {
                     let name = row.span.and_then(|span| style.names.get(span.pair));
                     text(name.map_or("", String::as_str), *spec, out);
@@ -178,7 +191,9 @@ impl<'s> TemplateLines<'s> {
                 value => text(&escape(&value.text().unwrap_or_default()), spec, out),
             },
             Err(reason) => match field {
-                LineField::Of(of) if matches!(of.values, FieldValues::Process(_)) => {
+                LineField::Of(of)
+                    if reason != NONE && matches!(of.values, FieldValues::Process(_)) =>
+                {
                     text("", spec, out);
                 }
                 _ => text(reason, spec, out),

@@ -1,6 +1,7 @@
 //! A template, worked out for a trace.
 
 use usdtrec_analysis::spans::pair::Pair;
+use usdtrec_format::TimePart;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::selection::SampleFilter;
 use usdtrec_trace::fields::{FIELDS, Field, FieldSpec, Fields, SPAN, SPAN_NAME, SPAN_NS};
@@ -34,10 +35,34 @@ pub(crate) enum LinePart {
     Literal(Piece),
     Duration(Spec),
     DurationNs(Spec),
+    /// A part of the time of the span; with its unit, or in ns.
+    Part(TimePart, PartUnit, Spec),
     SpanName(Spec),
     Field(HitSide, LineField, Spec),
     Argument(NamedArgument, Spec),
     Arguments(Spec),
+}
+
+/// How a part of the time of a span is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PartUnit {
+    /// As durations are.
+    Shown,
+    /// A number, ns.
+    Nanoseconds,
+}
+
+/// The part that a name means: `span.blocked`, `span.blocked_ns`.
+fn part(name: &str) -> Option<(TimePart, PartUnit)> {
+    let name = name.strip_prefix("span.")?;
+    let in_ns = |part: &TimePart| part.spec().column == name;
+    match TimePart::named(name) {
+        Some(part) => Some((part, PartUnit::Shown)),
+        None => Some((
+            TimePart::ALL.into_iter().find(in_ns)?,
+            PartUnit::Nanoseconds,
+        )),
+    }
 }
 
 /// An argument by its name.
@@ -132,7 +157,10 @@ impl Meanings<'_> {
                 SPAN => LinePart::Duration(spec),
                 SPAN_NS => LinePart::DurationNs(spec),
                 SPAN_NAME => LinePart::SpanName(spec),
-                name => self.of_span(name, spec)?,
+                name => match part(name) {
+                    Some((part, unit)) => LinePart::Part(part, unit, spec),
+                    None => self.of_span(name, spec)?,
+                },
             },
             Meaning::Argument(name) => self.of_event(name, spec)?,
         })
