@@ -38,9 +38,9 @@ static int64_t now(clockid_t clock) {
 
 static int thread_id(void) { return (int)syscall(SYS_gettid); }
 
-__attribute__((noipa)) static void begin(int number) { STAP_PROBE1(waits, work__start, number); }
+__attribute__((noinline, noipa)) static void begin(int number) { STAP_PROBE1(waits, work__start, number); }
 
-__attribute__((noipa)) static void end(int number) { STAP_PROBE1(waits, work__done, number); }
+__attribute__((noinline, noipa)) static void end(int number) { STAP_PROBE1(waits, work__done, number); }
 
 static void spin(long ms) {
   int64_t until = now(CLOCK_THREAD_CPUTIME_ID) + ms * 1000000;
