@@ -100,11 +100,11 @@ static int64_t wait_as(const char *kind, long ms) {
 
 static void work(const char *kind, long ms) {
   int number = works++;
-  int64_t cpu = now(CLOCK_THREAD_CPUTIME_ID);
   begin(number);
+  int64_t cpu = now(CLOCK_THREAD_CPUTIME_ID);
   int64_t waited = wait_as(kind, ms);
-  end(number);
   cpu = now(CLOCK_THREAD_CPUTIME_ID) - cpu;
+  end(number);
   printf("work %d %d %lld %lld\n", number, thread_id(), (long long)cpu, (long long)waited);
 }
 
