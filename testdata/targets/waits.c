@@ -38,9 +38,9 @@ static int64_t now(clockid_t clock) {
 
 static int thread_id(void) { return (int)syscall(SYS_gettid); }
 
-__attribute__((noipa)) static void begin(int number) { STAP_PROBE1(waits, work__start, number); }
+__attribute__((noinline, noipa)) static void begin(int number) { STAP_PROBE1(waits, work__start, number); }
 
-__attribute__((noipa)) static void end(int number) { STAP_PROBE1(waits, work__done, number); }
+__attribute__((noinline, noipa)) static void end(int number) { STAP_PROBE1(waits, work__done, number); }
 
 static void spin(long ms) {
   int64_t until = now(CLOCK_THREAD_CPUTIME_ID) + ms * 1000000;
@@ -100,11 +100,11 @@ static int64_t wait_as(const char *kind, long ms) {
 
 static void work(const char *kind, long ms) {
   int number = works++;
-  int64_t cpu = now(CLOCK_THREAD_CPUTIME_ID);
   begin(number);
+  int64_t cpu = now(CLOCK_THREAD_CPUTIME_ID);
   int64_t waited = wait_as(kind, ms);
-  end(number);
   cpu = now(CLOCK_THREAD_CPUTIME_ID) - cpu;
+  end(number);
   printf("work %d %d %lld %lld\n", number, thread_id(), (long long)cpu, (long long)waited);
 }
 

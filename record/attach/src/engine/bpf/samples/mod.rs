@@ -447,3 +447,35 @@ impl Taken<'_> {
         Some(size > 0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_without_room_are_counted_but_not_those_of_the_recorder() {
+        let layout = |thread_waits| RawLayout {
+            id: 1,
+            size: 36,
+            missing: None,
+            string_limit: 0,
+            arguments: Vec::new(),
+            listed: false,
+            thread_context: None,
+            thread_waits,
+        };
+        let record = |process: u32, word: u64| {
+            let mut record = vec![0; RAW + 36];
+            record[PROCESS..PROCESS + 4].copy_from_slice(&process.to_ne_bytes());
+            for at in (RAW + 8..RAW + 32).step_by(8) {
+                record[at..at + 8].copy_from_slice(&word.to_ne_bytes());
+            }
+            record
+        };
+        let lacks = |process, word, at| lacks_waits(&record(process, word), &layout(at));
+        assert!(lacks(1, ThreadWaits::UNKNOWN, Some(8)));
+        assert!(!lacks(1, 7, Some(8)));
+        assert!(!lacks(1, ThreadWaits::UNKNOWN, None));
+        assert!(!lacks(std::process::id(), ThreadWaits::UNKNOWN, Some(8)));
+    }
+}

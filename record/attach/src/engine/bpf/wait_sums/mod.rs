@@ -50,12 +50,17 @@ impl WaitSums {
     /// # Errors
     /// The kernel does not describe its structures, or refuses something; or the programs do not run.
     pub(super) fn new(kernel: RunningKernel<'_>) -> io::Result<Self> {
+        Self::with_room(kernel, MAX_THREADS)
+    }
+
+    /// The same, for so many threads at a time.
+    fn with_room(kernel: RunningKernel<'_>, threads: u32) -> io::Result<Self> {
         let btf = kernel.btf.ok_or_else(missing)?;
         let members = TaskMembers::find(btf, kernel.preemption).ok_or_else(missing)?;
         let shape = MapShape {
             key_size: 4,
             value_size: 8 * ELEMENT_WORDS as u32,
-            entries: MAX_THREADS,
+            entries: threads,
         };
         let sums = sys::create_map(MapKind::Hash, shape)?;
         let shape = MapShape {

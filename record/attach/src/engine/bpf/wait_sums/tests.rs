@@ -226,8 +226,8 @@ fn strangers_are_left_alone() {
     assert_eq!(machine.element, [0; ELEMENT_WORDS]);
 }
 
-/// `None` where no programs can be loaded, which is a failure with `CI=true`.
-fn on_this_kernel() -> Option<WaitSums> {
+/// Sums of so many threads; `None` where no programs can be loaded, which is a failure with `CI=true`.
+fn on_this_kernel(threads: u32) -> Option<WaitSums> {
     if !usdtrec_testing::can_record() {
         return None;
     }
@@ -237,7 +237,7 @@ fn on_this_kernel() -> Option<WaitSums> {
         preemption: Preemption::from_btf(btf.as_ref()).unwrap(),
         namespace: PidNamespace::own(btf.as_ref()).unwrap(),
     };
-    Some(WaitSums::new(kernel).unwrap())
+    Some(WaitSums::with_room(kernel, threads).unwrap())
 }
 
 impl WaitSums {
@@ -249,7 +249,7 @@ impl WaitSums {
 
 #[test]
 fn a_sleep_is_blocked_and_a_thread_that_ends_is_forgotten() {
-    let Some(sums) = on_this_kernel() else {
+    let Some(sums) = on_this_kernel(MAX_THREADS) else {
         return;
     };
     let before = sums.run(adds_current()).unwrap() as u32;
@@ -278,4 +278,22 @@ fn a_sleep_is_blocked_and_a_thread_that_ends_is_forgotten() {
     sums.run(forgets_current()).unwrap();
     assert_eq!(sums.of(before), None);
     assert_eq!(sums.missed(), 0);
+}
+
+#[test]
+fn a_thread_without_room_gets_no_sums() {
+    let Some(sums) = on_this_kernel(1) else {
+        return;
+    };
+    let add = || sums.run(adds_current()).unwrap();
+    let first = add();
+    assert!(first > 0);
+    assert_eq!(add(), first, "it has them");
+    std::thread::scope(|scope| {
+        let other = scope.spawn(add);
+        assert_eq!(other.join().unwrap(), -1);
+        sums.run(forgets_current()).unwrap();
+        let other = scope.spawn(add);
+        assert!(other.join().unwrap() > 0, "there is room again");
+    });
 }
