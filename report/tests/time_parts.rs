@@ -6,8 +6,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 use usdtrec_format::{NoTimeParts, TimePart};
 use usdtrec_report::diff::{self, DiffOptions};
+use usdtrec_report::export::{self, ExportFormat, ExportOptions, RowFormat};
 use usdtrec_report::question::{GroupOrder, Question, Scale, SpanQuestion, Subject};
 use usdtrec_report::report::ReportOptions;
+use usdtrec_report::rows::{RowQuestion, RowReader, TraceRow};
 use usdtrec_report::script::{ScriptOptions, SpanRowQuestion};
 use usdtrec_report::{EventSelection, Format, QuestionError, ReportError};
 use usdtrec_testing::{repetitions, test};
@@ -287,6 +289,58 @@ fn spans_are_chosen_and_measured_by_their_parts() {
         csv.contains("8000,,2") || csv.contains("8000,8000,2"),
         "{csv}"
     );
+}
+
+/// What an export writes.
+fn exported(recorded: &Recorded, format: RowFormat) -> Vec<u8> {
+    let mut out = Vec::new();
+    let options = ExportOptions::new(ExportFormat::Rows(format));
+    let selection = EventSelection::default();
+    export::write(&recorded.session(), &selection, &options, &mut out).unwrap();
+    out
+}
+
+#[test]
+fn exports_have_what_is_known() {
+    let recorded = few();
+    let text = String::from_utf8(exported(&recorded, RowFormat::OtlpJson)).unwrap();
+    let data: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    let spans = &data["resourceSpans"][0]["scopeSpans"][0]["spans"];
+    let attribute = |at: usize, name: &str| {
+        let all = spans[at]["attributes"].as_array().unwrap().iter();
+        let mut found = all.filter(|attribute| attribute["key"] == name);
+        found
+            .next()
+            .map(|attribute| attribute["value"]["intValue"].clone())
+    };
+    assert_eq!(attribute(1, "oncpu_ns"), Some("37000".into()));
+    assert_eq!(attribute(1, "self_blocked_ns"), Some("20000".into()));
+    assert_eq!(attribute(2, "blocked_ns"), None);
+    let trace = exported(&recorded, RowFormat::Perfetto);
+    let has = |bytes: &[u8], name: &str| bytes.windows(name.len()).any(|at| at == name.as_bytes());
+    assert!(has(&trace, "self_iowait_ns"));
+    let session = recorded.session();
+    let question = RowQuestion::default();
+    let reader = RowReader::new(&session, &EventSelection::default(), &question).unwrap();
+    let mut parts = Vec::new();
+    let read = reader.read(|row| {
+        if let TraceRow::Span(span) = row {
+            parts.push((span.parts(), span.named_parts().last().unwrap()));
+        }
+        std::ops::ControlFlow::Continue(())
+    });
+    read.unwrap();
+    assert_eq!(parts[1].0.unwrap().total(), 100_000);
+    assert_eq!(parts[1].1, ("self_blocked_ns", Some(20_000)));
+    assert_eq!(
+        parts[2],
+        (Err(NoTimeParts::NoRoom), ("self_blocked_ns", None))
+    );
+    let plain = Recording::usual().finish();
+    assert!(!has(
+        &exported(&plain, RowFormat::Perfetto),
+        "self_iowait_ns"
+    ));
 }
 
 /// By an argument, spans may end on another thread.

@@ -13,7 +13,7 @@ use usdtrec_trace::events::selection::EventSelection;
 use usdtrec_trace::session::TraceSession;
 
 use crate::rows::row_event::{RowContext, RowEvent};
-use crate::rows::row_span::{RowSpan, RowSpanEnd};
+use crate::rows::row_span::RowSpan;
 
 /// Reads the selected events and spans of a trace.
 #[derive(Debug)]
@@ -111,20 +111,13 @@ impl<F: FnMut(TraceRow<'_>) -> ControlFlow<()>> RowSink for EachRow<'_, F> {
         let (Some(pair), Some(begin)) = (pair, begin) else {
             return Ok(());
         };
-        let end = span.end.and_then(|close| {
-            Some(RowSpanEnd {
-                event: RowEvent::new(&self.context, close.hit)?,
-                duration: close.duration,
-                own: close.own,
-                spent: close.spent,
-            })
-        });
         let flow = (self.each)(TraceRow::Span(RowSpan {
             name: &pair.name,
-            fate: span.fate,
-            parts: span.parts(),
+            row: &span,
             begin,
-            end,
+            end: span
+                .end
+                .and_then(|close| RowEvent::new(&self.context, close.hit)),
         }));
         self.note(flow)
     }

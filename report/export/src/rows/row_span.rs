@@ -1,6 +1,6 @@
 //! A span of a trace.
 
-use usdtrec_analysis::rows::row_sink::SpanFate;
+use usdtrec_analysis::rows::row_sink::{SpanFate, SpanRow};
 use usdtrec_analysis::spans::spent_time::SpentTime;
 use usdtrec_format::{NoTimeParts, TimeParts};
 
@@ -10,19 +10,9 @@ use crate::rows::row_event::RowEvent;
 #[derive(Clone, Copy, Debug)]
 pub struct RowSpan<'r> {
     pub(crate) name: &'r str,
-    pub(crate) fate: SpanFate,
+    pub(crate) row: &'r SpanRow<'r>,
     pub(crate) begin: RowEvent<'r>,
-    pub(crate) parts: Result<TimeParts, NoTimeParts>,
-    pub(crate) end: Option<RowSpanEnd<'r>>,
-}
-
-/// How a span ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RowSpanEnd<'r> {
-    pub(crate) event: RowEvent<'r>,
-    pub(crate) duration: u64,
-    pub(crate) own: u64,
-    pub(crate) spent: SpentTime,
+    pub(crate) end: Option<RowEvent<'r>>,
 }
 
 impl<'r> RowSpan<'r> {
@@ -35,7 +25,7 @@ impl<'r> RowSpan<'r> {
     /// Whether it ended.
     #[must_use]
     pub const fn fate(&self) -> SpanFate {
-        self.fate
+        self.row.fate
     }
 
     /// The event that begins it, with its arguments, thread and stack.
@@ -46,32 +36,32 @@ impl<'r> RowSpan<'r> {
 
     /// The event that ends it; `None` if it did not end.
     #[must_use]
-    pub fn end(&self) -> Option<RowEvent<'r>> {
-        Some(self.end?.event)
+    pub const fn end(&self) -> Option<RowEvent<'r>> {
+        self.end
     }
 
     /// Length, ns; `None` if it did not end.
     #[must_use]
     pub fn duration_ns(&self) -> Option<u64> {
-        Some(self.end?.duration)
+        Some(self.row.end?.duration)
     }
 
     /// Time in it and in no span of the same name within it, ns; `None` if it did not end.
     #[must_use]
     pub fn self_ns(&self) -> Option<u64> {
-        Some(self.end?.own)
+        Some(self.row.end?.own)
     }
 
     /// What its time was spent on; else why that is not known.
     ///
     /// # Errors
     /// [`NoTimeParts`].
-    pub const fn parts(&self) -> Result<TimeParts, NoTimeParts> {
-        self.parts
+    pub fn parts(&self) -> Result<TimeParts, NoTimeParts> {
+        self.row.parts()
     }
 
     /// The same by the names of columns, and of the time in no span of the same name within it (`self_blocked_ns`), ns; `None` for what is not known.
     pub fn named_parts(&self) -> impl Iterator<Item = (&'static str, Option<u64>)> + use<> {
-        SpentTime::named(self.end.map(|end| end.spent))
+        SpentTime::named(self.row.end.map(|end| end.spent))
     }
 }

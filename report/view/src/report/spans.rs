@@ -434,7 +434,7 @@ fn own_figures(durations: &DurationFacts) -> Option<Vec<TableCell>> {
         .filter(|_| durations.own() < durations.sum())?;
     let own = duration(durations.own() as f64);
     let mut row = vec![TableCell::Text("  self".to_owned())];
-    row.extend(["", "", "", own.as_str()].map(|cell| TableCell::unsorted(cell)));
+    row.extend(["", "", "", own.as_str()].map(TableCell::unsorted));
     let total = spent.own_total();
     row.extend(TimePart::ALL.map(|part| share_cell(spent.own_part(part), total)));
     Some(row)
