@@ -34,6 +34,7 @@ impl ThreadWaits {
 
     /// Decodes the sums at an offset of the raw part; `None` if they are not known, or the raw part is too short.
     #[must_use]
+    #[inline]
     pub fn decode(raw: &[u8], offset: u16) -> Option<Self> {
         let bytes = raw.get(offset.into()..)?;
         let (words, _) = bytes.get(..Self::BYTES.into())?.as_chunks();
@@ -54,6 +55,7 @@ impl ThreadWaits {
 
     /// What was added since an earlier hit of the thread; `None` if a sum is smaller, which those of one thread never are.
     #[must_use]
+    #[inline]
     pub fn since(self, earlier: Self) -> Option<Self> {
         Some(Self {
             runnable: self.runnable.checked_sub(earlier.runnable)?,
@@ -64,6 +66,7 @@ impl ThreadWaits {
 
     /// All three together; `None` if that is too much for 64 bits.
     #[must_use]
+    #[inline]
     pub fn total(self) -> Option<u64> {
         self.runnable
             .checked_add(self.iowait)?

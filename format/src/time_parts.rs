@@ -217,12 +217,14 @@ impl TimeParts {
 
     /// All together: the duration.
     #[must_use]
+    #[inline]
     pub fn total(self) -> u64 {
         self.0.into_iter().fold(0, u64::saturating_add)
     }
 
     /// These and those of another time.
     #[must_use]
+    #[inline]
     pub fn plus(self, other: Self) -> Self {
         let mut both = self.0;
         for (sum, more) in both.iter_mut().zip(other.0) {
@@ -233,6 +235,7 @@ impl TimeParts {
 
     /// These without those of a time within; `None` if that has more of a part.
     #[must_use]
+    #[inline]
     pub fn without(self, within: Self) -> Option<Self> {
         let mut rest = self.0;
         for (part, less) in rest.iter_mut().zip(within.0) {

@@ -55,19 +55,13 @@ impl ThreadParts {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SpentSums {
     /// Of the spans whose parts are known, by part, ns.
-    whole: [u128; 4],
+    whole: TimeParts,
     /// The same without the spans within them.
-    own: [u128; 4],
+    own: TimeParts,
     /// Of how many of these it is not known without the spans within them.
     own_unknown: u64,
     /// Number of the others, by reason.
     unknown: [u64; NoTimeParts::ALL.len()],
-}
-
-fn add(sums: &mut [u128; 4], parts: TimeParts) {
-    for (sum, part) in sums.iter_mut().zip(parts.all()) {
-        *sum += u128::from(part);
-    }
 }
 
 impl SpentSums {
@@ -75,24 +69,22 @@ impl SpentSums {
     #[inline]
     pub(crate) fn add(&mut self, spent: SpentTime) {
         match spent.whole {
-            Ok(parts) => add(&mut self.whole, parts),
+            Ok(parts) => self.whole = self.whole.plus(parts),
             Err(reason) => {
                 self.unknown[reason as usize] += 1;
                 return;
             }
         }
         match spent.own {
-            Some(parts) => add(&mut self.own, parts),
+            Some(parts) => self.own = self.own.plus(parts),
             None => self.own_unknown += 1,
         }
     }
 
     /// Adds other spans.
     pub(crate) fn merge(&mut self, other: &Self) {
-        let sums = self.whole.iter_mut().chain(&mut self.own);
-        for (sum, more) in sums.zip(other.whole.iter().chain(&other.own)) {
-            *sum += more;
-        }
+        self.whole = self.whole.plus(other.whole);
+        self.own = self.own.plus(other.own);
         self.own_unknown += other.own_unknown;
         for (count, more) in self.unknown.iter_mut().zip(other.unknown) {
             *count += more;
@@ -106,12 +98,11 @@ impl SpentSums {
 
     /// The sums of so many spans; `None` if the trace says of none how long threads waited.
     pub(crate) fn facts(&self, count: u64) -> Option<SpentFacts> {
-        let ns = |sums: [u128; 4]| sums.map(|sum| u64::try_from(sum).unwrap_or(u64::MAX));
         let is_recorded = self.unknown[NoTimeParts::NotRecorded as usize] < count;
         is_recorded.then(|| SpentFacts {
             known: count.saturating_sub(self.unknown()),
-            whole: ns(self.whole),
-            own: (self.own_unknown == 0).then(|| ns(self.own)),
+            whole: self.whole,
+            own: (self.own_unknown == 0).then_some(self.own),
             unknown: self.unknown,
         })
     }
@@ -122,30 +113,30 @@ impl SpentSums {
 pub struct SpentFacts {
     /// Number of spans whose parts are known.
     pub known: u64,
-    whole: [u64; 4],
-    own: Option<[u64; 4]>,
+    whole: TimeParts,
+    own: Option<TimeParts>,
     unknown: [u64; NoTimeParts::ALL.len()],
 }
 
 impl SpentFacts {
     /// The sum of a part of those that are known, ns.
     pub const fn part(&self, part: TimePart) -> u64 {
-        self.whole[part as usize]
+        self.whole.get(part)
     }
 
     /// The same without the spans within them; `None` if that is not known of all of them.
     pub fn own_part(&self, part: TimePart) -> Option<u64> {
-        self.own.map(|own| own[part as usize])
+        self.own.map(|own| own.get(part))
     }
 
     /// The sum of their durations, ns.
     pub fn total(&self) -> u64 {
-        self.whole.into_iter().fold(0, u64::saturating_add)
+        self.whole.total()
     }
 
     /// The sum of their times in no span within them, ns.
     pub fn own_total(&self) -> Option<u64> {
-        Some(self.own?.into_iter().fold(0, u64::saturating_add))
+        self.own.map(TimeParts::total)
     }
 
     /// Number of the others, by each reason.
