@@ -186,7 +186,11 @@ impl Recording {
                 },
                 losses: counts.losing(),
                 counted,
-                silent: counts.silent,
+                // Hits of spans that are not recorded are counted for all events of spans together.
+                silent: match last.engine.spans.is_some_and(|spans| spans.has_any()) {
+                    true => Vec::new(),
+                    false => counts.silent,
+                },
                 engine: last.engine,
                 cpus_uncounted: misses_hits(&session, &self.cpus),
                 changed_cpus: self.cpus.changed(),

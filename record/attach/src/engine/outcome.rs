@@ -59,6 +59,12 @@ pub struct SlowSpanCounts {
 }
 
 impl SlowSpanCounts {
+    /// Whether probes were hit that are not counted as hits.
+    #[must_use]
+    pub const fn has_any(&self) -> bool {
+        self.short > 0 || self.full > 0 || self.deep > 0 || self.unmatched > 0
+    }
+
     /// The sums of both.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
