@@ -323,6 +323,28 @@ fn without_the_option_nothing_is_at_switches() {
     }
 }
 
+/// The fields of JSON are those that stock perf shows.
+#[test]
+fn waits_are_fields_of_hits() {
+    let lab = Lab::privileged();
+    let mut target = Target::start(&lab);
+    let recorder = target.record(&lab, &["--off-cpu"]);
+    target.tell("nested 10");
+    recorder.stop();
+    let fields = "tid,runnable,iowait,blocked";
+    let json = ["script", "-i", "trace", "--format", "json", "-F", fields];
+    let json = lab.usdtrec(json).success().stdout;
+    let ours = json.lines().map(|line| {
+        let hit: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let number = |name: &str| hit[name].as_u64().expect("a number");
+        let waits = ["runnable", "iowait", "blocked"].map(number);
+        (number("tid"), Some(waits))
+    });
+    let hits = hits(&lab);
+    let perfs = hits.iter().map(|hit| (u64::from(hit.tid), hit.waits));
+    assert_eq!(ours.collect::<Vec<_>>(), perfs.collect::<Vec<_>>());
+}
+
 #[test]
 fn what_cannot_be_recorded_is_refused() {
     let lab = Lab::privileged();
