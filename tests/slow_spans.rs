@@ -391,7 +391,7 @@ fn spans_nest_to_sixteen_levels() {
         said.slow.retain(|id, _| *id < 2 + shown);
         said.check(&of_template(&ended.stdout), MIN_DURATION, &ended.stderr);
         let deep = format!(
-            "{} spans not matched, as more than 16",
+            "{} spans not matched, because more than 16",
             depth as u64 - shown
         );
         assert_eq!(ended.stderr.contains(&deep), depth > 16, "{}", ended.stderr);
