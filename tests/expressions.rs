@@ -283,8 +283,8 @@ fn what_an_engine_cannot_do_is_refused() {
     };
     for engine in ["perf", "perf-pmu", "perf-tracefs"] {
         for (item, shown) in [
-            ("x=str(arg3)", "x=str(arg3) is computed"),
-            ("arg1, next=arg1+1", "next=(arg1 + 1) is computed"),
+            ("x=str(arg3)", "computing x=str(arg3) at the hit"),
+            ("arg1, next=arg1+1", "computing next=(arg1 + 1) at the hit"),
             ("x=(u8)arg1", "needs the bpf engine"),
         ] {
             refused(engine, item, shown);

@@ -66,10 +66,10 @@ def command(*words, succeeds=True):
 
 def printed(trace, *options):
     """The events of a trace as the command prints them."""
-    with_time = command("script", "-i", trace, "--format", "json", "-F", "+tod,+sym,+dso,+cgroup,+container,+unit,+exe,+uid,+trace_id,+span_id,+build_id", *options, succeeds=False)
+    with_time = command("script", "-i", trace, "--format", "json", "-F", "+tod,+sym,+dso,+cgroup,+container,+unit,+exe,+uid,+ppid,+parent,+service,+trace_id,+span_id,+runnable,+iowait,+blocked,+build_id", *options, succeeds=False)
     if with_time.returncode == 0:
         return [json.loads(line) for line in with_time.stdout.splitlines()]
-    done = command("script", "-i", trace, "--format", "json", "-F", "+sym,+dso,+cgroup,+container,+unit,+exe,+uid,+trace_id,+span_id,+build_id", *options)
+    done = command("script", "-i", trace, "--format", "json", "-F", "+sym,+dso,+cgroup,+container,+unit,+exe,+uid,+ppid,+parent,+service,+trace_id,+span_id,+runnable,+iowait,+blocked,+build_id", *options)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -249,7 +249,7 @@ class Values(unittest.TestCase):
             ("top has no effect without sort or span", {"top": 3}),
             ("sort has no effect with span: use by", {"span": "request", "sort": "comm"}),
             ("order has no effect without value or span", {"sort": "comm", "order": "max"}),
-            ('order: expected count, total, sum, self, mean, p50, p90, p99, p99.9 or max, found "much"', {"span": "request", "order": "much"}),
+            ('order: expected count, total, sum, self, mean, p50, p90, p99, p99.9, max, oncpu, runnable, iowait or blocked, found "much"', {"span": "request", "order": "much"}),
             ('order: expected count, sum, mean, p50, p90, p99 or max, found "self"', {"sort": "comm", "value": "arg1", "order": "self"}),
             ('has no span "nothing"', {"span": "nothing"}),
         ]:

@@ -126,6 +126,15 @@ impl WorkTime {
             false => self.begun.elapsed(),
         }
     }
+
+    /// The same of work that helpers share: the whole time, which on a busy host is mostly a wait for CPUs, but at most four times the CPU time of
+    /// this thread.
+    pub fn taken_with_helpers(&self) -> Duration {
+        const SHARED: u32 = 4;
+        let usage = Usage::read(libc::RUSAGE_THREAD);
+        let own = usage.time.saturating_sub(self.usage.time);
+        self.taken().min(own * SHARED)
+    }
 }
 
 /// What getrusage(2) says of threads or processes.

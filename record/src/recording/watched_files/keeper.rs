@@ -284,7 +284,7 @@ impl Keeper {
         let Found { executing, reading } = search(&self.files);
         let now = Instant::now();
         self.searched = Some(now);
-        self.search_from = now + work.taken() * SEARCH_PAUSE;
+        self.search_from = now + work.taken_with_helpers() * SEARCH_PAUSE;
         for (at, pid) in reading {
             if self.uses.get(at).is_some_and(|of_file| !of_file.is_idle) {
                 self.readers.suspect(pid, at);
