@@ -225,8 +225,8 @@ fn an_argument_of_one_probe() {
     let recorded = recording.finish();
     let events = lines(&recorded.same_answer(&groups("event", None, None), Format::Json));
     let done = events.iter().find(|line| line["samples"] == 2);
-    let done = done.and_then(|line| line["event"].as_str()).expect("done");
-    let (_, probe) = done.split_once(':').expect("a provider");
+    let done = done.and_then(|line| line["event"].as_str()).unwrap();
+    let (_, probe) = done.split_once(':').unwrap();
     for name in [done, probe] {
         let key = format!("{name}.arg1");
         let found = lines(&recorded.same_answer(&groups(&key, None, None), Format::Json));
