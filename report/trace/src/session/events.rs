@@ -108,12 +108,10 @@ impl Event {
         })
     }
 
-    /// The index of an argument as [`argument`](Self::argument) finds it, or as `PROBE.NAME` if the event is called so.
+    /// The index of an argument by `PROBE.NAME`, if the event is called so.
     pub fn argument_of_probe(&self, name: &str) -> Option<usize> {
-        self.argument(name).or_else(|| {
-            let (probe, argument) = name.rsplit_once('.')?;
-            self.argument(argument).filter(|_| self.is_called(probe))
-        })
+        let (probe, argument) = name.rsplit_once('.')?;
+        self.argument(argument).filter(|_| self.is_called(probe))
     }
 
     /// Whether the value of the argument at a place is a part of the names of functions of scripts, or of their files.

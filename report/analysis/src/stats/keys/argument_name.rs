@@ -6,6 +6,7 @@ use usdtrec_trace::list::list;
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
+use usdtrec_trace::session::events::Event;
 
 /// The place of an argument in each event that has it; an error if no event has it.
 pub(super) fn places(
@@ -13,11 +14,14 @@ pub(super) fn places(
     session: &TraceSession,
     rows: &Rows,
 ) -> Result<Vec<Option<usize>>, ReportError> {
-    let events = session.events().events.iter().zip(&rows.of_event);
-    let places: Vec<Option<usize>> = events
-        .map(|(event, row)| row.and_then(|_| event.argument_of_probe(name)))
-        .collect();
-    if places.iter().any(Option::is_some) {
+    let found = |place: fn(&Event, &str) -> Option<usize>| {
+        let events = session.events().events.iter().zip(&rows.of_event);
+        let places: Vec<Option<usize>> = events
+            .map(|(event, row)| row.and_then(|_| place(event, name)))
+            .collect();
+        places.iter().any(Option::is_some).then_some(places)
+    };
+    if let Some(places) = found(Event::argument).or_else(|| found(Event::argument_of_probe)) {
         return Ok(places);
     }
     if let Some(field) = process_field_named(name)
