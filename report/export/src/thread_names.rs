@@ -64,7 +64,7 @@ impl ThreadNames {
             process: new(process.name, known.name).map(|id| name(session, id)),
             thread: row.comm.map(|id| name(session, id)),
             cgroup: new(process.cgroup, known.cgroup)
-                .and_then(|id| session.processes().cgroup_path(id))
+                .and_then(|id| session.processes().recorded_name(id))
                 .map(EscapedName::unescaped),
         })
     }

@@ -231,7 +231,7 @@ impl Processes {
     }
 
     /// A string that is recorded of processes.
-    pub fn cgroup_path(&self, id: NameId) -> Option<EscapedName<'_>> {
+    pub fn recorded_name(&self, id: NameId) -> Option<EscapedName<'_>> {
         self.cgroups.path(id)
     }
 

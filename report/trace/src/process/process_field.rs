@@ -2,7 +2,7 @@
 
 use usdtrec_format::control_group::{container_id, unit};
 use usdtrec_format::trace::TraceInfo;
-use usdtrec_format::{BuildId, HexId, NoContext, NoWaits, ThreadContext, ThreadWaits};
+use usdtrec_format::{BuildId, HexId, NoContext, NoWaits, RawLayout, ThreadContext, ThreadWaits};
 
 use crate::process::Processes;
 use crate::process::cgroups::RecordedFacts;
@@ -211,7 +211,7 @@ fn has_parents(processes: &Processes, _: &TraceInfo) -> bool {
 
 /// A string that is recorded of a process.
 fn of_record(processes: &Processes, name: Option<NameId>) -> Option<ProcessValue<'_>> {
-    let name = name.and_then(|name| processes.cgroup_path(name));
+    let name = name.and_then(|name| processes.recorded_name(name));
     name.map(ProcessValue::String)
 }
 
@@ -281,9 +281,14 @@ const NO_CONTEXT: [&str; 5] = [
 ];
 
 fn has_thread_contexts(_: &Processes, info: &TraceInfo) -> bool {
+    has_layout(info, |layout| layout.thread_context.is_some())
+}
+
+/// Whether the samples of any probe are laid out so.
+fn has_layout(info: &TraceInfo, is_it: impl Fn(&RawLayout) -> bool) -> bool {
     let probes = info.definitions.iter().flat_map(|all| &all.probes);
     let mut layouts = probes.filter_map(|probe| probe.plan.raw.as_ref());
-    layouts.any(|layout| layout.thread_context.is_some())
+    layouts.any(is_it)
 }
 
 /// An id of the request that the thread was working on.
@@ -315,11 +320,7 @@ const fn of_waits(
         column,
         heading,
         is_number: true,
-        is_in: |_, info| {
-            let probes = info.definitions.iter().flat_map(|all| &all.probes);
-            let mut layouts = probes.filter_map(|probe| probe.plan.raw.as_ref());
-            layouts.any(|layout| layout.thread_waits.is_some())
-        },
+        is_in: |_, info| has_layout(info, |layout| layout.thread_waits.is_some()),
         needs: THREAD_WAITS,
         reasons: &[],
         get,
@@ -456,6 +457,6 @@ fn has_cgroups(processes: &Processes, _: &TraceInfo) -> bool {
 
 fn cgroup(processes: &Processes, process: ProcessFacts) -> Result<EscapedName<'_>, &'static str> {
     let path = process.recorded.path();
-    let path = path.and_then(|path| processes.cgroup_path(path));
+    let path = path.and_then(|path| processes.recorded_name(path));
     path.ok_or("<cgroup not known>")
 }
