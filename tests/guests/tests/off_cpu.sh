@@ -17,8 +17,8 @@ kill -TERM $recorder
 wait $recorder || fail "$(cat err)"
 kill $target
 # Event, thread, time, number, runnable, in I/O wait, blocked.
-usdtrec script --format json -F tid,time,event,args,runnable,iowait,blocked -i trace >json || fail "$(cat err)"
-sed 's/[{}",]/ /g; s/ :/ /g' json | awk '{ print $12, $4, $2, $15, $6, $8, $10 }' >hits
+usdtrec script --format json -F tid,time,event,args,runnable,iowait,blocked -i trace >hits.json || fail "$(cat err)"
+sed 's/[{}",]/ /g; s/ :/ /g' hits.json | awk '{ print $12, $4, $2, $15, $6, $8, $10 }' >hits
 # An emulated CPU may stand still at any place: each kind of work is right in one of three rounds at least. It has no more waits than time in any.
 awk '
   NR == FNR && $1 == "work" { cpu[$2] = $4; waited[$2] = $5; kind[$2] = works++ % 5; next }
