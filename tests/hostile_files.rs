@@ -262,6 +262,60 @@ fn a_file_with_very_many_probes_is_refused() {
     assert!(report.stderr.contains(refused), "{}", report.stderr);
 }
 
+/// A file with very many bytes of notes is refused before it costs memory, at the start and while recording.
+#[test]
+fn a_file_with_very_many_bytes_of_notes_costs_no_memory() {
+    const PROVIDER: &str = "hostile_notes";
+    /// Much less than 48 MB of notes take, and more than a recorder does otherwise.
+    const MOST_KIB: u64 = 90_000;
+    let lab = Lab::privileged();
+    need_tool("setpriv");
+    lab.own_provider(PROVIDER);
+    let program = loader(&lab);
+    let source = format!(
+        ".section .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n.weak _.stapsdt.base\n\
+         .hidden _.stapsdt.base\n_.stapsdt.base: .space 1\n.text\n.globl late_work\nlate_work: nop\nret\n\
+         .section .note.stapsdt,\"\",\"note\"\n.rept 700000\n.4byte 8,44,3\n.asciz \"stapsdt\"\n\
+         .8byte late_work,_.stapsdt.base,0\n.asciz \"{PROVIDER}\"\n.asciz \"p\"\n.asciz \"\"\n.balign 4\n.endr\n"
+    );
+    let file = lab.file("notes.s");
+    fs::write(&file, source).expect("a source");
+    let large = lab.file("notes.so");
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-shared", "-nostdlib", "-Wl,--build-id", "-o"]);
+    compiler.arg(&large).arg(&file);
+    run(compiler).success();
+    let library = honest(&lab, PROVIDER);
+    let pattern = format!("{PROVIDER}:*");
+    for is_mapped_before in [true, false] {
+        let mut nobody = of_nobody(&program);
+        let mut mine = Process::spawn(Command::new(&program));
+        load(&mut mine, &library);
+        if is_mapped_before {
+            load(&mut nobody, &large);
+        }
+        let mut recorder = recorder(&lab, &["record", "-a", "-e", &pattern, "-o", "trace"]);
+        if !is_mapped_before {
+            load(&mut nobody, &large);
+            recorder.until_error_line("its notes have ");
+        }
+        tell(&mut mine, "hit 10");
+        let status = fs::read_to_string(format!("/proc/{}/status", recorder.pid())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = peak.and_then(|peak| peak.trim().strip_suffix(" kB"));
+        let peak: u64 = peak.and_then(|peak| peak.trim().parse().ok()).unwrap();
+        let said = stop(recorder);
+        assert!(peak < MOST_KIB, "{peak} KiB: {said}");
+        assert_eq!(hits(&lab, "trace", "sdt_hostile_notes:fine"), 10, "{said}");
+        let report = lab.usdtrec(["report", "-i", "trace"]).success();
+        assert!(
+            report.stderr.contains("its notes have "),
+            "{}",
+            report.stderr
+        );
+    }
+}
+
 /// Of very many notes at one instruction, a few are recorded.
 #[test]
 fn hits_of_one_instruction_are_a_few_events() {

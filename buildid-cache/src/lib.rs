@@ -32,7 +32,7 @@ pub use find_file::{in_path, locate, open, resolve};
 pub use live_thread::{live_directory, live_thread};
 pub use lookup::{IndexedProbe, WantedFile, select, suggest};
 pub use memory_mapping::MemoryMapping;
-pub use running::{MAX_FILES_OF_USER, Running, RunningFile, running};
+pub use running::{KeptProbes, MAX_FILES_OF_USER, Running, RunningFile, running};
 pub use served::file_id;
 pub use store::AddedFile;
 pub use walk::{WalkEvent, walk};

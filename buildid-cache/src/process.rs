@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat};
 use usdtrec_format::escape::shown;
 
-use crate::elf::{ElfError, ObjectFile, ProbeScan};
+use crate::elf::{ElfError, NOTE_BYTES, ObjectFile, PartialScan, ProbeScan};
 use crate::file_mapping::FileMapping;
 use crate::live_thread::{NOBODY, live_directory};
 use crate::served::{Handle, MapsReader, Patience, Reader, file_id};
@@ -25,6 +25,8 @@ pub struct MappedFile {
     pub scan: ProbeScan,
     /// Whether the file was deleted or replaced after it was mapped.
     pub deleted: bool,
+    /// Whether all of its notes were read.
+    pub is_whole: bool,
 }
 
 /// The files that a process maps.
@@ -225,16 +227,40 @@ impl OpenProcess {
     /// # Errors
     /// [`ElfError`], also if the file that is mapped cannot be opened; `TimedOut` if its file system [does not answer](crate::served).
     pub(crate) fn read(&self, mapping: &FileMapping) -> Result<MappedFile, ElfError> {
-        let mapping = self.mapping(mapping, Patience::Usual)?;
-        let opened = mapping.open()?;
-        let is_inside = opened.is_inside;
-        let file = mapping.object(opened)?;
-        let OpenedMapping { file, deleted } = mapping.named(file, is_inside);
+        let OpenedMapping { file, deleted } = self.named_file(mapping)?;
         Ok(MappedFile {
             scan: file.scan()?,
             file: Arc::new(file),
             deleted,
+            is_whole: true,
         })
+    }
+
+    /// Reads those probes of a file that it maps which `keep` wants, within the limits of a file that nobody named.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(crate) fn read_within(
+        &self,
+        mapping: &FileMapping,
+        keep: impl FnMut(&str, &str) -> bool,
+    ) -> Result<MappedFile, ElfError> {
+        let OpenedMapping { file, deleted } = self.named_file(mapping)?;
+        let PartialScan { scan, is_whole } = file.scan_within(NOTE_BYTES, keep)?;
+        Ok(MappedFile {
+            scan,
+            file: Arc::new(file),
+            deleted,
+            is_whole,
+        })
+    }
+
+    fn named_file(&self, mapping: &FileMapping) -> Result<OpenedMapping, ElfError> {
+        let mapping = self.mapping(mapping, Patience::Usual)?;
+        let opened = mapping.open()?;
+        let is_inside = opened.is_inside;
+        let file = mapping.object(opened)?;
+        Ok(mapping.named(file, is_inside))
     }
 
     /// A mapping of it, whose file is read so patiently.

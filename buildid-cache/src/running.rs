@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use rayon::prelude::*;
 use rustix::process::{Resource, getrlimit};
 
-use crate::elf::FileId;
+use crate::elf::{FileId, NOTE_BYTES};
 use crate::file_mapping::{DeviceNumber, FileMapping, MappedInode};
 use crate::process::{MappedFile, OpenProcess};
 use crate::served;
@@ -27,6 +27,25 @@ const DESCRIPTORS_KEPT: u64 = 256;
 
 /// Maximum number of processes by which a file is opened.
 const MAX_TRIES: usize = 8;
+
+/// Which probes of running files are kept.
+pub struct KeptProbes<'a> {
+    /// Whether a probe is, by provider and name.
+    pub keep: &'a (dyn Fn(&str, &str) -> bool + Sync),
+    /// Maximum number of probes of a file.
+    pub of_file: usize,
+    /// Maximum size of the notes of all files of a user, bytes. Further files are not read.
+    pub notes_of_user: u64,
+}
+
+impl KeptProbes<'_> {
+    /// All.
+    pub const ALL: Self = Self {
+        keep: &|_, _| true,
+        of_file: usize::MAX,
+        notes_of_user: 4 * NOTE_BYTES,
+    };
+}
 
 /// A file with probes that processes run.
 #[derive(Clone, Debug)]
@@ -50,7 +69,7 @@ pub struct Running {
     pub denied: Vec<u32>,
     /// The processes that have more mappings than are read.
     pub oversized: Vec<u32>,
-    /// Number of files that could not be read.
+    /// Number of files that could not be read, or not wholly.
     pub unreadable: usize,
     /// Users with more than [`MAX_FILES_OF_USER`] files, and how many of each were not read.
     pub unread: BTreeMap<u32, usize>,
@@ -60,7 +79,7 @@ pub struct Running {
 ///
 /// # Errors
 /// `/proc` cannot be read.
-pub fn running() -> io::Result<Running> {
+pub fn running(kept: &KeptProbes<'_>) -> io::Result<Running> {
     let mut pids = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
         let name = entry?.file_name();
@@ -92,13 +111,14 @@ pub fn running() -> io::Result<Running> {
         .collect();
     let files: Vec<WantedFile> = wanted.files.into_values().collect();
     let open = OpenFiles::default();
-    let read = files.into_par_iter().map(|file| file.read(&open));
+    let read = files.into_par_iter().map(|file| file.read(&open, kept));
     let read: Vec<ReadFile> = read.collect();
     let mut found: HashMap<FileId, RunningFile> = HashMap::new();
     for ReadFile { inode, outcome } in read {
         running.inodes.extend(inode);
         match outcome {
             Outcome::Probes(file) => {
+                running.unreadable += usize::from(!file.mapped.is_whole);
                 let id = file.mapped.file.id();
                 match found.get_mut(&id) {
                     None => _ = found.insert(id, file),
@@ -232,20 +252,31 @@ struct ReadFile {
     outcome: Outcome,
 }
 
-/// Numbers of files that stay open, by user. Those of one user are never more than what is left for all others.
+/// Files that stay open, by user. Those of one user are never more than what is left for all others.
 #[derive(Default)]
-struct OpenFiles(Mutex<HashMap<u32, u64>>);
+struct OpenFiles(Mutex<HashMap<u32, OfUser>>);
+
+#[derive(Default)]
+struct OfUser {
+    files: u64,
+    /// Size of the notes whose probes are kept, bytes.
+    notes: u64,
+}
 
 impl OpenFiles {
-    /// Whether a file of a user may stay open.
-    fn admit(&self, user: u32) -> bool {
+    /// Whether a file of a user may stay open, with so many bytes of notes, if `most_notes` may be.
+    fn admit(&self, user: u32, notes: u64, most_notes: u64) -> bool {
         let most = getrlimit(Resource::Nofile).current;
         let most = most.map_or(u64::MAX, |most| most.saturating_sub(DESCRIPTORS_KEPT));
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let all: u64 = open.values().sum();
+        let all: u64 = open.values().map(|user| user.files).sum();
         let own = open.entry(user).or_default();
-        let has_room = *own < most.saturating_sub(all);
-        *own += u64::from(has_room);
+        let notes = own.notes.saturating_add(notes);
+        let has_room = own.files < most.saturating_sub(all) && notes <= most_notes;
+        if has_room {
+            own.files += 1;
+            own.notes = notes;
+        }
         has_room
     }
 }
@@ -262,7 +293,7 @@ enum Outcome {
 
 impl WantedFile {
     /// Reads it by the first process that still maps it.
-    fn read(self, open: &OpenFiles) -> ReadFile {
+    fn read(self, open: &OpenFiles, kept: &KeptProbes<'_>) -> ReadFile {
         let mut file = ReadFile {
             inode: None,
             outcome: Outcome::Nothing,
@@ -272,9 +303,25 @@ impl WantedFile {
                 continue;
             };
             let inode = Some(mapping.mapped_inode());
-            let outcome = match process.read(mapping) {
-                Ok(mapped) if mapped.has_nothing() => Outcome::Nothing,
-                Ok(_) if !open.admit(self.user) => Outcome::Unreadable,
+            let mut number = 0;
+            let mut has_probes = false;
+            let read = process.read_within(mapping, |provider, name| {
+                has_probes = true;
+                let is_kept = number < kept.of_file && (kept.keep)(provider, name);
+                number += usize::from(is_kept);
+                is_kept
+            });
+            let outcome = match read {
+                Ok(mapped) if !has_probes && mapped.has_nothing() => Outcome::Nothing,
+                Ok(mapped)
+                    if !open.admit(
+                        self.user,
+                        mapped.file.note_bytes().min(NOTE_BYTES),
+                        kept.notes_of_user,
+                    ) =>
+                {
+                    Outcome::Unreadable
+                }
                 Ok(mapped) => Outcome::Probes(RunningFile {
                     mapped,
                     processes: self.processes,
@@ -317,9 +364,10 @@ mod tests {
     fn open_files_of_a_user_leave_room_for_others() {
         let open = OpenFiles::default();
         let most = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
-        let taken = (0..most).take_while(|_| open.admit(1)).count() as u64;
+        let taken = (0..most).take_while(|_| open.admit(1, 0, 0)).count() as u64;
         assert!(taken < most / 2, "{taken} of {most}");
-        assert!(open.admit(2));
+        assert!(open.admit(2, 8, 10));
+        assert!(!open.admit(2, 3, 10));
     }
 
     /// Many processes may map a file that is left out.

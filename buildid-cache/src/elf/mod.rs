@@ -18,7 +18,7 @@ pub use self::excerpt::Excerpt;
 pub use self::file_id::FileId;
 pub(crate) use self::headers::kernel_build_id;
 pub use self::object_file::ObjectFile;
-pub use self::scan::{ProbeScan, build_id, read_binary, scan};
+pub use self::scan::{NOTE_BYTES, PartialScan, ProbeScan, build_id, read_binary, scan};
 pub use self::section::Section;
 pub use self::semaphore::SemaphoreFault;
 pub use self::thread_local::{Loader, LoaderSlot, LoaderSlotKind, ThreadLocal, ThreadLocals};

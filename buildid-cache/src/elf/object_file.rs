@@ -260,8 +260,7 @@ impl ObjectFile {
     /// # Errors
     /// [`ElfError::Header`] if the header claims more than `limit` or more than the file has; [`ElfError::Io`].
     pub fn content(&self, section: &Section, limit: u64) -> Result<Vec<u8>, ElfError> {
-        let end = section.offset.checked_add(section.size);
-        if section.no_bits || section.size > limit || end.is_none_or(|end| end > self.len) {
+        if section.size > limit || !self.has(section) {
             return Err(ElfError::Header(format!(
                 "section {} claims {} bytes at offset {:#x} of a file of {} bytes (expected at most {limit})",
                 String::from_utf8_lossy(&section.name),
@@ -273,6 +272,12 @@ impl ObjectFile {
         let mut content = vec![0; section.size as usize];
         self.contents.read_exact_at(&mut content, section.offset)?;
         Ok(content)
+    }
+
+    /// Whether the file has all bytes that the header of a section claims.
+    pub(super) fn has(&self, section: &Section) -> bool {
+        let end = section.offset.checked_add(section.size);
+        !section.no_bits && end.is_some_and(|end| end <= self.len)
     }
 
     /// Reads up to `len` bytes at a file offset; fewer at the end of the file.

@@ -8,7 +8,11 @@ use usdtrec_format::{Binary, BuildId, Note, NoteError, Probe, Site, notes};
 use super::error::ElfError;
 use super::headers::{Headers, SECTION_LIMIT, Segment};
 use super::object_file::ObjectFile;
-use super::section::USUAL;
+use super::section::{Section, USUAL};
+
+/// Maximum size of the notes that are read of a file that nobody named, bytes: any user can map any file. Those of QEMU, which has thousands of probes,
+/// have less than 1 MiB.
+pub const NOTE_BYTES: u64 = 8 << 20;
 
 /// The probes found in a file, and the notes that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +24,15 @@ pub struct ProbeScan {
     /// Whether the file is a separate debug file, which repeats the probes of its program. Its sites have no file offsets, and probes
     /// cannot be attached to it.
     pub debug_file: bool,
+}
+
+/// Some of the probes of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartialScan {
+    /// These probes.
+    pub scan: ProbeScan,
+    /// Whether all notes were read.
+    pub is_whole: bool,
 }
 
 /// Reads the probes of an ELF file. [`ObjectFile::open`] describes how the path is resolved, [`ObjectFile::path`] which path the result has.
@@ -72,32 +85,86 @@ impl ObjectFile {
 }
 
 fn scan_object(object: &ObjectFile) -> Result<ProbeScan, ElfError> {
-    let headers = object.headers();
-    let mut found = ProbeScan {
-        binary: Binary {
-            path: object.path().to_owned(),
-            build_id: headers.build_id,
-            arch: headers.arch,
-            probes: Vec::new(),
-        },
-        damaged: Vec::new(),
-        debug_file: headers.is_debug_file,
-    };
-    let resolver = SiteResolver::new(headers, found.debug_file);
+    let mut scan = object.empty_scan();
     let mut probes = ProbeList::default();
-    for content in object.probe_notes(SECTION_LIMIT) {
-        if headers.relocatable {
-            return Err(ElfError::Relocatable);
-        }
-        for note in notes(&content?, headers.layout) {
-            match note {
-                Ok(note) => probes.push(&resolver, note),
-                Err(error) => found.damaged.push(error),
+    object.for_each_note(None, |note| match note {
+        Ok((note, site)) => probes.push(note, site),
+        Err(error) => scan.damaged.push(error),
+    })?;
+    scan.binary.probes = probes.probes;
+    Ok(scan)
+}
+
+impl ObjectFile {
+    /// Reads the probes that `keep` wants, by provider and name, of at most `room` bytes of notes.
+    ///
+    /// # Errors
+    /// As [`Self::scan`].
+    pub fn scan_within(
+        &self,
+        room: u64,
+        mut keep: impl FnMut(&str, &str) -> bool,
+    ) -> Result<PartialScan, ElfError> {
+        /// Maximum number of damaged notes that are kept.
+        const DAMAGED: usize = 64;
+        let mut scan = self.empty_scan();
+        let mut probes = ProbeList::default();
+        let is_whole = self.for_each_note(Some(room), |note| match note {
+            Ok((note, site)) => {
+                if keep(&note.provider, &note.name) {
+                    probes.push(note, site);
+                }
             }
+            Err(error) if scan.damaged.len() < DAMAGED => scan.damaged.push(error),
+            Err(_) => {}
+        })?;
+        scan.binary.probes = probes.probes;
+        Ok(PartialScan { scan, is_whole })
+    }
+
+    fn empty_scan(&self) -> ProbeScan {
+        let headers = self.headers();
+        ProbeScan {
+            binary: Binary {
+                path: self.path().to_owned(),
+                build_id: headers.build_id,
+                arch: headers.arch,
+                probes: Vec::new(),
+            },
+            damaged: Vec::new(),
+            debug_file: headers.is_debug_file,
         }
     }
-    found.binary.probes = probes.probes;
-    Ok(found)
+
+    /// Calls `each` with each note and its site, in the order of the file. With `room` no more than so many bytes of notes
+    /// are read; without, a section with more than 64 MiB is an error. Returns whether all notes were read.
+    ///
+    /// # Errors
+    /// [`ElfError`].
+    pub fn for_each_note(
+        &self,
+        room: Option<u64>,
+        mut each: impl FnMut(Result<(Note, Site), NoteError>),
+    ) -> Result<bool, ElfError> {
+        let headers = self.headers();
+        let resolver = SiteResolver::new(headers, headers.is_debug_file);
+        for part in self.probe_notes(room) {
+            if headers.relocatable {
+                return Err(ElfError::Relocatable);
+            }
+            let NotePart { content, is_cut } = part?;
+            for note in notes(&content, headers.layout) {
+                each(note.map(|note| {
+                    let site = resolver.site(&note);
+                    (note, site)
+                }));
+            }
+            if is_cut {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// Probes in the order of their first note, with an index by provider and name.
@@ -108,8 +175,7 @@ struct ProbeList {
 }
 
 impl ProbeList {
-    fn push(&mut self, resolver: &SiteResolver<'_>, note: Note) {
-        let site = resolver.site(&note);
+    fn push(&mut self, note: Note, site: Site) {
         let key = (note.provider, note.name);
         if let Some(&at) = self.index.get(&key) {
             self.probes[at].sites.push(site);
@@ -200,22 +266,41 @@ impl ObjectFile {
         notes.any(|section| section.size >= MIN_BYTES + 3 * address)
     }
 
-    /// The contents of the sections that have SDT notes, of at most `room` bytes in all. What cannot be read is left out, unless it is
-    /// the usual section.
-    pub(super) fn probe_notes(
-        &self,
-        mut room: u64,
-    ) -> impl Iterator<Item = Result<Vec<u8>, ElfError>> {
+    /// Size of the sections that may have notes of probes, as their headers say, bytes.
+    #[must_use]
+    pub fn note_bytes(&self) -> u64 {
+        let sizes = self.headers().notes.iter().map(|section| section.size);
+        sizes.fold(0, u64::saturating_add)
+    }
+
+    /// The contents of the sections that have SDT notes, of at most `room` bytes in all: what is beyond is cut off. Without `room` the
+    /// limit is [`SECTION_LIMIT`], and an error. What cannot be read is left out, unless it is the usual section.
+    fn probe_notes(&self, room: Option<u64>) -> impl Iterator<Item = Result<NotePart, ElfError>> {
+        let mut left = room.unwrap_or(SECTION_LIMIT);
         self.headers().notes.iter().filter_map(move |section| {
             let is_usual = section.name == USUAL;
-            match self.content(section, room) {
+            let is_cut = room.is_some() && section.size > left && self.has(section);
+            let size = if is_cut { left } else { section.size };
+            match self.content(
+                &Section {
+                    size,
+                    ..section.clone()
+                },
+                left,
+            ) {
                 Ok(content) => {
-                    room -= section.size;
+                    left -= size;
                     let has_owner = || content.windows(8).any(|bytes| bytes == b"stapsdt\0");
-                    (is_usual || has_owner()).then_some(Ok(content))
+                    (is_usual || has_owner()).then_some(Ok(NotePart { content, is_cut }))
                 }
                 Err(error) => is_usual.then_some(Err(error)),
             }
         })
     }
+}
+
+/// The content of a section with notes, or its beginning.
+struct NotePart {
+    content: Vec<u8>,
+    is_cut: bool,
 }

@@ -62,7 +62,10 @@ const NAMED: usize = 16;
 /// Notes refusals of probes in files that nobody named.
 pub(super) fn note_refused(refused: &[Refusal], shortfalls: &Shortfalls) {
     for refusal in refused.iter().take(NAMED) {
-        let probes = counted(refusal.events.len(), "probe");
+        let probes = match refusal.reason.is_of_file() {
+            true => "probes".to_owned(),
+            false => counted(refusal.events.len(), "probe"),
+        };
         shortfalls.add(FoundShortfall {
             events: refusal.events.iter().take(NAMED).cloned().collect(),
             ..shortfall(

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 
-use usdtrec_buildid_cache::{Cache, running};
+use usdtrec_buildid_cache::{Cache, KeptProbes, running};
 use usdtrec_format::Probe;
 
 use super::reader::{LONGEST, Reader, USUAL};
@@ -118,7 +118,7 @@ pub(super) fn print_events() -> io::Result<()> {
     let indexed = indexed.unwrap_or_default();
     let indexed: BTreeSet<String> = indexed.iter().map(event).collect();
     print_lines(&indexed)?;
-    let files = running()?.files;
+    let files = running(&KeptProbes::ALL)?.files;
     let probes = files
         .iter()
         .flat_map(|file| &file.mapped.scan.binary.probes);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_buildid_cache::process::{MappedFile, binaries};
-use usdtrec_buildid_cache::running;
+use usdtrec_buildid_cache::{KeptProbes, running};
 use usdtrec_format::escape::shown;
 use usdtrec_format::schema::Schemas;
 use usdtrec_format::{Pattern, Probe, counted};
@@ -80,7 +80,7 @@ fn targets(what: &str) -> anyhow::Result<Vec<Target>> {
         return Ok(file_target(Path::new(what))?.into_iter().collect());
     }
     let patterns: Vec<Pattern> = patterns(&[what.to_owned()])?;
-    let running = running().context("/proc")?;
+    let running = running(&KeptProbes::ALL).context("/proc")?;
     let found = matching(&running, patterns.iter())?;
     Ok(found
         .into_iter()
@@ -96,12 +96,13 @@ fn targets(what: &str) -> anyhow::Result<Vec<Target>> {
 fn file_target(path: &Path) -> anyhow::Result<Option<Target>> {
     let file = ObjectFile::open(path).with_context(|| shown(path).to_string())?;
     let scan = file.scan().with_context(|| shown(path).to_string())?;
-    let running = running().context("/proc")?;
+    let running = running(&KeptProbes::ALL).context("/proc")?;
     let mut of_file = running.files.into_iter();
     let known = of_file.find(|running| running.mapped.file.id() == file.id());
     let probes = scan.binary.probes.clone();
     Ok((!probes.is_empty()).then(|| Target {
         mapped: MappedFile {
+            is_whole: true,
             file: Arc::new(file),
             scan,
             deleted: false,
@@ -118,6 +119,7 @@ impl Target {
             file,
             scan,
             deleted,
+            ..
         } = &self.mapped;
         let path = shown(file.path()).to_string();
         let running = self.running();

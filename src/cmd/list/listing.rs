@@ -10,8 +10,8 @@ use anyhow::{Context as _, bail};
 use usdtrec_buildid_cache::elf::{ElfError, FileState, ObjectFile, ProbeScan};
 use usdtrec_buildid_cache::process::{self, UnreadableFile};
 use usdtrec_buildid_cache::{
-    BuildError, Cache, Indexed, IndexedProbe, MAX_FILES_OF_USER, ProbeSource, Running, WalkEvent,
-    WantedFile, open, running, select, suggest, walk,
+    BuildError, Cache, Indexed, IndexedProbe, KeptProbes, MAX_FILES_OF_USER, ProbeSource, Running,
+    WalkEvent, WantedFile, open, running, select, suggest, walk,
 };
 use usdtrec_format::escape::{escape, shown};
 use usdtrec_format::{Pattern, counted};
@@ -116,7 +116,7 @@ impl Listing {
     }
 
     fn running(&mut self) -> anyhow::Result<()> {
-        let running = running().context("/proc")?;
+        let running = running(&KeptProbes::ALL).context("/proc")?;
         let mut processes: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
         for file in &running.files {
             let path = file.mapped.file.path().to_owned();

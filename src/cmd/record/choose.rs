@@ -9,10 +9,10 @@ use anyhow::Context as _;
 use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_buildid_cache::process::{self, MappedFile, code_mappings};
 use usdtrec_buildid_cache::{
-    Cache, CacheError, Running, RunningFile, live_directory, open, resolve, running,
+    Cache, CacheError, KeptProbes, Running, RunningFile, live_directory, open, resolve, running,
 };
-use usdtrec_format::counted;
 use usdtrec_format::escape::{escape, shown};
+use usdtrec_format::{Pattern, counted};
 use usdtrec_record::{
     Completion, EventSelector, Following, PlannedProbe, RecordError, Request, Selection,
     descendants, select,
@@ -47,10 +47,19 @@ pub(super) fn choose(
         };
         files = traced(args);
         if is_system_wide(args) {
+            let patterns = events.iter().map(|event| &event.pattern);
+            let patterns = patterns.filter(|one| one.path().is_none());
+            let patterns: Vec<&Pattern> = patterns.collect();
+            // These say what runs: what is attached is read from the files.
+            let kept = KeptProbes {
+                keep: &|provider, name| patterns.iter().any(|one| one.matches(provider, name)),
+                of_file: 64,
+                notes_of_user: u64::MAX,
+            };
             let mut found = waiting_for(
                 "the files of running processes: all that may have probes are read",
                 args.quiet,
-                running,
+                || running(&kept),
             )
             .context("/proc")?;
             following.read = Some(Arc::new(std::mem::take(&mut found.inodes)));

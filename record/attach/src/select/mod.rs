@@ -2,6 +2,7 @@
 
 pub mod argument_list;
 mod candidates;
+pub mod found_files;
 pub mod probe;
 pub mod program;
 pub mod refusal;
@@ -21,7 +22,8 @@ use usdtrec_format::Pattern;
 use usdtrec_format::schema::Schemas;
 use usdtrec_kernel::nop5;
 
-use self::candidates::{Candidate, FoundFile, FoundFiles, KnownFiles};
+use self::candidates::{Candidate, KnownFiles};
+use self::found_files::{FoundFiles, FoundProbes};
 use self::selector::Selector;
 use self::trace_room::refuse_without_room;
 use crate::error::RecordError;
@@ -74,25 +76,30 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
         starts_programs: request.starts_programs,
         ..Selector::new(request.schemas)
     };
-    let files = request.files.iter().filter_map(Candidate::of_file);
-    let files: Vec<Candidate> = files.collect();
     let paths = request.events.iter().map(|event| event.pattern.path());
     let named = paths.map(|path| path.map(|path| named(path, request.processes)).transpose());
     let named: Vec<Option<Vec<Shared<ObjectFile>>>> = named.collect::<Result<_, _>>()?;
-    let mut ids: HashSet<FileId> = files.iter().filter_map(Candidate::id).collect();
-    let by_path = named.iter().flatten().flatten();
-    let by_path = by_path.filter(|file| ids.insert(file.id()));
-    let by_path: Vec<Candidate> = by_path.filter_map(Candidate::of_file).collect();
-    let by_name: HashSet<FileId> = named
-        .iter()
-        .flatten()
-        .flatten()
-        .map(|file| file.id())
-        .collect();
-    let found = found(&files, &request.found, &by_name);
+    let by_path = || named.iter().flatten().flatten();
     let patterns = request.events.iter().map(|event| &event.pattern);
     let patterns: Vec<&Pattern> = patterns.filter(|one| one.path().is_none()).collect();
-    selector.found = FoundFiles::new(found, &patterns, request.places);
+    let named_ids: HashSet<FileId> = by_path().map(|file| file.id()).collect();
+    let is_found = |file: &ObjectFile| {
+        !named_ids.contains(&file.id()) && request.found.contains_key(&file.id())
+    };
+    let found = request.files.iter().filter(|file| is_found(file));
+    let found = found.filter_map(|file| Some((file, &**request.found.get(&file.id())?)));
+    let mut found = selector.found.read(found, &patterns, request.places);
+    let files = request
+        .files
+        .iter()
+        .filter_map(|file| match is_found(file) {
+            true => found.remove(&file.id()),
+            false => Candidate::of_file(file),
+        });
+    let files: Vec<Candidate> = files.collect();
+    let mut ids: HashSet<FileId> = files.iter().filter_map(Candidate::id).collect();
+    let by_path = by_path().filter(|file| ids.insert(file.id()));
+    let by_path: Vec<Candidate> = by_path.filter_map(Candidate::of_file).collect();
     let indexed = present(request.indexed);
     let indexed: Vec<Candidate> = indexed.into_iter().map(Candidate::indexed).collect();
     let known = KnownFiles {
@@ -146,23 +153,10 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
     Ok(selection)
 }
 
-/// The files that were found in processes which nobody named, without those that are named.
-fn found<'f>(
-    files: &'f [Candidate],
-    processes: &'f HashMap<FileId, Vec<u32>>,
-    named: &HashSet<FileId>,
-) -> impl Iterator<Item = FoundFile<'f>> {
-    files.iter().filter_map(|candidate| {
-        let file = candidate.file.as_deref()?;
-        let pids = processes.get(&file.id());
-        let pids = pids.filter(|_| !named.contains(&file.id()))?;
-        let binary = &candidate.binary;
-        Some(FoundFile { file, binary, pids })
-    })
-}
-
 /// What to select in a file that appeared while recording.
 pub struct FileRequest<'a> {
+    /// The probes of the file.
+    pub probes: FoundProbes,
     /// Patterns of probes.
     pub events: &'a [EventSelector],
     /// Names and types of arguments.
@@ -176,7 +170,7 @@ pub struct FileRequest<'a> {
 }
 
 /// Selects the probes of one file that appeared while recording. Without probes, the refusals say why.
-pub fn select_in_file(file: &Shared<ObjectFile>, request: &FileRequest<'_>) -> Selection {
+pub fn select_in_file(file: &Shared<ObjectFile>, request: FileRequest<'_>) -> Selection {
     let events = request.events;
     let mut selector = Selector {
         force: request.force,
@@ -184,13 +178,11 @@ pub fn select_in_file(file: &Shared<ObjectFile>, request: &FileRequest<'_>) -> S
         is_late: true,
         ..Selector::new(request.schemas)
     };
-    let Some(candidate) = Candidate::of_file(file) else {
-        return selector.finish();
-    };
+    let candidate = Candidate::new(file, Shared::clone(&request.probes.binary));
     if let Some(account) = request.account {
         let patterns: Vec<&Pattern> = events.iter().map(|event| &event.pattern).collect();
-        let binary = &candidate.binary;
-        selector.found = FoundFiles::of_file(file.id(), binary, &patterns, account, request.places);
+        let (found, places) = (request.probes, request.places);
+        selector.found = FoundFiles::of_file(file, found, &patterns, account, places);
     }
     for event in events {
         selector.event = Some(event);

@@ -139,6 +139,16 @@ pub enum RefusalReason {
         /// The most.
         most: usize,
     },
+    /// The file has more notes than are read of one that was not named.
+    #[error(
+        "its notes have {bytes} bytes (expected at most {most}, unless the pattern has the file's path)"
+    )]
+    LargeNotes {
+        /// Size of its notes, bytes.
+        bytes: u64,
+        /// The most.
+        most: u64,
+    },
     /// Too many sites would be attached for the processes that map the file.
     #[error("{0}")]
     Places(Exceeded),
@@ -148,6 +158,16 @@ pub enum RefusalReason {
     /// Further reasons of a file that are not distinguished.
     #[error("for reasons like those of other probes of the file")]
     Others,
+}
+
+impl RefusalReason {
+    /// Whether it is about the whole file, of which not all probes may be known.
+    pub const fn is_of_file(&self) -> bool {
+        matches!(
+            self,
+            Self::LargeFile { .. } | Self::LargeNotes { .. } | Self::Places(_)
+        )
+    }
 }
 
 /// The beginning of a text that a file has chosen.

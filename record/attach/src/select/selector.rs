@@ -15,7 +15,8 @@ use usdtrec_format::{Arch, Binary, CapturePlan, Operand, Pattern, Probe, Site, U
 use usdtrec_kernel::host::identity::is_same_inode;
 use usdtrec_kernel::nop5;
 
-use super::candidates::{Candidate, FoundFiles, matching};
+use super::candidates::{Candidate, matching};
+use super::found_files::FoundFiles;
 use super::probe::{PlannedProbe, PlannedSite};
 use super::program::Program;
 use super::refusal::{NoProbe, Refusal, RefusalReason, Refusals};
@@ -56,7 +57,7 @@ pub(super) struct Selector<'a> {
 /// An open file, and its own probes.
 pub(super) struct Opened {
     program: Shared<Program>,
-    binary: Binary,
+    binary: Shared<Binary>,
 }
 
 impl<'a> Selector<'a> {
@@ -99,7 +100,7 @@ impl<'a> Selector<'a> {
     ) -> Result<(), RecordError> {
         let build = chosen_build(
             pattern,
-            candidates.clone().map(|candidate| &candidate.binary),
+            candidates.clone().map(|candidate| &*candidate.binary),
         )?;
         let is_chosen = |candidate: &&Candidate| {
             let is_build = build.is_none() || candidate.binary.build_id == build;
@@ -114,7 +115,7 @@ impl<'a> Selector<'a> {
         }
         let new = std::mem::take(&mut self.new).into_vec();
         if !matched {
-            let binaries = candidates.map(|candidate| &candidate.binary);
+            let binaries = candidates.map(|candidate| &*candidate.binary);
             let mut probes = binaries.clone().flat_map(|binary| &binary.probes);
             // A name that a known provider has not is taken for a mistake.
             let is_mistake = pattern.path().is_some()
@@ -210,7 +211,7 @@ impl<'a> Selector<'a> {
             file.check_file(candidate.binary.build_id)?;
             return Ok(Rc::new(Opened {
                 program: self.program(file),
-                binary: candidate.binary.clone(),
+                binary: Shared::clone(&candidate.binary),
             }));
         }
         if let Some(known) = self.open.get(path) {
@@ -227,7 +228,7 @@ impl<'a> Selector<'a> {
                 Err(CheckError::Changed { .. }) if force => {}
                 checked => checked?,
             }
-            let binary = file.binary()?;
+            let binary = Shared::new(file.binary()?);
             Ok((Shared::new(file), binary))
         };
         let opened = opened().map(|(file, binary)| {

@@ -8,6 +8,7 @@ use std::sync::mpsc::Sender;
 
 use usdtrec_attach::error::{RecordError, with_source};
 use usdtrec_attach::places::Account;
+use usdtrec_attach::select::found_files::FoundProbes;
 use usdtrec_attach::select::probe::PlannedProbe;
 use usdtrec_attach::select::program::Program;
 use usdtrec_attach::select::refusal::{Refusal, RefusalReason};
@@ -16,7 +17,7 @@ use usdtrec_attach::select::{EventSelector, FileRequest, Selection, select_in_fi
 use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_buildid_cache::served::{Patience, Reader};
 use usdtrec_buildid_cache::{file_id, locate};
-use usdtrec_format::{Binary, BuildId, Probe};
+use usdtrec_format::{Binary, BuildId, Pattern, Probe};
 use usdtrec_kernel::host::identity::MapIdentity;
 use usdtrec_kernel::host::identity::is_same_inode;
 use usdtrec_kernel::host::limits::HighPriority;
@@ -74,6 +75,13 @@ pub(super) struct SelectedFile {
 pub(super) struct RefusedFile {
     pub(super) file: SelectedFile,
     pub(super) reason: String,
+}
+
+/// A file with selected probes, open.
+struct MappedProbes {
+    id: MappedFileId,
+    object: Arc<ObjectFile>,
+    found: FoundProbes,
 }
 
 /// What was attached.
@@ -220,7 +228,13 @@ impl Search {
             return None;
         }
         let (id, pid) = (file.id, file.pid);
-        let binary = file.object.binary().ok()?;
+        let mut found = FoundProbes::of_found(&file.object, &self.patterns())?;
+        // A file that the user named has no limits.
+        let is_named = self.is_named(&file, &found);
+        if is_named {
+            found = FoundProbes::of_named(&file.object)?;
+        }
+        let binary = Arc::clone(&found.binary);
         let mut events = self.selecting(&file, &binary);
         let pattern = events.first()?.pattern.text().to_owned();
         let selected = SelectedFile {
@@ -241,10 +255,13 @@ impl Search {
             true => Err(reasons(&several)),
             false if is_ending => Err(ENDED.to_owned()),
             false => {
-                // A file that the user named has no limits.
-                let is_named = events.iter().any(|event| event.pattern.path().is_some());
                 let account = (!is_named).then(|| account_of(&file));
-                self.plant(account, id, Arc::new(file.object), &events)
+                let mapped = MappedProbes {
+                    id,
+                    object: Arc::new(file.object),
+                    found,
+                };
+                self.plant(account, mapped, &events)
             }
         };
         Some(match planted {
@@ -277,8 +294,7 @@ impl Search {
     fn plant(
         &mut self,
         account: Option<Account>,
-        id: MappedFileId,
-        object: Arc<ObjectFile>,
+        file: MappedProbes,
         events: &[EventSelector],
     ) -> Result<Planted, String> {
         let planter = self.planter.as_mut();
@@ -289,8 +305,9 @@ impl Search {
             refused_files,
             ..
         } = select_in_file(
-            &object,
-            &FileRequest {
+            &file.object,
+            FileRequest {
+                probes: file.found,
                 events,
                 schemas: &self.following.schemas,
                 force: self.following.force,
@@ -303,7 +320,7 @@ impl Search {
             let has_no_place =
                 |refusal: &Refusal| matches!(refusal.reason, RefusalReason::Places(_));
             if refusals.iter().any(has_no_place) {
-                self.without_place.push(id);
+                self.without_place.push(file.id);
                 self.unmapped.note_no_place();
             }
             return Err(reasons(&refusals));
@@ -388,16 +405,26 @@ impl Search {
         known.cloned()
     }
 
+    fn patterns(&self) -> Vec<&Pattern> {
+        let events = self.following.events.iter();
+        events.map(|event| &event.pattern).collect()
+    }
+
+    /// Whether the path of a pattern that selects probes of a file leads to it.
+    fn is_named(&self, file: &NewFile, found: &FoundProbes) -> bool {
+        let mut events = self.following.events.iter().zip(&self.paths);
+        events.any(|(event, path)| {
+            // Of a file that is refused only a few probes are known.
+            let may_select = found.refusal.is_some() || has_probe(event, &found.binary);
+            may_select && path.as_ref().is_some_and(|path| is_at(file, path))
+        })
+    }
+
     /// The events whose patterns select probes of a file.
     fn selecting(&self, file: &NewFile, binary: &Binary) -> Vec<EventSelector> {
-        let has_probe = |event: &EventSelector| {
-            let mut probes = binary.probes.iter();
-            event.pattern.fits_build(binary.build_id)
-                && probes.any(|probe| event.pattern.matches(&probe.provider, &probe.name))
-        };
         let events = self.following.events.iter().zip(&self.paths);
         let selecting = events.filter(|(event, path)| {
-            has_probe(event)
+            has_probe(event, binary)
                 && match (event.pattern.path(), path) {
                     (None, _) => true,
                     (Some(_), None) => false,
@@ -406,6 +433,12 @@ impl Search {
         });
         selecting.map(|(event, _)| event.clone()).collect()
     }
+}
+
+fn has_probe(event: &EventSelector, binary: &Binary) -> bool {
+    let mut probes = binary.probes.iter();
+    event.pattern.fits_build(binary.build_id)
+        && probes.any(|probe| event.pattern.matches(&probe.provider, &probe.name))
 }
 
 fn reasons(refusals: &[Refusal]) -> String {

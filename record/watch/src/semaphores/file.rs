@@ -91,11 +91,13 @@ impl CountedFile {
 
     /// Gives each semaphore its place: the same one in all recordings, because a place has one semaphore.
     fn find_places(&mut self) {
-        let Ok(binary) = self.object.binary() else {
+        let mut all: BTreeSet<u64> = BTreeSet::new();
+        let read = self.object.for_each_note(None, |note| {
+            all.extend(note.ok().and_then(|(_, site)| site.semaphore_offset));
+        });
+        if read.is_err() {
             return;
-        };
-        let sites = binary.probes.iter().flat_map(|probe| &probe.sites);
-        let all: BTreeSet<u64> = sites.filter_map(|site| site.semaphore_offset).collect();
+        }
         let places = self.object.unused_bytes(all.len());
         let placed: Vec<(u64, u64)> = all.into_iter().zip(places).collect();
         for semaphore in &mut self.semaphores {
