@@ -1,5 +1,6 @@
 //! After the end of a recording: whether its sites are as they were.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -178,7 +179,7 @@ impl OwnSites {
     fn wait(&self, left: &mut Vec<LeftBreakpoint>) {
         let (begun, mut step) = (Instant::now(), FIRST_STEP);
         loop {
-            left.retain(|left| self.is_planted(left));
+            self.remove_gone(left, begun + MAX_REMOVAL_TIME);
             if left.is_empty() || begun.elapsed() >= MAX_REMOVAL_TIME {
                 return;
             }
@@ -187,9 +188,17 @@ impl OwnSites {
         }
     }
 
-    fn is_planted(&self, left: &LeftBreakpoint) -> bool {
-        let planted = self.files.planted_in(left.pid).unwrap_or_default();
-        planted.iter().any(|site| site.address == left.address)
+    /// Removes those that are gone. Each process is read once, and none after `deadline`.
+    fn remove_gone(&self, left: &mut Vec<LeftBreakpoint>, deadline: Instant) {
+        let pids: HashSet<i32> = left.iter().map(|left| left.pid).collect();
+        for pid in pids {
+            if Instant::now() >= deadline {
+                return;
+            }
+            let planted = self.files.planted_in(pid).unwrap_or_default();
+            let planted: HashSet<u64> = planted.iter().map(|site| site.address).collect();
+            left.retain(|left| left.pid != pid || planted.contains(&left.address));
+        }
     }
 }
 
