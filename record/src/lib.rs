@@ -78,7 +78,7 @@ pub use usdtrec_watch::left_breakpoints::{BreakpointOwner, LeftBehind, LeftBreak
 pub use usdtrec_watch::makers::MakerFiles;
 pub use usdtrec_watch::semaphores::RaisedProcess;
 pub use usdtrec_watch::stacks::{CutCause, CutStacks, FileElsewhere};
-pub use usdtrec_watch::verify::{SiteNote, TRAPPED, notes_of_sites};
+pub use usdtrec_watch::verify::{RunningSites, SiteNote, TRAPPED};
 pub use window::files::{
     NewWindowFile, ShortenedWindow, WindowFileTime, WindowFiles, WindowLimits, WrittenWindow,
 };

@@ -11,7 +11,7 @@ use usdtrec_buildid_cache::{KeptProbes, running};
 use usdtrec_format::escape::shown;
 use usdtrec_format::schema::Schemas;
 use usdtrec_format::{Pattern, Probe, counted};
-use usdtrec_record::{SiteNote, notes_of_sites};
+use usdtrec_record::{RunningSites, SiteNote};
 
 use super::finding::Finding;
 use crate::advice::message;
@@ -45,10 +45,11 @@ pub(super) fn findings(what: &str) -> anyhow::Result<Vec<Finding>> {
         return Ok(vec![Finding::fails(what, found, advice)]);
     }
     let mut findings = Vec::new();
+    let running = RunningSites::default();
     for target in targets.iter().take(MAX_FILES) {
         target.add_file(&mut findings);
         for probe in target.probes.iter().take(MAX_PROBES) {
-            findings.push(target.probe(probe, &schemas));
+            findings.push(target.probe(probe, &schemas, &running));
         }
         let more = target.probes.len().saturating_sub(MAX_PROBES);
         if more > 0 {
@@ -169,7 +170,7 @@ impl Target {
         format!("process{ending} {}{more} {maps}", some.join(", "))
     }
 
-    fn probe(&self, probe: &Probe, schemas: &Schemas) -> Finding {
+    fn probe(&self, probe: &Probe, schemas: &Schemas, running: &RunningSites) -> Finding {
         let event = probe.event();
         let file = &self.mapped.file;
         for site in &probe.sites {
@@ -184,7 +185,7 @@ impl Target {
             }
         }
         let processes = self.processes.iter().take(MAX_PROCESSES);
-        let notes = processes.flat_map(|&pid| notes_of_sites(pid, file, &probe.sites));
+        let notes = processes.flat_map(|&pid| running.notes(pid, file, &probe.sites));
         let notes: Vec<SiteNote> = notes.flatten().collect();
         if let Some(note) = notes.iter().find(|note| note.is_obstacle) {
             let found = format!("process {}, {:#x}: {}", note.pid, note.address, note.found);

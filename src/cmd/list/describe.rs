@@ -89,31 +89,42 @@ pub(super) fn describe(
         add_functions(&file, &mut functions, &mut listed);
         add_debug_info(file, &mut listed);
     }
-    for (found, described) in found.iter().zip(&mut described) {
-        add_notes(found, listing, described);
-    }
+    add_notes(found, listing, &mut described);
     described
 }
 
-/// Fills in what matters about the sites of a probe in the listed processes.
+/// Fills in what matters about the sites of probes in the listed processes.
 #[cfg(feature = "record")]
-fn add_notes(found: &IndexedProbe<'_>, listing: &Listing, described: &mut Described) {
-    let path = &found.indexed.binary.path;
-    let Some(file) = listing.files.get(path) else {
-        return;
-    };
-    let processes = listing.processes.iter();
-    for (pid, _) in processes.filter(|(_, paths)| paths.contains(path)) {
-        let notes = usdtrec_record::notes_of_sites(*pid, file, &found.probe.sites);
-        for (all, mut notes) in described.notes.iter_mut().zip(notes) {
-            all.append(&mut notes);
+fn add_notes(found: &[IndexedProbe<'_>], listing: &Listing, described: &mut [Described]) {
+    let running = usdtrec_record::RunningSites::default();
+    let mut by_file: BTreeMap<&Path, Vec<usize>> = BTreeMap::new();
+    for (at, probe) in found.iter().enumerate() {
+        by_file
+            .entry(&probe.indexed.binary.path)
+            .or_default()
+            .push(at);
+    }
+    for (path, probes) in by_file {
+        let Some(file) = listing.files.get(path) else {
+            continue;
+        };
+        let sites = probes.iter().flat_map(|at| &found[*at].probe.sites);
+        let sites: Vec<usdtrec_format::Site> = sites.cloned().collect();
+        let processes = listing.processes.iter();
+        for (pid, _) in processes.filter(|(_, paths)| paths.iter().any(|one| one == path)) {
+            let mut notes = running.notes(*pid, file, &sites).into_iter();
+            for at in &probes {
+                for all in &mut described[*at].notes {
+                    all.extend(notes.by_ref().take(1).flatten());
+                }
+            }
         }
     }
 }
 
 /// Does nothing: this build does not read processes.
 #[cfg(not(feature = "record"))]
-fn add_notes(_found: &IndexedProbe<'_>, _listing: &Listing, _described: &mut Described) {}
+fn add_notes(_found: &[IndexedProbe<'_>], _listing: &Listing, _described: &mut [Described]) {}
 
 /// A probe, and what is known of it.
 struct Listed<'a> {

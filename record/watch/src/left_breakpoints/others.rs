@@ -74,15 +74,16 @@ impl OtherTracers {
         // What cannot be listed is unknown.
         let events = Tracefs::open()
             .and_then(|tracefs| tracefs.events().map_err(|error| tracefs.error(error)));
+        let mut files = FilesByPath::default();
         for line in events.unwrap_or_default().lines() {
-            if let Some((name, site)) = event(line) {
+            if let Some((name, site)) = event(line, &mut files) {
                 this.sites
                     .entry(site)
                     .or_insert(BreakpointOwner::TracefsEvent(name));
             }
         }
         for probe in uprobes_of_links() {
-            if let Some(file) = id_at(&probe.path) {
+            if let Some(file) = files.id_at(&probe.path) {
                 let offset = probe.offset;
                 this.sites
                     .entry(FileSite { file, offset })
@@ -113,7 +114,7 @@ impl OtherTracers {
 }
 
 /// Group and name, and site, of a line `p:GROUP/NAME PATH:OFFSET[(SEMAPHORE)] …` of `uprobe_events`.
-fn event(line: &str) -> Option<(String, FileSite)> {
+fn event(line: &str, files: &mut FilesByPath) -> Option<(String, FileSite)> {
     let (kind, rest) = line.split_once(':')?;
     if !kind.starts_with(['p', 'r']) {
         return None;
@@ -130,15 +131,25 @@ fn event(line: &str) -> Option<(String, FileSite)> {
     Some((
         name.to_owned(),
         FileSite {
-            file: id_at(Path::new(path))?,
+            file: files.id_at(Path::new(path))?,
             offset: u64::from_str_radix(offset, 16).ok()?,
         },
     ))
 }
 
-/// The file at the path of a probe of another tracer.
-fn id_at(path: &Path) -> Option<FileId> {
-    file_id(path, Reader::of_unknown(Patience::Usual))
+/// The files of other tracers' probes by their paths: thousands of probes may have one.
+#[derive(Default)]
+struct FilesByPath(HashMap<PathBuf, Option<FileId>>);
+
+impl FilesByPath {
+    fn id_at(&mut self, path: &Path) -> Option<FileId> {
+        if let Some(known) = self.0.get(path) {
+            return *known;
+        }
+        let id = file_id(path, Reader::of_unknown(Patience::Usual));
+        self.0.insert(path.to_owned(), id);
+        id
+    }
 }
 
 /// The process that traces another one with ptrace(2).
@@ -166,7 +177,7 @@ mod tests {
         let file = FileId::from_path(&path).unwrap();
         let line = |rest: &str| format!("p:g/e {}{rest}", path.display());
         for rest in [":0x0000000000001a2b", ":0x1a2b(0x4010) arg1=%ax"] {
-            let found = event(&line(rest));
+            let found = event(&line(rest), &mut FilesByPath::default());
             let site = FileSite {
                 file,
                 offset: 0x1a2b,
@@ -179,14 +190,14 @@ mod tests {
             "p:usdtrec_1_2_3/site0 /proc/self/fd/{}:0x1a2b",
             file.as_raw_fd()
         );
-        assert_eq!(event(&own), None);
+        assert_eq!(event(&own, &mut FilesByPath::default()), None);
         for other in [
             "",
             "p:g/e /does/not/exist:0x1",
             "x:g/e /bin/sh:0x1",
             "p:g/e",
         ] {
-            assert_eq!(event(other), None);
+            assert_eq!(event(other, &mut FilesByPath::default()), None);
         }
     }
 }

@@ -40,7 +40,7 @@ use self::checker::{Change, Checker, LAST_TIME};
 pub use self::expected::ExpectedFiles;
 use self::expected::MappedExpected;
 pub use self::process::{ProcessMemory, address_of};
-pub use self::running::{SiteNote, notes_of_sites};
+pub use self::running::{RunningSites, SiteNote};
 pub use self::trapped::TRAPPED;
 use crate::batch::Batch;
 use crate::semaphores::copies::Copies;

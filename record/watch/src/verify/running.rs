@@ -43,33 +43,42 @@ impl Finding {
     }
 }
 
-/// The notes about each of some sites of a file in a process, as far as its memory can be read. A site that is mapped several times has several.
-#[must_use]
-pub fn notes_of_sites(pid: u32, file: &ObjectFile, sites: &[Site]) -> Vec<Vec<SiteNote>> {
-    let none = vec![Vec::new(); sites.len()];
-    let process = i32::try_from(pid).ok();
-    let memory = process.and_then(|pid| ProcessMemory::open(pid).ok());
-    let (Some(memory), Some(arch)) = (memory, file.arch()) else {
-        return none;
-    };
-    if arch.breakpoint().is_none() {
-        return none;
+/// Looks at sites in processes. The other tracers are read once.
+#[derive(Debug, Default)]
+pub struct RunningSites {
+    tracers: OnceCell<OtherTracers>,
+}
+
+impl RunningSites {
+    /// The notes about each of some sites of a file in a process, as far as its memory can be read. A site that is mapped several times has several.
+    #[must_use]
+    pub fn notes(&self, pid: u32, file: &ObjectFile, sites: &[Site]) -> Vec<Vec<SiteNote>> {
+        let none = vec![Vec::new(); sites.len()];
+        let process = i32::try_from(pid).ok();
+        let memory = process.and_then(|pid| ProcessMemory::open(pid).ok());
+        let (Some(memory), Some(arch)) = (memory, file.arch()) else {
+            return none;
+        };
+        if arch.breakpoint().is_none() {
+            return none;
+        }
+        let identity = MapIdentity::of_file(file);
+        let maps: Vec<FileMapping> = memory.files().collect();
+        let of_file = maps.iter().filter(|map| {
+            identity
+                .is_some_and(|identity| identity.is(map.device.major, map.device.minor, map.inode))
+        });
+        let running = Running {
+            pid,
+            file,
+            of_file: of_file.collect(),
+            memory: &memory,
+            references: references_to(file, sites.iter().map(|site| site.semaphore)),
+            tracers: &self.tracers,
+        };
+        let notes = sites.iter().map(|site| running.notes(site));
+        notes.collect()
     }
-    let identity = MapIdentity::of_file(file);
-    let maps: Vec<FileMapping> = memory.files().collect();
-    let of_file = maps.iter().filter(|map| {
-        identity.is_some_and(|identity| identity.is(map.device.major, map.device.minor, map.inode))
-    });
-    let running = Running {
-        pid,
-        file,
-        of_file: of_file.collect(),
-        memory: &memory,
-        references: references_to(file, sites.iter().map(|site| site.semaphore)),
-        tracers: OnceCell::new(),
-    };
-    let notes = sites.iter().map(|site| running.notes(site));
-    notes.collect()
 }
 
 /// A file in a process.
@@ -81,7 +90,7 @@ struct Running<'a> {
     /// Where the code finds the addresses of its semaphores.
     references: HashMap<u64, u64>,
     /// Read when they are first needed.
-    tracers: OnceCell<OtherTracers>,
+    tracers: &'a OnceCell<OtherTracers>,
 }
 
 impl Running<'_> {
