@@ -7,6 +7,7 @@ mod aggregate;
 mod attach;
 pub(super) mod bpf_engine;
 mod condition;
+mod contract;
 mod control;
 pub(super) mod counting;
 mod drain;
@@ -20,6 +21,7 @@ mod plan;
 pub(super) mod processes;
 mod program;
 pub(super) mod samples;
+mod slots;
 mod spans;
 #[cfg(test)]
 mod tests;

@@ -35,8 +35,8 @@ use super::part::Part;
 use super::plan::{Ids, PlanRequest};
 use super::processes::children::{Children, LinkAdder};
 
+use super::contract::RecordedProcesses;
 use super::processes::watched_files::WatchedFiles;
-use super::program::contract::RecordedProcesses;
 use super::program::spec::Common;
 use super::samples::Samples;
 use crate::error::RecordError;

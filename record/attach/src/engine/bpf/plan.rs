@@ -10,8 +10,8 @@ use usdtrec_format::schema::Argument;
 use usdtrec_format::{Arch, CapturePlan, Location, Operand, RawArgument, RawLayout};
 
 use super::aggregate::number_layout::{Measured, measured};
-use super::program::contract::{Rooms, rooms};
-use super::program::contract::{register_offset, runs_here};
+use super::contract::{Rooms, rooms};
+use super::contract::{register_offset, runs_here};
 use super::program::stack::EndKind;
 use super::samples::compact::Shape;
 use super::spans::arguments::SpanArguments;

@@ -12,7 +12,7 @@ use usdtrec_format::NumberBucket;
 use usdtrec_kernel::bpf::insn::{Assembler, Helper, If, Map, Op, Reg, Width};
 use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
 
-use super::super::program::slots;
+use super::super::slots;
 use super::number_layout::{NumberLayout, Word};
 use crate::aggregation::BucketCount;
 

@@ -7,8 +7,8 @@ use usdtrec_decode::Decoder;
 use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 
+use super::super::contract::RAW;
 use super::super::plan::Group;
-use super::super::program::contract::RAW;
 use super::super::samples::compact::{self, Evidence};
 use super::group_map::{GroupElement, GroupMaps};
 use super::group_numbers::CountedGroup;

@@ -6,11 +6,11 @@
 use usdtrec_format::raw::StringField;
 use usdtrec_kernel::bpf::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
 
+use super::super::contract::rooms;
+use super::super::contract::{Cookie, Target};
 use super::super::control;
 use super::super::program::builder::{Exits, Program};
-use super::super::program::contract::rooms;
-use super::super::program::contract::{Cookie, Target};
-use super::super::program::slots;
+use super::super::slots;
 use super::group_map::ELEMENT_NUMBER;
 use super::grouping::{Grouping, KEY};
 use super::hit_counts::{HitCounts, HitWord};

@@ -10,7 +10,7 @@ use usdtrec_kernel::bpf::insn::{Assembler, Helper, If, Map, Op, Reg, Width};
 
 use super::super::control;
 use super::super::program::builder::Program;
-use super::super::program::slots;
+use super::super::slots;
 use super::durations::count_in_bucket;
 use super::group_map::ELEMENT_NUMBER;
 use super::grouping::Grouping;

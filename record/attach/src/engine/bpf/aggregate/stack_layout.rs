@@ -13,7 +13,7 @@
 
 use usdtrec_kernel::bpf::sys::MapShape;
 
-use super::super::program::contract::CHAIN;
+use super::super::contract::CHAIN;
 use crate::plan::call_graph::CallGraph;
 
 /// Offsets in an element.

@@ -9,10 +9,10 @@ use usdtrec_format::perf::put_callchain;
 use usdtrec_kernel::bpf::insn::{Assembler, FunctionKind, Helper, If, Label, Map, Op, Reg, Width};
 use usdtrec_kernel::bpf::sys::{self, MapKind};
 
+use super::super::contract::instruction_pointer;
 use super::super::program::builder::Program;
-use super::super::program::contract::instruction_pointer;
-use super::super::program::slots;
 use super::super::samples::with_stack::chain;
+use super::super::slots;
 use super::grouping::{Grouping, KEY};
 use super::stack_layout::{CALLERS, END, FIXED_WORDS, ID, IP, PID, StackLayout, TIME};
 use crate::aggregation::{AggregateKey, CountedStack};

@@ -299,7 +299,7 @@ impl<'a> Attacher<'a> {
         Ok(links)
     }
 
-    /// The sites with these indexes, for one link; `is_everywhere` as in [`Cookie`](super::super::program::contract::Cookie).
+    /// The sites with these indexes, for one link; `is_everywhere` as in [`Cookie`](super::super::contract::Cookie).
     fn uprobes(&self, sites: &[usize], is_everywhere: bool) -> io::Result<Uprobes> {
         let mut uprobes = Uprobes::default();
         for &index in sites {

@@ -16,8 +16,8 @@ use self::site_programs::{Loading, Maps, Site, SitePrograms};
 use self::unit_links::{Attachment, Later};
 use super::super::options::{AttachMethod, AttachRequest, TaskFilter};
 use super::super::outcome::{NotFaultedIn, SkippedMethod};
+use super::contract::RecordedProcesses;
 use super::nonresident::Touch;
-use super::program::contract::RecordedProcesses;
 use super::program::spec::Common;
 use crate::error::RecordError;
 

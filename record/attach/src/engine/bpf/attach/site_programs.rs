@@ -16,7 +16,7 @@ use usdtrec_kernel::signals::EndSignal;
 use usdtrec_kernel::{BpfRefusal, KernelError, KernelOperation};
 
 use super::super::aggregate::group_map::GroupDescriptors;
-use super::super::program::contract::{Cookie, RecordedProcesses};
+use super::super::contract::{Cookie, RecordedProcesses};
 use super::super::program::generate;
 use super::super::program::spec::{Common, Spec};
 use super::super::spans::span_map::SpanDescriptors;

@@ -15,9 +15,9 @@ use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Map, Reg, Width};
 use usdtrec_kernel::bpf::sys;
 use usdtrec_kernel::host::descendants::descendants;
 
+use super::super::contract::{FOLLOWED, RecordedProcesses};
 use super::super::control::Control;
 use super::super::kernel_objects::TracepointProgram;
-use super::super::program::contract::{FOLLOWED, RecordedProcesses};
 use super::hold::Hold;
 use crate::engine::options::TaskFilter;
 

@@ -1,16 +1,16 @@
 //! A program that is being generated: the reservation and the end of its record. Its registers are those of the
-//! [contract](super::contract).
+//! [contract](super::super::contract).
 
 use usdtrec_kernel::bpf::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
 
 use super::super::aggregate::stack_layout::StackLayout;
+use super::super::contract::Cookie;
+use super::super::contract::FrameFunction;
+use super::super::contract::Target;
+use super::super::contract::instruction_pointer;
+use super::super::contract::{END_SIZE, RAW, Room};
 use super::super::control;
-use super::contract::Cookie;
-use super::contract::FrameFunction;
-use super::contract::Target;
-use super::contract::instruction_pointer;
-use super::contract::{END_SIZE, RAW, Room};
-use super::slots::{COOKIE, CPU, NOW, RING, STACK_END, STACK_SIZE};
+use super::super::slots::{COOKIE, CPU, NOW, RING, STACK_END, STACK_SIZE};
 use super::spec::{Common, Spec};
 
 /// Where a program goes instead of writing a record.

@@ -8,11 +8,11 @@
 
 use usdtrec_kernel::bpf::insn::{Helper, If, Label, Map, Op, Reg, Width};
 
+use super::super::contract::{Cookie, LINKED, RecordedProcesses};
+use super::super::contract::{PROCESS, THREAD, USER};
 use super::super::control;
+use super::super::slots::{COOKIE, IDS, KEY, WORD};
 use super::builder::Program;
-use super::contract::{Cookie, LINKED, RecordedProcesses};
-use super::contract::{PROCESS, THREAD, USER};
-use super::slots::{COOKIE, IDS, KEY, WORD};
 use super::spec::CpuRange;
 use crate::chosen::ControlGroup;
 

@@ -11,9 +11,9 @@ use usdtrec_format::Arch;
 use usdtrec_format::perf::ChainCut;
 use usdtrec_kernel::bpf::insn::{FunctionKind, Helper, If, Label, Op, Reg, Width};
 
+use super::super::contract::{CHAIN, EndSize, FrameFunction};
+use super::super::slots::{STACK_END, WORD};
 use super::builder::Program;
-use super::contract::{CHAIN, EndSize, FrameFunction};
-use super::slots::{STACK_END, WORD};
 use super::stack::PAGE;
 use crate::plan::frame::ReturnAddress;
 

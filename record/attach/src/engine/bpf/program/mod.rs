@@ -1,7 +1,7 @@
 //! The program of sites: bytecode, generated from the capture plans, that writes a whole `PERF_RECORD_SAMPLE` into the ring
-//! ([`contract`]).
+//! ([`contract`](super::contract)).
 //!
-//! Where the values of a hit are written is a parameter ([`Target`](contract::Target)).
+//! Where the values of a hit are written is a parameter ([`Target`](super::contract::Target)).
 //!
 //! Sites with different plans have a variant each: straight-line code, which the site's cookie chooses. So a file needs one program and one
 //! link, however many probes it has.
@@ -10,11 +10,9 @@
 //! is a global function, which the verifier checks once and not at each read: loading takes a tenth of the time.
 
 pub(super) mod builder;
-pub(super) mod contract;
 mod entry_check;
 pub(super) mod frame_pointers;
 pub(super) mod nonresident_memory;
-pub(super) mod slots;
 pub(super) mod spec;
 pub(super) mod stack;
 mod string;
@@ -26,10 +24,10 @@ use usdtrec_kernel::bpf::insn::{Assembler, Code, Label, Reg};
 use usdtrec_kernel::bpf::preemption;
 
 use self::builder::{Exits, Program};
-use self::contract::Target;
-use self::contract::rooms;
 use self::spec::{Common, Spec};
 use self::stack::stack_ends;
+use super::contract::Target;
+use super::contract::rooms;
 use super::nonresident::Functions;
 
 /// Generates the program of sites: the variant of each site is one of `specs`. `None` if it is too long, or there is none.

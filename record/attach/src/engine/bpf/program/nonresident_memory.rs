@@ -10,10 +10,10 @@
 use usdtrec_kernel::bpf::insn::{If, Label, Op, Reg, Width};
 use usdtrec_kernel::bpf::preemption;
 
+use super::super::contract::Target;
 use super::super::nonresident::Touch;
+use super::super::slots::{ABSENT, ABSENT_BYTES, NOT_MAPPED, READS, STACK_SIZE};
 use super::builder::{Exits, Program};
-use super::contract::Target;
-use super::slots::{ABSENT, ABSENT_BYTES, NOT_MAPPED, READS, STACK_SIZE};
 
 /// Maximum number of reads of a program for which memory is faulted in.
 const MAX_READS: u8 = 63;

@@ -10,10 +10,10 @@ use std::num::NonZeroU32;
 use usdtrec_format::Arch;
 use usdtrec_kernel::bpf::insn::{Helper, If, Label, Map, Op, Reg, Width};
 
+use super::super::contract::CHAIN;
 use super::super::control;
+use super::super::slots::{RATE, RATE_KEY, RING, STACK_END, STACK_SIZE, WORD};
 use super::builder::Program;
-use super::contract::CHAIN;
-use super::slots::{RATE, RATE_KEY, RING, STACK_END, STACK_SIZE, WORD};
 use crate::plan::call_graph::{CallGraph, CallGraphMethod, registers};
 
 /// Bytes after which memory may be of another page, on all machines: a page, or a part of one.

@@ -4,9 +4,9 @@ use usdtrec_format::{RawArgument, RawField, RawLength, RawString, StringStatus};
 use usdtrec_kernel::bpf::insn::{Helper, If, Label, Map, Op, Reg, Width};
 
 use super::super::control;
+use super::super::slots::{HABITS, NOW};
 use super::builder::Program;
 use super::nonresident_memory::Bytes;
-use super::slots::{HABITS, NOW};
 
 /// Number of unreadable addresses in a row after which an argument that is only tried as a string …
 const UNREADABLE: i32 = 32;

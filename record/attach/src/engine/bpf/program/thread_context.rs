@@ -7,10 +7,10 @@
 use usdtrec_format::{ContextStatus, ThreadContext};
 use usdtrec_kernel::bpf::insn::{Helper, If, Label, Map, Op, Reg, Width};
 
+use super::super::slots::{DTV, KEY, LOCATION, VALUE};
 use super::super::thread_contexts::VariableLocation;
 use super::builder::Program;
 use super::nonresident_memory::Bytes;
-use super::slots::{DTV, KEY, LOCATION, VALUE};
 
 /// Bytes of the record that are read: the ids and `valid`.
 const READ: u8 = ThreadContext::STATUS as u8 + 1;

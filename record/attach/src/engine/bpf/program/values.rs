@@ -3,10 +3,10 @@
 use usdtrec_format::{Arch, RawArgument, RawField, Register};
 use usdtrec_kernel::bpf::insn::{Helper, If, Label, Op, Reg, Width};
 
+use super::super::contract::{Target, instruction_pointer, register_offset};
+use super::super::slots::{DESCRIPTORS, WORD};
 use super::builder::Program;
-use super::contract::{Target, instruction_pointer, register_offset};
 use super::nonresident_memory::Bytes;
-use super::slots::{DESCRIPTORS, WORD};
 use crate::plan::capture::{Capture, MIN_POINTER};
 use crate::plan::read::{Address, Read, Source};
 

@@ -3,7 +3,7 @@
 use usdtrec_format::raw::{StringField, escape_into, looks_like_string};
 use usdtrec_format::{RawField, RawLayout, RawString, StringStatus};
 
-use super::super::program::contract::{END_SIZE, RAW, Rooms, THREAD};
+use super::super::contract::{END_SIZE, RAW, Rooms, THREAD};
 use super::string_history::StringHistory;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::capture::MIN_POINTER;
@@ -243,7 +243,7 @@ fn judge(returned: i16, room: &[u8], limit: u16, known: bool) -> StoredString<'_
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::bpf::program::contract::rooms;
+    use crate::engine::bpf::contract::rooms;
     use usdtrec_format::{RawArgument, RawField};
 
     fn compact(

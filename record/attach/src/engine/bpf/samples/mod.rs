@@ -18,9 +18,9 @@ use self::string_history::{StringHistory, StringLengths};
 use super::super::events::event::{Count, IdCount, SpanSite};
 use super::super::options::EngineOptions;
 use super::aggregate::hit_counts::{CountedIds, HitCounts, HitWord};
+use super::contract::{END_SIZE, PROCESS, RAW};
 use super::control::{self, Control};
 use super::plan::{Group, Ids};
-use super::program::contract::{END_SIZE, PROCESS, RAW};
 use super::program::stack::EndKind;
 
 /// Offset of the time in a sample, after the record's header, the id, the address and the thread.

@@ -2,8 +2,8 @@
 
 use usdtrec_format::perf::{ChainCut, put_callchain};
 
-use super::super::program::contract::CHAIN;
-use super::super::program::contract::RAW;
+use super::super::contract::CHAIN;
+use super::super::contract::RAW;
 use super::super::program::stack::EndKind;
 use super::stack_size::StackUse;
 

@@ -3,7 +3,7 @@
 use usdtrec_kernel::bpf::insn::{Helper, If, Label, Op, Reg, Width};
 
 use super::super::program::builder::Program;
-use super::super::program::slots;
+use super::super::slots;
 use super::entry::{BEYOND, DEPTH, OWNED, TASK, VALUE};
 use super::role::{KeyValue, SpanRole, SpanTask};
 use crate::plan::capture::Capture;

@@ -6,7 +6,7 @@ use usdtrec_format::RawString;
 use usdtrec_kernel::bpf::insn::{Op, Reg, Width};
 
 use super::super::program::builder::Program;
-use super::super::program::slots;
+use super::super::slots;
 use super::role::MarkField;
 
 /// Bytes of a string that are compared, at most. Of longer ones the length is compared, too.

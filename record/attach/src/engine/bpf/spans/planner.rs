@@ -10,8 +10,8 @@ use usdtrec_kernel::bpf::features::trials::fetches_and_exchanges;
 
 use super::super::aggregate::grouping::Grouping;
 use super::super::aggregate::number_layout::Measured;
+use super::super::contract::rooms;
 use super::super::plan::{Group, SitePlan};
-use super::super::program::contract::rooms;
 use super::entry::SpanMemory;
 use super::role::{KeyValue, MAX_MARKS, MarkField, SpanRole, SpanTask};
 use crate::aggregation::{Aggregation, Arguments};

@@ -6,11 +6,11 @@
 use usdtrec_kernel::bpf::insn::{Helper, If, Label, Map, Op, Reg, Width};
 
 use super::super::aggregate::hit_counts::HitWord;
+use super::super::contract::Target;
+use super::super::contract::rooms;
 use super::super::control;
 use super::super::program::builder::{Exits, Program};
-use super::super::program::contract::Target;
-use super::super::program::contract::rooms;
-use super::super::program::slots;
+use super::super::slots;
 use super::entry::{BEYOND, DEPTH, FRAMES, IS_OF_THREAD, LEVELS, OWNED, SpanMemory};
 use super::key::LEVEL;
 use super::role::SpanRole;

@@ -7,7 +7,7 @@ use usdtrec_kernel::bpf::insn::{Helper, If, Label, Op, Reg, Width};
 use super::super::aggregate::grouping::Grouping;
 use super::super::aggregate::hit_counts::{HitCounts, HitWord};
 use super::super::program::builder::{Exits, Program};
-use super::super::program::slots;
+use super::super::slots;
 use super::entry::{DEPTH, LEVELS, SpanMemory};
 use super::program::After;
 use super::role::SpanRole;

@@ -6,7 +6,7 @@ use usdtrec_format::{Arch, RawArgument};
 
 use super::machine::{COMM, Hit, Ran, UID, register_value, string_len};
 use super::{Planned, Strings, Touch, byte_at, common, expected, value_of};
-use crate::engine::bpf::program::contract::register_offset;
+use crate::engine::bpf::contract::register_offset;
 use crate::engine::bpf::program::generate;
 use crate::engine::bpf::program::spec::{Common, Spec};
 use crate::plan::condition::Condition;

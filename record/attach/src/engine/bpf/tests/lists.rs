@@ -7,7 +7,7 @@ use usdtrec_format::{RawArgument, RawField};
 
 use super::machine::Hit;
 use super::{Planned, RAW, STRINGS, Strings, common, memory, value_of};
-use crate::engine::bpf::program::contract::rooms;
+use crate::engine::bpf::contract::rooms;
 use crate::plan::condition::site::Site;
 use crate::plan::layout::{OfThread, layout};
 

@@ -14,10 +14,10 @@ use serde_json::Value;
 use usdtrec_format::{Arch, Location, Operand, RawArgument, RawField, Register, parse_operands};
 
 use self::machine::{Hit, NOW, PREEMPTION, THREAD, UID, byte_at, register_value, string_len};
+use super::contract::{END_SIZE, RAW, rooms};
+use super::contract::{FOLLOWED, LINKED, RecordedProcesses};
+use super::contract::{instruction_pointer, register_offset};
 use super::nonresident::{Look, Touch};
-use super::program::contract::{END_SIZE, RAW, rooms};
-use super::program::contract::{FOLLOWED, LINKED, RecordedProcesses};
-use super::program::contract::{instruction_pointer, register_offset};
 use super::program::generate;
 use super::program::spec::{Common, CpuRange, Spec, ThreadBase};
 use super::samples::compact::{self, Evidence, Shape, is_long};

@@ -297,7 +297,7 @@ fn of_an_empty_string_old_kernels_do_not_count_the_nul() {
         is_old: true,
         ..Hit::default()
     };
-    let at = crate::engine::bpf::program::contract::register_offset(
+    let at = crate::engine::bpf::contract::register_offset(
         Arch::X86_64,
         Arch::X86_64.register("rdi").unwrap(),
     );

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use usdtrec_format::perf::{Attr, ChainCut, SampleLayout, SampleType};
 use usdtrec_format::{Arch, Register};
 
-use super::super::program::contract::END_SIZE;
+use super::super::contract::END_SIZE;
 use super::super::program::generate;
 use super::super::program::spec::{Common, Spec};
 use super::super::program::stack::{EndKind, stack_ends};

@@ -11,9 +11,9 @@ use usdtrec_kernel::bpf::preemption;
 use super::work::{
     self, HELD_TOKEN, MAX_HOLD_NS, MAX_RT_PRIO, NUMBER, RUNNING, SINCE, WORK, schedule_function,
 };
+use crate::engine::bpf::contract::own_instruction_pointer;
+use crate::engine::bpf::contract::{FIRST_TOKEN, FOLLOWED, LINKED};
 use crate::engine::bpf::control;
-use crate::engine::bpf::program::contract::own_instruction_pointer;
-use crate::engine::bpf::program::contract::{FIRST_TOKEN, FOLLOWED, LINKED};
 
 /// Stack slots besides those of [`work`]: a 4-byte process id, a 4-byte value, an 8-byte token, and a time.
 const KEY: i16 = -4;

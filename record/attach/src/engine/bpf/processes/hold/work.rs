@@ -12,8 +12,8 @@ use usdtrec_kernel::bpf::insn::{
 };
 use usdtrec_kernel::bpf::sys::{self, ProgramKind};
 
+use crate::engine::bpf::contract::LINKED;
 use crate::engine::bpf::control::{self, Control};
-use crate::engine::bpf::program::contract::LINKED;
 
 /// Stack slots: the 8-byte keys of two pieces of work, and an empty piece of work.
 pub(in crate::engine::bpf::processes) const WORK: i16 = -16;

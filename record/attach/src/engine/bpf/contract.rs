@@ -13,8 +13,8 @@
 //! The context of a program on a uprobe is the user registers as the kernel saved them (`struct pt_regs`; on arm64 `struct user_pt_regs`, with which it
 //! begins). Registers of a 32-bit program are zero-extended.
 //!
-//! Where the values of a hit are written is a [`Target`]: what is loaded ([`values`](super::values), [`string`](super::string)) does not depend on it. It is the raw part of a record, or of the key of
-//! a group ([`aggregate`](super::super::aggregate)). Each target is laid out as a [`RawLayout`](usdtrec_format::RawLayout), with the room for the
+//! Where the values of a hit are written is a [`Target`]: what is loaded ([`values`](super::program::values), [`string`](super::program::string)) does not depend on it. It is the raw part of a record, or of the key of
+//! a group ([`aggregate`](super::aggregate)). Each target is laid out as a [`RawLayout`](usdtrec_format::RawLayout), with the room for the
 //! strings after it.
 //!
 //! With a hit, a program gets the [`Cookie`] of the site (`bpf_get_attach_cookie`):
@@ -40,14 +40,14 @@
 //! | 48 | 4 | size of the raw part |
 //! | 52 | | raw part ([`RawLayout`]); its `common_type` is in the cookie, and in place of `common_pid` is the size of what the callers are found from, bytes |
 //! | after it | | room for the strings, one of [`rooms`] for each |
-//! | after them | | what the callers are found from, if they are recorded ([`stack`](super::stack)) |
+//! | after them | | what the callers are found from, if they are recorded ([`stack`](super::program::stack)) |
 
 use usdtrec_format::{Arch, RawLayout, RawLength, Register, Uprobes};
 use usdtrec_kernel::bpf::insn::{Label, Reg};
 
 /// Memory that values are written to: at an offset from the address in a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::bpf) struct Target {
+pub(super) struct Target {
     /// The register, which calls preserve.
     pub base: Reg,
     /// Offset of the layout.
@@ -56,7 +56,7 @@ pub(in crate::engine::bpf) struct Target {
 
 impl Target {
     /// The raw part of the record that is reserved.
-    pub(in crate::engine::bpf) const RECORD: Self = Self {
+    pub(super) const RECORD: Self = Self {
         base: Reg::R7,
         offset: RAW as i16,
     };
@@ -69,7 +69,7 @@ impl Target {
 
 /// The processes or threads whose hits are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::engine::bpf) enum RecordedProcesses {
+pub(super) enum RecordedProcesses {
     /// Hits of all processes.
     #[default]
     All,
@@ -83,15 +83,15 @@ pub(in crate::engine::bpf) enum RecordedProcesses {
 
 /// Value in the map for a process that has links of its own: a named one, or one that a recorded process started, from its first
 /// instruction on.
-pub(in crate::engine::bpf) const LINKED: u32 = 1;
+pub(super) const LINKED: u32 = 1;
 /// Value in the map for another process that a recorded one started. A larger value is the token of a process that is held and has got links.
-pub(in crate::engine::bpf) const FOLLOWED: u32 = 2;
+pub(super) const FOLLOWED: u32 = 2;
 /// The smallest token.
-pub(in crate::engine::bpf) const FIRST_TOKEN: u32 = 3;
+pub(super) const FIRST_TOKEN: u32 = 3;
 
 /// What a program gets with a hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::bpf) struct Cookie {
+pub(super) struct Cookie {
     /// `common_type` of the raw part.
     pub event: u16,
     /// Which of the program's variants is for the site.
@@ -110,10 +110,10 @@ impl Cookie {
     /// Where the variant begins.
     pub(super) const VARIANT_AT: u32 = 32;
     /// Where the event begins.
-    pub(in crate::engine::bpf) const EVENT_AT: u32 = 48;
+    pub(super) const EVENT_AT: u32 = 48;
 
     /// As a number.
-    pub(in crate::engine::bpf) const fn word(self) -> u64 {
+    pub(super) const fn word(self) -> u64 {
         (self.event as u64) << Self::EVENT_AT
             | (self.variant as u64) << Self::VARIANT_AT
             | (self.is_everywhere as u64) << Self::INDEX_BITS
@@ -122,27 +122,27 @@ impl Cookie {
 }
 
 /// Offset of the instruction pointer of a program of this architecture.
-pub(in crate::engine::bpf) fn instruction_pointer(arch: Arch) -> i16 {
+pub(super) fn instruction_pointer(arch: Arch) -> i16 {
     register_offset(arch, Register::PROGRAM_COUNTER).unwrap_or(0)
 }
 
 /// Offset of the instruction pointer in the registers of any program on this machine.
-pub(in crate::engine::bpf) fn own_instruction_pointer() -> i16 {
+pub(super) fn own_instruction_pointer() -> i16 {
     Arch::host().map_or(0, instruction_pointer)
 }
 
 /// Offset of a register in the context; `None` if it is not there (`%xmm0`).
-pub(in crate::engine::bpf) fn register_offset(arch: Arch, register: Register) -> Option<i16> {
+pub(super) fn register_offset(arch: Arch, register: Register) -> Option<i16> {
     i16::try_from(arch.pt_regs_offset(register)?).ok()
 }
 
 /// Whether programs of an architecture run on this machine and can be traced by BPF programs.
-pub(in crate::engine::bpf) fn runs_here(arch: Arch) -> bool {
+pub(super) fn runs_here(arch: Arch) -> bool {
     Arch::host().is_some_and(|host| arch.uprobes_on(host) == Uprobes::Programs)
 }
 
 /// Offset of the return addresses in the end of a record.
-pub(in crate::engine::bpf) const CHAIN: usize = 16;
+pub(super) const CHAIN: usize = 16;
 
 /// What is known of the end of the record while the program is generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,14 +165,14 @@ pub(super) struct FrameFunction {
 }
 
 /// Offset of the raw part in a record.
-pub(in crate::engine::bpf) const RAW: usize = 52;
+pub(super) const RAW: usize = 52;
 
 /// Offset of the size of what the callers are found from: that of `common_pid`, which the recorder writes instead.
-pub(in crate::engine::bpf) const END_SIZE: usize = RAW + 4;
+pub(super) const END_SIZE: usize = RAW + 4;
 /// Offset of the process.
-pub(in crate::engine::bpf) const PROCESS: usize = 24;
+pub(super) const PROCESS: usize = 24;
 /// Offset of the thread.
-pub(in crate::engine::bpf) const THREAD: usize = 28;
+pub(super) const THREAD: usize = 28;
 /// Offset of the user plus 1.
 pub(super) const USER: usize = 44;
 
@@ -183,7 +183,7 @@ const MAX_SHORT_STRINGS: usize = 4;
 
 /// Room for the strings of a record in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::bpf) struct Room {
+pub(super) struct Room {
     /// For each string, bytes.
     pub each: usize,
     /// Size of the record without what the callers are found from, bytes.
@@ -192,7 +192,7 @@ pub(in crate::engine::bpf) struct Room {
 
 /// The rooms that the records of a layout can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::bpf) struct Rooms {
+pub(super) struct Rooms {
     /// In a record that is tried first; `None` if that would save little.
     pub short: Option<Room>,
     /// The limit, one byte more, by which a longer string is recognized, and the NUL.
@@ -201,7 +201,7 @@ pub(in crate::engine::bpf) struct Rooms {
 
 /// Room for each string of a layout. The size of a reservation is a constant, so a program first reserves room for short strings, and
 /// starts again with the whole room if one is longer.
-pub(in crate::engine::bpf) fn rooms(layout: &RawLayout) -> Rooms {
+pub(super) fn rooms(layout: &RawLayout) -> Rooms {
     let whole = (usize::from(layout.string_limit) + 2).next_multiple_of(8);
     let always_long =
         |length| matches!(length, Some(RawLength::Fixed(bytes)) if bytes as usize > SHORT);
@@ -221,7 +221,7 @@ pub(in crate::engine::bpf) fn rooms(layout: &RawLayout) -> Rooms {
 
 impl Rooms {
     /// The room in a record of this length; `None` if it is another length.
-    pub(in crate::engine::bpf) fn of_record(self, len: usize) -> Option<Room> {
+    pub(super) fn of_record(self, len: usize) -> Option<Room> {
         let mut rooms = self.short.into_iter().chain([self.whole]);
         rooms.find(|room| room.record == len)
     }

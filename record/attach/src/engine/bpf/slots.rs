@@ -12,15 +12,15 @@
 //! | -320 to -313 | ids in the pid namespace of the recorder |
 
 /// Key of a map lookup.
-pub(in crate::engine::bpf) const KEY: i16 = -4;
+pub(super) const KEY: i16 = -4;
 /// The CPU, which is the same throughout: a thread does not migrate inside a program.
-pub(in crate::engine::bpf) const CPU: i16 = -8;
+pub(super) const CPU: i16 = -8;
 /// A temporary word.
 pub(super) const WORD: i16 = -16;
 /// Time of the hit, ns.
-pub(in crate::engine::bpf) const NOW: i16 = -24;
+pub(super) const NOW: i16 = -24;
 /// The element of a new group of hits, two words, then the address of the element in the map. They are free when the values have been read.
-pub(in crate::engine::bpf) const NEW_GROUP: i16 = NOW;
+pub(super) const NEW_GROUP: i16 = NOW;
 /// Address of the words of the site's strings.
 pub(super) const HABITS: i16 = -32;
 /// Address of the memory to fault in. Filters use the slot, too.
@@ -34,17 +34,17 @@ pub(super) const NOT_MAPPED: i16 = -56;
 /// Descriptors of thread-local storage, 24 bytes. Filters store strings there after they have the address.
 pub(super) const DESCRIPTORS: i16 = -80;
 /// The ring of the CPU.
-pub(in crate::engine::bpf) const RING: i16 = -88;
+pub(super) const RING: i16 = -88;
 /// The context of a hit whose stack is a key: records have no ring then.
-pub(in crate::engine::bpf) const CONTEXT: i16 = RING;
+pub(super) const CONTEXT: i16 = RING;
 /// Number of reads that have been retried: earlier reads are not retried again.
 pub(super) const READS: i16 = -96;
 /// Index of the size of the stack.
 pub(super) const STACK_SIZE: i16 = -104;
 /// The bits of the values of a hit that could not be read, if its stack is a key: that has one size.
-pub(in crate::engine::bpf) const UNREAD: i16 = STACK_SIZE;
+pub(super) const UNREAD: i16 = STACK_SIZE;
 /// Size of the end of the record, bytes: what the callers are found from.
-pub(in crate::engine::bpf) const STACK_END: i16 = -112;
+pub(super) const STACK_END: i16 = -112;
 /// Ids of the thread and process in the pid namespace of the recorder, if it is not the first one. No string of a filter reaches it.
 pub(super) const IDS: i16 = -320;
 /// Key of the map of the rates of stacks: the cookie of the site, and the thread.
@@ -58,14 +58,14 @@ pub(super) const DTV: i16 = -160;
 /// A word that is read on the way to the thread context.
 pub(super) const VALUE: i16 = -168;
 /// Key of the map of open spans: number of the span, level, task, and value.
-pub(in crate::engine::bpf) const SPAN_KEY: i16 = -200;
+pub(super) const SPAN_KEY: i16 = -200;
 /// Address of the element of level 0 of that map.
-pub(in crate::engine::bpf) const SPAN_ELEMENT: i16 = -208;
+pub(super) const SPAN_ELEMENT: i16 = -208;
 /// Level of a span.
-pub(in crate::engine::bpf) const SPAN_LEVEL: i16 = -216;
+pub(super) const SPAN_LEVEL: i16 = -216;
 /// What comes after its begin was removed.
-pub(in crate::engine::bpf) const SPAN_AFTER: i16 = -224;
+pub(super) const SPAN_AFTER: i16 = -224;
 /// Which arguments of the hit are known that begin and end must have in common, and their words.
-pub(in crate::engine::bpf) const SPAN_MARKS: i16 = -264;
+pub(super) const SPAN_MARKS: i16 = -264;
 /// Not 0 if the filter excludes the hit of a span. It is stored when the filter has no string any more.
-pub(in crate::engine::bpf) const SPAN_EXCLUDED: i16 = -272;
+pub(super) const SPAN_EXCLUDED: i16 = -272;
