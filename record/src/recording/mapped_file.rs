@@ -34,7 +34,7 @@ impl Mapped {
 
 /// A file as mappings identify it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct MappedFileId {
+pub(super) struct MappedFileId {
     pub(super) device: DeviceNumber,
     pub(super) inode: u64,
     /// Generation of the inode, whose number another file may get; 0 if it is not known.

@@ -4,13 +4,13 @@
 //! stack up to the operand. Memory outside the stack cannot be captured this way; the decoder reports it as missing.
 
 pub mod call_graph;
-pub(crate) mod capture;
-pub(crate) mod condition;
-pub(crate) mod frame;
-pub(crate) mod held_addresses;
-pub(crate) mod layout;
-pub(crate) mod read;
-pub(crate) mod symbols;
+pub(super) mod capture;
+pub(super) mod condition;
+pub(super) mod frame;
+pub(super) mod held_addresses;
+pub(super) mod layout;
+pub(super) mod read;
+pub(super) mod symbols;
 
 use usdtrec_format::{Arch, CapturePlan, IndexedAddress, Location, Operand, Register};
 

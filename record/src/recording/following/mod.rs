@@ -12,7 +12,7 @@ mod planting;
 mod queue;
 mod reports;
 mod search;
-pub(in crate::recording) mod settings;
+pub(super) mod settings;
 mod unmapped;
 
 use std::io;

@@ -215,7 +215,7 @@ pub(super) struct Ring {
 
 impl Ring {
     /// Maps a ring of `len` bytes (a power of two, at least a page) for the event's CPU.
-    pub(in crate::engine) fn map(owner: Event, len: usize, page: usize) -> io::Result<Self> {
+    pub(super) fn map(owner: Event, len: usize, page: usize) -> io::Result<Self> {
         let map = MmapOptions::new().len(page + len).map_raw(fd(&owner))?;
         Ok(Self {
             owner,
@@ -232,7 +232,7 @@ impl Ring {
     }
 
     /// Passes all complete records to `sink`, in order, and frees their space in the ring.
-    pub(in crate::engine) fn drain(&mut self, sink: impl FnOnce(&[u8])) {
+    pub(super) fn drain(&mut self, sink: impl FnOnce(&[u8])) {
         let head = self
             .word(offset_of!(perf_event_mmap_page, data_head))
             .load(Ordering::Acquire);

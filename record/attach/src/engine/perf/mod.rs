@@ -207,7 +207,7 @@ pub(super) fn check_probe(probe: &PlannedProbe) -> Result<(), RecordError> {
 }
 
 /// Whether perf events can record in the way that is asked for.
-pub(crate) fn check(options: &EngineOptions) -> Result<(), RecordError> {
+pub(super) fn check(options: &EngineOptions) -> Result<(), RecordError> {
     if let Some(graph) = options.graph {
         check_callers(graph)?;
     }

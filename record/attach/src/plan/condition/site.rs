@@ -426,7 +426,7 @@ impl Site<'_> {
     }
 
     /// Size and sign of a type.
-    pub(crate) fn word(&self, word: ScalarType) -> Result<(u8, bool), ConditionError> {
+    pub(super) fn word(&self, word: ScalarType) -> Result<(u8, bool), ConditionError> {
         match word {
             ScalarType::Integer { bytes, signed } => Ok((bytes, signed)),
             ScalarType::Pointer => Ok((self.arch.pointer_size(), false)),

@@ -241,7 +241,7 @@ struct Known {
 
 impl GroupPaths {
     /// Reads what is there, so that groups that are removed while hits are counted are known.
-    pub(in crate::engine::bpf) fn new() -> Self {
+    pub(super) fn new() -> Self {
         let paths = Self::default();
         paths.lock().read();
         paths

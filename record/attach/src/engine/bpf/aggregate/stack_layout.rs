@@ -65,7 +65,7 @@ impl StackLayout {
     }
 
     /// Size of an element, bytes.
-    pub(in crate::engine::bpf) const fn bytes(self) -> u32 {
+    pub(super) const fn bytes(self) -> u32 {
         END as u32 + self.end_bytes() as u32
     }
 

@@ -50,7 +50,7 @@ pub(super) struct Attacher<'a> {
 
 impl<'a> Attacher<'a> {
     /// Nothing is attached yet.
-    pub(in crate::engine::bpf) fn new(
+    pub(super) fn new(
         sites: &'a [Site<'a>],
         programs: SitePrograms,
         method: Method,

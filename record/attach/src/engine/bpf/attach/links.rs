@@ -34,7 +34,7 @@ struct Link {
 }
 
 /// A link of a program and the sites of one file.
-pub(in crate::engine::bpf) struct PlannedLink<'a> {
+pub(super) struct PlannedLink<'a> {
     pub programs: &'a Arc<Vec<OwnedFd>>,
     /// Index of its program.
     pub program: usize,
@@ -71,7 +71,7 @@ pub(in crate::engine::bpf) struct Planted {
 
 impl Links {
     /// Adds a link.
-    pub(in crate::engine::bpf) fn add(&mut self, planned: PlannedLink<'_>) {
+    pub(super) fn add(&mut self, planned: PlannedLink<'_>) {
         let PlannedLink {
             programs,
             program,
@@ -190,7 +190,7 @@ impl Link {
 }
 
 /// How the event of a site is opened: made beforehand, because the call must not allocate ([`planting`](usdtrec_kernel::separate_process::planting)).
-pub(in crate::engine::bpf) struct SiteEvent<'a> {
+pub(super) struct SiteEvent<'a> {
     /// Number of the uprobe PMU.
     pub pmu: u32,
     pub path: CString,
@@ -204,7 +204,7 @@ pub(in crate::engine::bpf) struct SiteEvent<'a> {
 }
 
 /// An open event.
-pub(in crate::engine::bpf) struct OpenSiteEvent {
+pub(super) struct OpenSiteEvent {
     pub event: File,
     /// The link that attaches the program; `None` without cookies, where the event itself has the program.
     pub link: Option<OwnedFd>,
@@ -212,7 +212,7 @@ pub(in crate::engine::bpf) struct OpenSiteEvent {
 
 impl SiteEvent<'_> {
     /// Opens the event with its program attached.
-    pub(in crate::engine::bpf) fn open(&self) -> io::Result<OpenSiteEvent> {
+    pub(super) fn open(&self) -> io::Result<OpenSiteEvent> {
         let event = sys::open_uprobe(&sys::UprobeEvent {
             pmu: self.pmu,
             path: &self.path,

@@ -180,12 +180,7 @@ impl SitePrograms {
     }
 
     /// The cookie of a site, by the site's index; `is_everywhere` as in [`Cookie`].
-    pub(in crate::engine::bpf) fn cookie(
-        &self,
-        index: usize,
-        site: &Site<'_>,
-        is_everywhere: bool,
-    ) -> u64 {
+    pub(super) fn cookie(&self, index: usize, site: &Site<'_>, is_everywhere: bool) -> u64 {
         let cookie = Cookie {
             event: site.spec.layout.id,
             variant: self.variant(index).map_or(0, |variant| variant.number),

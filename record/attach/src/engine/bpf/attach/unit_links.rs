@@ -56,11 +56,7 @@ impl Absent {
 
 impl UnitLinks {
     /// `links` are open.
-    pub(in crate::engine::bpf) fn new(
-        planned: Links,
-        processes: Option<Vec<u32>>,
-        links: Vec<UnitLink>,
-    ) -> Self {
+    pub(super) fn new(planned: Links, processes: Option<Vec<u32>>, links: Vec<UnitLink>) -> Self {
         Self {
             planned,
             processes,
@@ -73,7 +69,7 @@ impl UnitLinks {
     }
 
     /// Number of open links.
-    pub(in crate::engine::bpf) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.open().links.len()
     }
 
@@ -173,7 +169,7 @@ impl UnitLinks {
     }
 
     /// Takes all links. None is added any more.
-    pub(in crate::engine::bpf) fn end(&self) -> Vec<OwnedFd> {
+    pub(super) fn end(&self) -> Vec<OwnedFd> {
         let mut open = self.open();
         open.has_ended = true;
         open.take(|_| true)

@@ -96,7 +96,7 @@ pub(super) struct StackSize {
 
 impl StackSize {
     /// The size to begin with.
-    pub(in crate::engine::bpf) fn new(sizes: Option<&StackSizes>) -> Self {
+    pub(super) fn new(sizes: Option<&StackSizes>) -> Self {
         Self {
             index: sizes.map_or(0, |sizes| sizes.all.len() - 1),
             crowded: sizes.map_or(0, |sizes| sizes.usual),
@@ -109,7 +109,7 @@ impl StackSize {
 
     /// The sizes as programs read them: the index in the lowest 8 bits, above them that of a crowded ring, above them the fill level of such a
     /// ring.
-    pub(in crate::engine::bpf) const fn word(self) -> u64 {
+    pub(super) const fn word(self) -> u64 {
         let begins = self.doublings.is_none();
         let crowded_from = if self.lost > 0 || begins {
             EIGHTH

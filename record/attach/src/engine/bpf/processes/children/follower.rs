@@ -71,7 +71,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    pub(in crate::engine::bpf) fn new(
+    pub(super) fn new(
         calls: Calls,
         control: Control,
         own: Links,

@@ -52,7 +52,7 @@ pub(in crate::engine::bpf) struct Hold {
 
 impl Hold {
     /// Starts following processes in the map `tracked`. Processes are held only while `control` allows it.
-    pub(in crate::engine::bpf) fn new(
+    pub(super) fn new(
         control: &Control,
         tracked: BorrowedFd<'_>,
         members: Members,
@@ -144,12 +144,12 @@ impl Calls {
     }
 
     /// The processes that are held.
-    pub(in crate::engine::bpf) const fn held(&self) -> &Arc<HeldProcesses> {
+    pub(super) const fn held(&self) -> &Arc<HeldProcesses> {
         &self.held
     }
 
     /// Takes the calls that have arrived.
-    pub(in crate::engine::bpf) fn take(&mut self) -> Vec<Call> {
+    pub(super) fn take(&mut self) -> Vec<Call> {
         let mut calls = Vec::new();
         self.ring.drain_arrived(|record| {
             calls.extend(parse(record));

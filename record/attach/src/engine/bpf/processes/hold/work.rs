@@ -236,7 +236,7 @@ pub struct HeldProcesses {
 }
 
 impl HeldProcesses {
-    pub(in crate::engine::bpf) const fn new(works: OwnedFd, tracked: OwnedFd) -> Self {
+    pub(super) const fn new(works: OwnedFd, tracked: OwnedFd) -> Self {
         Self { works, tracked }
     }
 

@@ -95,7 +95,7 @@ impl Kernel {
 impl WorkKernel {
     /// # Errors
     /// The kernel has no such work.
-    pub(in crate::engine::bpf) fn find(btf: &Btf, common: Kernel) -> io::Result<Self> {
+    pub(super) fn find(btf: &Btf, common: Kernel) -> io::Result<Self> {
         let find = || {
             Some(Self {
                 common,
