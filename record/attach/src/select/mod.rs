@@ -79,27 +79,13 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
     let paths = request.events.iter().map(|event| event.pattern.path());
     let named = paths.map(|path| path.map(|path| named(path, request.processes)).transpose());
     let named: Vec<Option<Vec<Shared<ObjectFile>>>> = named.collect::<Result<_, _>>()?;
-    let by_path = || named.iter().flatten().flatten();
     let patterns = request.events.iter().map(|event| &event.pattern);
     let patterns: Vec<&Pattern> = patterns.filter(|one| one.path().is_none()).collect();
-    let named_ids: HashSet<FileId> = by_path().map(|file| file.id()).collect();
-    let is_found = |file: &ObjectFile| {
-        !named_ids.contains(&file.id()) && request.found.contains_key(&file.id())
-    };
-    let found = request.files.iter().filter(|file| is_found(file));
-    let found = found.filter_map(|file| Some((file, &**request.found.get(&file.id())?)));
-    let mut found = selector.found.read(found, &patterns, request.places);
-    let files = request
-        .files
-        .iter()
-        .filter_map(|file| match is_found(file) {
-            true => found.remove(&file.id()),
-            false => Candidate::of_file(file),
-        });
-    let files: Vec<Candidate> = files.collect();
-    let mut ids: HashSet<FileId> = files.iter().filter_map(Candidate::id).collect();
-    let by_path = by_path().filter(|file| ids.insert(file.id()));
-    let by_path: Vec<Candidate> = by_path.filter_map(Candidate::of_file).collect();
+    let named_files: Vec<&Shared<ObjectFile>> = named.iter().flatten().flatten().collect();
+    let OpenFiles {
+        mapped: files,
+        by_path,
+    } = OpenFiles::read(&request, &named_files, &patterns, &mut selector.found);
     let indexed = present(request.indexed);
     let indexed: Vec<Candidate> = indexed.into_iter().map(Candidate::indexed).collect();
     let known = KnownFiles {
@@ -151,6 +137,46 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
     }
     selection.tried_nops = nop5::was_tried_and_sound();
     Ok(selection)
+}
+
+/// The open files and their probes.
+struct OpenFiles {
+    /// Those that processes map.
+    mapped: Vec<Candidate>,
+    /// Others, which patterns name.
+    by_path: Vec<Candidate>,
+}
+
+impl OpenFiles {
+    /// Reads the files of a request and those that patterns name. `found` takes those that nobody named.
+    fn read(
+        request: &Request<'_>,
+        named: &[&Shared<ObjectFile>],
+        patterns: &[&Pattern],
+        found: &mut FoundFiles,
+    ) -> Self {
+        let named_ids: HashSet<FileId> = named.iter().map(|file| file.id()).collect();
+        let pids = |file: &ObjectFile| {
+            let pids = request.found.get(&file.id());
+            pids.filter(|_| !named_ids.contains(&file.id()))
+        };
+        let files = request.files.iter();
+        let found_files = files.filter_map(|file| Some((file, &**pids(file)?)));
+        let mut read = found.read(found_files, patterns, request.places);
+        let mapped = request.files.iter().filter_map(|file| match pids(file) {
+            Some(_) => read.remove(&file.id()),
+            None => Candidate::of_file(file),
+        });
+        let mapped: Vec<Candidate> = mapped.collect();
+        let mut ids: HashSet<FileId> = mapped.iter().filter_map(Candidate::id).collect();
+        let by_path = named.iter().filter(|file| ids.insert(file.id()));
+        Self {
+            by_path: by_path
+                .filter_map(|file| Candidate::of_file(file))
+                .collect(),
+            mapped,
+        }
+    }
 }
 
 /// What to select in a file that appeared while recording.

@@ -82,16 +82,7 @@ impl BpfEngine {
         let wanted_ring_bytes = ring_bytes(options.ring_bytes, cpus, has_copies);
         let mut objects = Objects::create(request, wanted_ring_bytes, kernel, &samples)?;
         samples.set_stack_sizes(&objects.control);
-        let touch = Touch::new(options.nonresident, btf.as_ref());
-        let common = Common {
-            touch,
-            thread_base,
-            preemption: kernel.preemption,
-            namespace: kernel.namespace,
-            id_members: id_members(kernel, kernel.preemption),
-            functions_take_memory: functions_take_memory(kernel.preemption),
-            ..common(request, &objects)
-        };
+        let common = common(request, &objects, kernel, thread_base);
         let attaching = Attaching {
             sites: &sites(&samples.groups, units(&samples, options).as_ref()),
             common: with_ids(&common, &samples),
@@ -108,7 +99,7 @@ impl BpfEngine {
         };
         let filled = objects.rings.wait_until_filled();
         filled.map_err(setup(BpfObject::Rings))?;
-        if touch == Touch::Never && options.nonresident == NonResident::Auto {
+        if common.touch == Touch::Never && options.nonresident == NonResident::Auto {
             attachment.not_faulted_in = Some(NotFaultedIn::NoBtf);
         }
         let children = follow_children(&mut objects, &mut attachment)?;
@@ -201,9 +192,20 @@ fn follow_children(
     }
 }
 
-/// What programs of a recording have in common, but for what the kernel's structures decide.
-fn common(request: &AttachRequest<'_>, objects: &Objects) -> Common {
+/// What programs of a recording have in common.
+fn common(
+    request: &AttachRequest<'_>,
+    objects: &Objects,
+    kernel: RunningKernel<'_>,
+    thread_base: Option<ThreadBase>,
+) -> Common {
     Common {
+        touch: Touch::new(request.options.nonresident, kernel.btf),
+        thread_base,
+        preemption: kernel.preemption,
+        namespace: kernel.namespace,
+        id_members: id_members(kernel, kernel.preemption),
+        functions_take_memory: functions_take_memory(kernel.preemption),
         cpus: (request.options.cpus.is_some())
             .then(|| CpuRange::from_cpus(&request.perf_target.cpus)),
         recorded: follow::recorded_processes(&request.filter),

@@ -249,6 +249,39 @@ impl Planner<'_> {
         Err(UsageError::Filter { event, error }.into())
     }
 
+    /// The captures without those that are not needed.
+    fn needed(
+        &self,
+        probe: &PlannedProbe,
+        captures: Vec<Capture>,
+        arguments: &[Argument],
+        filter_in_recorder: bool,
+    ) -> Vec<Capture> {
+        let needed = match self.aggregation {
+            Some(aggregation) => {
+                let of = Arguments {
+                    all: arguments,
+                    shown: probe.shown.as_deref(),
+                };
+                Some(self.of_spans.needed(aggregation, &probe.event(), of))
+            }
+            None => probe.needed(filter_in_recorder, arguments),
+        };
+        let is_needed = |place: usize| {
+            let needed = needed.as_ref();
+            needed.is_none_or(|needed| needed.get(place) == Some(&true))
+        };
+        // What looks like a string is known from many hits.
+        let has_numbers = self.aggregation.is_some() && !self.strings.known;
+        let captures = captures.into_iter().enumerate();
+        let captures = captures.map(|(place, capture)| match is_needed(place) {
+            true if has_numbers => capture.without_string(),
+            true => capture,
+            false => Capture::Nothing(NotCaptured::LeftOut),
+        });
+        captures.collect()
+    }
+
     /// Plans a site; `None` if the filter is never true there.
     fn plan(
         &self,
@@ -303,31 +336,7 @@ impl Planner<'_> {
                 (captures, arguments)
             }
         };
-        let needed = match self.aggregation {
-            Some(aggregation) => {
-                let of = Arguments {
-                    all: &arguments,
-                    shown: probe.shown.as_deref(),
-                };
-                Some(self.of_spans.needed(aggregation, &probe.event(), of))
-            }
-            None => probe.needed(filter_in_recorder, &arguments),
-        };
-        let is_needed = |place: usize| {
-            let needed = needed.as_ref();
-            needed.is_none_or(|needed| needed.get(place) == Some(&true))
-        };
-        // What looks like a string is known from many hits.
-        let has_numbers = self.aggregation.is_some() && !self.strings.known;
-        let captures: Vec<_> = captures
-            .into_iter()
-            .enumerate()
-            .map(|(place, capture)| match is_needed(place) {
-                true if has_numbers => capture.without_string(),
-                true => capture,
-                false => Capture::Nothing(NotCaptured::LeftOut),
-            })
-            .collect();
+        let captures = self.needed(probe, captures, &arguments, filter_in_recorder);
         let return_address = self
             .graph
             .filter(|graph| graph.method == CallGraphMethod::FramePointers)
