@@ -19,6 +19,8 @@ pub(crate) enum HitKind {
     Number,
     /// With two strings
     Strings,
+    /// With a number, and then switches between two threads
+    Switches,
 }
 
 /// `usdtrec doctor`.
@@ -28,7 +30,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     pub(crate) heal: bool,
     /// Also record this program's own probes with each engine and attach method: which of them work, why others do not, and what a hit costs here, with a
-    /// number, with two strings and with its callers
+    /// number, with two strings and with its callers, and what `--off-cpu` adds to a switch between threads
     #[arg(long = "try", conflicts_with_all = ["heal", "probe"])]
     pub(crate) r#try: bool,
     /// Say why the probes of a process, of a file, or of a pattern in files that run here would be hit or not: who maps the file, whether it was

@@ -20,6 +20,11 @@ impl TriedHits {
         kind: "number",
         event: "sdt_usdtrec:gc__start",
     };
+    /// With a number, and then switches between two threads: these are measured.
+    pub(super) const SWITCHES: Self = Self {
+        kind: "switches",
+        event: "sdt_usdtrec:gc__start",
+    };
     /// With two strings.
     pub(super) const STRINGS: Self = Self {
         kind: "strings",
@@ -29,7 +34,7 @@ impl TriedHits {
 
 /// The outcome of a trial.
 pub(super) enum TrialOutcome {
-    /// Nanoseconds that a hit took.
+    /// Nanoseconds that a hit, or a switch, took.
     Ns(u64),
     /// Why hits were not recorded.
     NotRecorded(String),

@@ -1,6 +1,10 @@
-//! Each engine and attach method, tried on a probe of this program, and what a hit costs with the best one.
+//! Each engine and attach method, tried on a probe of this program, and what a hit and a switch cost with the best one.
 
-use std::time::Instant;
+use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 
 use super::finding::Finding;
 use crate::cli::HitKind;
@@ -101,16 +105,32 @@ pub(super) fn findings() -> anyhow::Result<Vec<Finding>> {
             }
         });
     }
+    findings.push(switches(&trials)?);
     Ok(findings)
 }
 
-/// Hits that are timed together, and how often: the least time is that without others on the CPU.
+/// What `--off-cpu` adds to each switch from one recorded thread to another.
+fn switches(trials: &HitTrials) -> anyhow::Result<Finding> {
+    const CHECK: &str = "a switch with --off-cpu";
+    let cost = |options: &[&str]| trials.cost(&TriedHits::SWITCHES, options);
+    let without = cost(&[])?;
+    Ok(match (cost(&["--off-cpu"])?, without) {
+        (TrialOutcome::Ns(ns), TrialOutcome::Ns(without)) => {
+            Finding::works(CHECK, format!("{ns} ns, {without} ns without it"))
+        }
+        (TrialOutcome::NotRecorded(reason), _) | (_, TrialOutcome::NotRecorded(reason)) => {
+            Finding::limited(CHECK, reason, "record without it")
+        }
+    })
+}
+
+/// Hits, or switches to and fro, that are timed together, and how often: the least time is that without others on the CPU.
 const HITS: u32 = 250;
 const ROUNDS: u32 = 20;
 /// Hits before: those that load code and strings into caches.
 const FIRST: u32 = 500;
 
-/// Passes the probe, and prints what a hit took.
+/// Passes the probe, and prints what a hit took; or what a switch took.
 pub(super) fn print_hits(kind: HitKind) {
     let request = Request {
         id: 1,
@@ -118,19 +138,66 @@ pub(super) fn print_hits(kind: HitKind) {
         retries: 0,
     };
     let pass = || match kind {
-        HitKind::Number => probes::gc_start(0),
+        HitKind::Number | HitKind::Switches => probes::gc_start(0),
         HitKind::Strings => probes::request_start(&request, c"GET", c"/search?q=usdt"),
     };
     for _ in 0..FIRST {
         pass();
     }
-    let rounds = (0..ROUNDS).map(|_| {
-        let begun = Instant::now();
+    if matches!(kind, HitKind::Switches) {
+        // What fails prints nothing, which the recording process reports.
+        if let Ok(least) = least_of_switches() {
+            println!("{}", least.as_nanos() / u128::from(2 * HITS));
+        }
+        return;
+    }
+    let least = least_of(|| {
         for _ in 0..HITS {
             pass();
         }
+    });
+    println!("{}", least.as_nanos() / u128::from(HITS));
+}
+
+/// The least time of some rounds.
+fn least_of(mut round: impl FnMut()) -> Duration {
+    let rounds = (0..ROUNDS).map(|_| {
+        let begun = Instant::now();
+        round();
         begun.elapsed()
     });
-    let least = rounds.min().unwrap_or_default();
-    println!("{}", least.as_nanos() / u128::from(HITS));
+    rounds.min().unwrap_or_default()
+}
+
+/// The least time in which two threads, which share a CPU and have passed the probe, wake each other [`HITS`] times.
+fn least_of_switches() -> io::Result<Duration> {
+    let mut cpu = CpuSet::new();
+    cpu.set(sched_getcpu());
+    // Threads inherit it.
+    sched_setaffinity(None, &cpu)?;
+    let (asked, mut ask) = io::pipe()?;
+    let (mut answered, answer) = io::pipe()?;
+    let other = thread::spawn(move || {
+        probes::gc_start(0);
+        answer_all(asked, answer)
+    });
+    let mut is_well = Ok(());
+    let least = least_of(|| {
+        for _ in 0..HITS {
+            let asked = ask.write_all(&[0]);
+            is_well = asked.and_then(|()| answered.read_exact(&mut [0]));
+        }
+    });
+    drop(ask);
+    let _ = other.join();
+    is_well.map(|()| least)
+}
+
+/// Answers each byte with one.
+fn answer_all(mut asked: PipeReader, mut answer: PipeWriter) -> io::Result<()> {
+    let mut byte = [0];
+    while asked.read(&mut byte)? > 0 {
+        answer.write_all(&byte)?;
+    }
+    Ok(())
 }
