@@ -154,6 +154,8 @@ fn filters_are_of_the_side_that_they_name() {
         both.contains("neither what begins the span nor what ends it"),
         "{both}"
     );
+    let bare = wrong("span > 15");
+    assert!(bare.contains("a time that has its unit"), "{bare}");
     let unknown = wrong("done.size == 3");
     assert!(unknown.contains("size"), "{unknown}");
 }

@@ -60,8 +60,10 @@ impl SplitExpression {
             let mut whose = Whose::BOTH;
             let mut first = None;
             let mut bare = Vec::new();
+            let mut has_duration = false;
             let part = part.bind(&mut |name: Name| {
                 let text = name.text.clone();
+                has_duration |= text == "span";
                 let (named, of) = ends.whose(name, session);
                 // What is added to both is the same where the one is in the other.
                 let is_added = text.contains('.');
@@ -83,8 +85,15 @@ impl SplitExpression {
                 Whose { begin: true, .. } => &mut sides.begin,
                 Whose { end: true, .. } => &mut sides.end,
                 _ => {
-                    let message = "neither what begins the span nor what ends it has all arguments of this part: join parts about \
-                                   one of them with && (EVENT.NAME says which of them is meant)";
+                    let message = match has_duration {
+                        true => {
+                            "the duration of a span is compared with a time that has its unit, as in span > 5ms"
+                        }
+                        false => {
+                            "neither what begins the span nor what ends it has all arguments of this part: join parts about \
+                             one of them with && (EVENT.NAME says which of them is meant)"
+                        }
+                    };
                     return Err(ExprError {
                         at: first.unwrap_or(0),
                         message: message.to_owned(),
