@@ -268,7 +268,7 @@ impl Recording {
 /// Notes what the engine has counted.
 fn note_counters(outcome: &EngineOutcome, shortfalls: &Shortfalls) {
     for counter in COUNTERS {
-        let value = (counter.value)(outcome);
+        let value = outcome.counts.of(counter.kind);
         if value > 0 {
             shortfalls.replace(FoundShortfall {
                 kind: counter.kind,

@@ -284,7 +284,7 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome) {
     let has_rings = outcome.counted.is_none();
     let lost: u64 = outcome.losses.iter().map(|loss| loss.lost).sum();
     let counters = COUNTERS.iter().filter_map(|counter| {
-        let hits = (counter.value)(&outcome.engine);
+        let hits = outcome.engine.counts.of(counter.kind);
         counter.why_lost.filter(|_| hits > 0).map(|why| (why, hits))
     });
     let (mut why, known): (Vec<&str>, Vec<u64>) = counters.unzip();

@@ -37,8 +37,8 @@ pub use self::options::{
     SlowSpans, TaskFilter,
 };
 pub use self::outcome::{
-    COUNTERS, Counter, EngineOutcome, EverywhereReason, InKernel, InexactCounts, NotBetter,
-    NotFaultedIn, ProbeAttr, Scope, SkippedMethod, SlowSpanCounts, UsedEngine,
+    COUNTERS, Counter, EngineCounts, EngineOutcome, EverywhereReason, InKernel, InexactCounts,
+    NotBetter, NotFaultedIn, ProbeAttr, Scope, SkippedMethod, SlowSpanCounts, UsedEngine,
 };
 pub use self::perf::owner::Owner;
 pub use self::perf::tracefs_group::{AbandonedGroup, GUARD_VERB, Tracefs, abandoned_groups, guard};

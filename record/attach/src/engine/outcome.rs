@@ -14,26 +14,12 @@ use crate::error::{RecordError, with_source};
 use crate::select::probe::{PlannedProbe, RefusedProbe};
 
 /// What an engine has counted and noted by the end of a recording, besides the hits and losses of each probe.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EngineOutcome {
-    /// Number of hits whose programs were still waiting for memory when the recording ended. They are not in the trace.
-    pub unfinished: u64,
+    /// What was counted besides hits and losses.
+    pub counts: EngineCounts,
     /// Number of hits of which no stack was taken, because of [`CallGraph::rate`](crate::plan::call_graph::CallGraph::rate).
     pub without_stack: u64,
-    /// Number of hits without waits, because there was no room for their threads.
-    pub without_waits: u64,
-    /// How often the kernel has not run the programs that add up how long threads wait.
-    pub missed_switches: u64,
-    /// How often the least or greatest number of a group could not be raised, because too many CPUs did so at a time.
-    pub unraised: u64,
-    /// Number of hits that were lost because a filter could not be evaluated: the memory that it reads was not resident.
-    pub unjudged: u64,
-    /// Number of processes that recorded ones started and that may have run before they had probes. Their first hits are not in the trace
-    /// and not counted as lost.
-    pub missed_processes: u64,
-    /// Number of mappings of new files whose processes were not held until the probes of these were attached, although
-    /// [`no_gap`](super::options::EngineOptions::no_gap) asked for it.
-    pub unheld_mappings: u64,
     /// Why probes were attached to all processes of the files, after they had been attached to the recorded processes and their children
     /// only; `None` if they were not.
     pub planted_everywhere: Option<EverywhereReason>,
@@ -41,6 +27,26 @@ pub struct EngineOutcome {
     pub spans: Option<SlowSpanCounts>,
     /// Whether strings that arguments point to may be missing in samples, which a reader finds in files.
     pub may_lack_strings: bool,
+}
+
+/// What an engine has counted besides hits and losses, by what it is in the trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EngineCounts(Vec<(ShortfallKind, u64)>);
+
+impl EngineCounts {
+    /// The number of a kind.
+    #[must_use]
+    pub fn of(&self, kind: ShortfallKind) -> u64 {
+        let known = self.0.iter().find(|(known, _)| *known == kind);
+        known.map_or(0, |(_, number)| *number)
+    }
+
+    pub(super) fn add(&mut self, kind: ShortfallKind, number: u64) {
+        match self.0.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, known)) => *known += number,
+            None => self.0.push((kind, number)),
+        }
+    }
 }
 
 /// What programs have counted of spans of which they record slow ones only.
@@ -299,13 +305,11 @@ impl fmt::Display for NotBetter<'_> {
     }
 }
 
-/// A counter of an engine.
+/// A number of [`EngineCounts`], as it is reported.
 #[derive(Clone, Copy, Debug)]
 pub struct Counter {
     /// What it is in the trace, and in JSON.
     pub kind: ShortfallKind,
-    /// Its value.
-    pub value: fn(&EngineOutcome) -> u64,
     /// What was found, by its value.
     pub found: fn(u64) -> String,
     /// What follows.
@@ -318,7 +322,6 @@ pub struct Counter {
 pub const COUNTERS: [Counter; 7] = [
     Counter {
         kind: ShortfallKind::Unjudged,
-        value: |outcome| outcome.unjudged,
         found: |hits| {
             format!(
                 "the filter of {} could not be evaluated, because it reads memory that was not resident",
@@ -330,7 +333,6 @@ pub const COUNTERS: [Counter; 7] = [
     },
     Counter {
         kind: ShortfallKind::Unfinished,
-        value: |outcome| outcome.unfinished,
         found: |hits| {
             format!(
                 "{} were still being captured when the recording ended, because their threads wait for a page fault",
@@ -342,7 +344,6 @@ pub const COUNTERS: [Counter; 7] = [
     },
     Counter {
         kind: ShortfallKind::UnattachedChildren,
-        value: |outcome| outcome.missed_processes,
         found: |children| {
             format!(
                 "at least {} of recorded processes may have run without probes, at first or always",
@@ -357,7 +358,6 @@ pub const COUNTERS: [Counter; 7] = [
     },
     Counter {
         kind: ShortfallKind::UnheldMappings,
-        value: |outcome| outcome.unheld_mappings,
         found: |mappings| {
             format!(
                 "{} of new files: the thread was not held until the probes were attached, because that took more than two seconds or it is a real-time thread",
@@ -369,7 +369,6 @@ pub const COUNTERS: [Counter; 7] = [
     },
     Counter {
         kind: ShortfallKind::InexactExtremes,
-        value: |outcome| outcome.unraised,
         found: |times| {
             format!(
                 "the minimum or maximum of a group could not be updated {}, because too many CPUs changed it at once",
@@ -381,7 +380,6 @@ pub const COUNTERS: [Counter; 7] = [
     },
     Counter {
         kind: ShortfallKind::UnknownWaits,
-        value: |outcome| outcome.without_waits,
         found: |hits| {
             format!(
                 "no room for the waits of {}, because too many threads with hits lived at the same time",
@@ -393,7 +391,6 @@ pub const COUNTERS: [Counter; 7] = [
     },
     Counter {
         kind: ShortfallKind::MissedSwitches,
-        value: |outcome| outcome.missed_switches,
         found: |times| {
             format!(
                 "the kernel did not run the program at a switch or waking of a thread, {}",

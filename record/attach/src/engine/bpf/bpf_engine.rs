@@ -6,10 +6,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use usdtrec_format::perf::TracepointFormat;
+use usdtrec_format::trace::ShortfallKind;
 
 use super::super::events::event::{IdCount, SpanSite};
 use super::super::options::{AttachMethod, NonResident};
-use super::super::outcome::{EngineOutcome, InKernel, Scope, SkippedMethod, SlowSpanCounts};
+use super::super::outcome::{
+    EngineCounts, EngineOutcome, InKernel, Scope, SkippedMethod, SlowSpanCounts,
+};
 use super::super::release::{Descriptors, Release};
 use super::aggregate::group_decoder::GroupDecoder;
 use super::attach::unit_links::Attachment;
@@ -177,20 +180,22 @@ impl BpfEngine {
     pub(super) fn outcome(&self, unfinished: u64) -> EngineOutcome {
         let objects = &self.objects;
         let samples = || self.parts.iter().map(|part| &part.samples);
-        let unjudged = self.parts.iter().map(|part| part.control.unjudged());
         let children = self.children.as_ref();
+        let mut counts = EngineCounts::default();
+        for part in self.parts.iter() {
+            part.control.add_counts(&mut counts);
+            counts.add(ShortfallKind::UnknownWaits, part.samples.without_waits);
+        }
+        let missed_mappings = objects.mapping_hold.as_ref().map_or(0, MappingHold::missed);
+        let missed_children = objects.tracked.missed() + children.map_or(0, Children::failed);
+        let missed_switches = objects.wait_sums.as_ref().map_or(0, WaitSums::missed);
+        counts.add(ShortfallKind::Unfinished, unfinished);
+        counts.add(ShortfallKind::UnheldMappings, missed_mappings);
+        counts.add(ShortfallKind::UnattachedChildren, missed_children);
+        counts.add(ShortfallKind::MissedSwitches, missed_switches);
         EngineOutcome {
-            unfinished,
+            counts,
             without_stack: samples().map(|samples| samples.without_stack).sum(),
-            without_waits: samples().map(|samples| samples.without_waits).sum(),
-            missed_switches: objects.wait_sums.as_ref().map_or(0, WaitSums::missed),
-            unraised: objects.control.unraised(),
-            unjudged: unjudged.sum(),
-            unheld_mappings: objects.control.unheld()
-                + objects.mapping_hold.as_ref().map_or(0, MappingHold::missed),
-            missed_processes: objects.tracked.missed()
-                + objects.control.missed()
-                + children.map_or(0, Children::failed),
             planted_everywhere: children.and_then(Children::reason),
             spans: self.span_counts(),
             may_lack_strings: samples().any(|samples| samples.lacks_strings),

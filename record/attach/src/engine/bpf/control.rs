@@ -31,9 +31,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::time::{ClockId, clock_gettime};
+use usdtrec_format::trace::ShortfallKind;
 use usdtrec_kernel::bpf::sys;
 
-use super::super::outcome::SlowSpanCounts;
+use super::super::outcome::{EngineCounts, SlowSpanCounts};
 use super::aggregate::hit_counts::{HitCounts, HitWord};
 use super::kernel_objects::MappedWords;
 use crate::aggregation::SpanHitCounts;
@@ -74,6 +75,14 @@ pub(super) const UNMATCHED_ENDS: u32 = 120;
 pub(super) const OLDER_ENDS: u32 = 128;
 /// Offset of the first count of losses, one word for each sample id.
 pub(super) const LOSSES: u32 = 136;
+
+/// The words that only count, with what each is in the trace.
+const COUNTS: [(u32, ShortfallKind); 4] = [
+    (MISSED, ShortfallKind::UnattachedChildren),
+    (UNJUDGED, ShortfallKind::Unjudged),
+    (UNHELD, ShortfallKind::UnheldMappings),
+    (UNRAISED, ShortfallKind::InexactExtremes),
+];
 
 /// Number of words before the losses.
 pub(super) const HEAD: usize = LOSSES as usize / 8;
@@ -177,11 +186,6 @@ impl Control {
             .map_or(0, |word| word.swap(0, Ordering::SeqCst))
     }
 
-    /// Number of those that may have run before they had probes.
-    pub(super) fn missed(&self) -> u64 {
-        self.load(MISSED)
-    }
-
     /// Sets whether processes are held that map files which are not known; held ones continue.
     pub(super) fn set_holding(&self, holding: bool) {
         self.store(HOLDING, holding.into());
@@ -192,19 +196,11 @@ impl Control {
         self.store(ANSWERED, token);
     }
 
-    /// Number of mappings of files that were not known whose processes were not held until their probes were attached.
-    pub(super) fn unheld(&self) -> u64 {
-        self.load(UNHELD)
-    }
-
-    /// Number of hits that were lost because a filter could not be evaluated.
-    pub(super) fn unjudged(&self) -> u64 {
-        self.load(UNJUDGED)
-    }
-
-    /// How often the minimum or maximum of a group could not be updated.
-    pub(super) fn unraised(&self) -> u64 {
-        self.load(UNRAISED)
+    /// Adds what programs have counted besides hits and losses.
+    pub(super) fn add_counts(&self, counts: &mut EngineCounts) {
+        for (word, kind) in COUNTS {
+            counts.add(kind, self.load(word));
+        }
     }
 
     /// Number of lost hits of the sample id with this index.
