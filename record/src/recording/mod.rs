@@ -38,6 +38,7 @@ use usdtrec_kernel::clocks::trace_clock;
 use usdtrec_kernel::host::cpus::Changes;
 use usdtrec_kernel::host::descendants::Orphans;
 use usdtrec_kernel::host::limits::HighPriority;
+use usdtrec_kernel::host::memory::FreeMemory;
 use usdtrec_kernel::signals::Signals;
 use usdtrec_watch::left_breakpoints::KernelLog;
 use usdtrec_watch::process_table::RecordedProcesses;
@@ -74,6 +75,7 @@ pub struct Recording {
     counts: EventCounts,
     /// When losses are reported next.
     next_count: Instant,
+    free_memory: FreeMemory,
     /// When what is aggregated in the kernel is passed on next; `None` for never.
     next_interval: Option<Instant>,
     /// The recorded threads whose events have not reported the end yet (POLLHUP).
@@ -173,6 +175,7 @@ impl Recording {
         self.files.add_losses(&counts.since(&self.counts))?;
         self.counts = counts;
         self.next_count = Instant::now() + COUNT_TIME.max(begun.elapsed() * COUNT_PAUSE);
+        self.free_memory.give_back_if_due();
         Ok(())
     }
 

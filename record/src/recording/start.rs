@@ -16,6 +16,7 @@ use usdtrec_format::trace::ShortfallKind;
 use usdtrec_kernel::host::capabilities;
 use usdtrec_kernel::host::cpus::Changes;
 use usdtrec_kernel::host::descendants::Orphans;
+use usdtrec_kernel::host::memory::FreeMemory;
 use usdtrec_kernel::host::process::Process;
 use usdtrec_kernel::{KernelError, KernelOperation};
 use usdtrec_watch::left_breakpoints::KernelLog;
@@ -88,6 +89,7 @@ impl Session {
             started,
             counts: EventCounts::default(),
             next_count: started,
+            free_memory: FreeMemory::new(),
             next_interval: interval(&self).map(|interval| started + interval),
             alive: self.attached.processes.hangups().map(|_| true).collect(),
             pipeline,

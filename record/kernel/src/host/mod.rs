@@ -8,6 +8,7 @@ pub mod identity;
 pub mod inherited;
 pub mod kernel_version;
 pub mod limits;
+pub mod memory;
 pub mod named_process;
 pub mod page_reading;
 pub mod process;
