@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::common::{Build, Lab, Perf, Process, Recorder, need_tool, test};
 use crate::contained;
 
@@ -358,6 +360,99 @@ fn what_cannot_be_recorded_is_refused() {
     for verb in ["stat", "top"] {
         lab.usdtrec([verb, "--off-cpu", "-e", &event])
             .exits(2)
-            .complains("--off-cpu: counts do not show how long threads waited");
+            .complains("--span <START..DONE|NAME>");
     }
+}
+
+/// The span of the program's works.
+const SPAN: &str = "waits:work__start..waits:work__done";
+
+/// A member of JSON.
+#[track_caller]
+fn member(line: &Value, name: &str) -> Option<u64> {
+    line.get(name)
+        .unwrap_or_else(|| panic!("no {name}: {line}"))
+        .as_u64()
+}
+
+/// `stat`, `top` and metrics have the sums of the parts: together they are the sum of the durations.
+#[test]
+fn counts_of_spans_have_the_parts() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "waits.c", "waits");
+    let event = format!("sdt_waits:*@{}", program.display());
+    let works = format!(
+        "printf 'spin 10\\nsleep 20\\nmutex 30\\nnested 10\\n' | {}",
+        program.display()
+    );
+    let run = |verb: &[&str]| {
+        let usual = ["--off-cpu", "-e", &event, "--span", SPAN];
+        let command = ["--", "sh", "-c", &works];
+        let arguments = [verb, &usual, &command].concat();
+        lab.usdtrec(arguments).success()
+    };
+    let json = [
+        "stat",
+        "--format",
+        "json",
+        "-I",
+        "60000",
+        "--prometheus",
+        "works.prom",
+    ];
+    let ran = run(&json);
+    let line = ran.stdout.lines().next().unwrap_or_default();
+    let line: Value = serde_json::from_str(line).expect("JSON");
+    let sum = |name| member(&line, name).unwrap_or_else(|| panic!("{name} is not known: {line}"));
+    let parts = ["oncpu_ns", "runnable_ns", "iowait_ns", "blocked_ns"].map(sum);
+    assert_eq!(parts.iter().sum::<u64>(), sum("sum_ns"), "{line}");
+    assert_eq!((sum("count"), sum("unknown_parts")), (5, 0), "{line}");
+    let [on_cpu, .., blocked] = parts;
+    let words = ran
+        .stderr
+        .lines()
+        .filter_map(|line| line.strip_prefix("work "));
+    let truths: Vec<[u64; 2]> = words
+        .map(|words| {
+            let numbers: Vec<u64> = words
+                .split(' ')
+                .filter_map(|word| word.parse().ok())
+                .collect();
+            let [_, _, cpu, waited] = *numbers else {
+                panic!("{words}");
+            };
+            [cpu, waited]
+        })
+        .collect();
+    let [cpu, waited] = [0, 1].map(|place| truths.iter().map(|truth| truth[place]).sum::<u64>());
+    // A busy machine wakes threads late.
+    assert!(
+        blocked >= waited && blocked < waited + 1000 * MS,
+        "{waited}: {line}"
+    );
+    assert!(on_cpu + SLACK > cpu, "{cpu}: {line}");
+    let metrics = fs::read_to_string(lab.file("works.prom")).expect("metrics");
+    let labels = "provider=\"waits\",span=\"work__start..waits:work__done\"";
+    for part in ["oncpu", "runnable", "iowait", "blocked"] {
+        let name = format!("usdtrec_span_part_seconds_total{{{labels},part=\"{part}\"}}");
+        assert!(metrics.contains(&name), "{name}: {metrics}");
+    }
+    let top = run(&["top"]);
+    assert!(top.stdout.contains(" On CPU  Runnable "), "{}", top.stdout);
+    // Another thread may end spans whose key has none: these are no zeros.
+    let keyed = run(&["stat", "--format", "json", "--key", "arg1"]);
+    let line = keyed.stdout.lines().next().unwrap_or_default();
+    let line: Value = serde_json::from_str(line).expect("JSON");
+    assert_eq!(member(&line, "blocked_ns"), None, "{line}");
+    assert_eq!(
+        member(&line, "unknown_parts"),
+        member(&line, "count"),
+        "{line}"
+    );
+    let text = run(&["stat", "--key", "arg1"]);
+    assert!(
+        text.stdout.contains("not known what the time was spent on"),
+        "{}",
+        text.stdout
+    );
 }

@@ -33,7 +33,7 @@ pub use triggers::pace::{Trigger, TriggerOptions, TriggerSubject};
 pub use triggers::requests::{DumpError, Dumped, RunningRecorder, RunningRecorders};
 pub use usdtrec_attach::aggregation::{
     AggregateKey, AggregateValue, Aggregation, BucketCount, CountedStack, GroupedProbe, HitGroup,
-    MeasuredArgument, NoGroupName, NumberEnds, NumberTotals, SpanHitCounts, SpanHits,
+    MeasuredArgument, NoGroupName, NumberEnds, NumberTotals, SpanHitCounts, SpanHits, SpanNumber,
 };
 pub use usdtrec_attach::budget::{Budget, HitCosts};
 pub use usdtrec_attach::callbacks::{Caution, Planting};

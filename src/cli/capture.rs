@@ -182,7 +182,7 @@ pub(crate) struct CaptureArgs {
     /// Record with each hit how long its thread has waited until then: for a CPU, for I/O, and for anything else (bpf engine)
     ///
     /// Events then have the fields runnable, iowait and blocked, ns since the first hit of the thread. What lies between two hits of a thread is the difference; for the rest of the time it was on a CPU. It takes 24 bytes of each event, 3 when compressed. Programs at sched_switch and sched_waking
-    /// add up the waits: each switch of a thread with hits takes 0.15 µs more, each of other threads less than 0.1 µs. Needs a kernel with BTF.
+    /// add up the waits: each switch of a thread with hits takes 0.15 µs more, each of other threads less than 0.1 µs. Needs a kernel with BTF. stat and top add up what the time of spans was spent on, with --span.
     #[arg(long)]
     pub(crate) off_cpu: bool,
     /// Take the names and types of arguments from this file (.toml, .d) first; may be repeated, the last file wins
@@ -225,7 +225,7 @@ pub(super) fn counted(option: Arg) -> Arg {
         "thread_context" => {
             refused_flag(option, "counts do not show which requests hits belong to")
         }
-        "off_cpu" => refused_flag(option, "counts do not show how long threads waited"),
+        "off_cpu" => option.requires("span"),
         _ => option,
     }
 }

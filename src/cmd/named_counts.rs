@@ -246,12 +246,17 @@ pub(super) fn spans(
     }))
 }
 
-/// What is measured, with the durations of spans if there are any: they come last.
+/// What is measured, with the numbers of spans if there are any: with `--off-cpu` the parts of their durations, and last these.
 pub(super) fn with_durations(
     mut measured: Vec<MeasuredArgument>,
     spans: Option<&SlowSpans>,
+    capture: &CaptureArgs,
 ) -> Vec<MeasuredArgument> {
-    measured.extend(spans.map(|_| MeasuredArgument::duration()));
+    if spans.is_some() {
+        let parts = capture.off_cpu.then(MeasuredArgument::parts);
+        measured.extend(parts.into_iter().flatten());
+        measured.push(MeasuredArgument::duration());
+    }
     measured
 }
 

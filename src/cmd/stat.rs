@@ -43,7 +43,7 @@ pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     let keys = args.by.iter().map(|key| StatBy::named("stat", key));
     let counted = StatGrouping {
         keys: keys.collect::<Result<_, _>>()?,
-        measured: named_counts::with_durations(measured(args), spans.as_ref()),
+        measured: named_counts::with_durations(measured(args), spans.as_ref(), &args.capture),
     };
     let interval = args.interval.as_deref().map(interval).transpose()?;
     let aggregation = counted.aggregation(interval);
@@ -75,7 +75,7 @@ fn measured(args: &StatArgs) -> Vec<MeasuredArgument> {
             measured.push(MeasuredArgument {
                 name: name.clone(),
                 has_histogram: args.hist.contains(name),
-                is_duration: false,
+                of_span: None,
             });
         }
     }
@@ -95,6 +95,7 @@ const SPAN: &str = "span";
 fn shown_spans(args: &StatArgs) -> Option<StatSpans> {
     (!args.spans.span.is_empty()).then(|| StatSpans {
         has_histogram: args.hist.iter().any(|name| name == SPAN),
+        has_parts: args.capture.off_cpu,
     })
 }
 
@@ -117,7 +118,7 @@ impl Output {
         interval: Option<Duration>,
     ) -> anyhow::Result<Self> {
         let arguments = counted.measured.iter();
-        let arguments = arguments.filter(|argument| !argument.is_duration);
+        let arguments = arguments.filter(|argument| argument.of_span.is_none());
         let shown = arguments.map(|argument| StatArgument {
             name: argument.name.clone(),
             has_histogram: argument.has_histogram,
@@ -140,7 +141,7 @@ impl Output {
         let is_screen = interval.is_some() && format == Format::Text && out.is_terminal();
         let screen = is_screen.then(|| {
             let table = LiveTable::new(colours, args.by.clone(), shown.clone());
-            let table = table.with_spans(spans.is_some());
+            let table = table.with_spans(spans);
             let out = out.try_clone()?;
             CountScreen::new(out, table, RowChoice::default(), TableKeys::Left)
         });

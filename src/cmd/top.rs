@@ -10,7 +10,7 @@ use std::time::Duration;
 use anstream::{AutoStream, ColorChoice};
 use rustix::process::{Signal, getpid, kill_process};
 use usdtrec_record::{HitTotals, SlowSpans};
-use usdtrec_report::stat::{HISTORY, LiveTable, RowChoice, RowOrder, StatSnapshot};
+use usdtrec_report::stat::{HISTORY, LiveTable, RowChoice, RowOrder, StatSnapshot, StatSpans};
 use usdtrec_report::top::{self, TopOptions};
 
 use super::count_screen::{CountScreen, TableKeys};
@@ -116,7 +116,7 @@ impl ByKey {
         let keys = args.by.iter().map(|key| StatBy::named(what, key));
         let grouping = StatGrouping {
             keys: keys.collect::<Result<_, _>>()?,
-            measured: named_counts::with_durations(Vec::new(), spans.as_ref()),
+            measured: named_counts::with_durations(Vec::new(), spans.as_ref(), &args.capture),
         };
         let delay = parse_duration("--delay", &args.delay)?;
         let delay = check_interval("--delay", delay)?;
@@ -149,7 +149,11 @@ impl ByKey {
     ) -> io::Result<Self> {
         let colours = AutoStream::choice(out) != ColorChoice::Never;
         let table = LiveTable::new(colours, args.by.clone(), Vec::new());
-        let table = table.with_spans(!args.spans.span.is_empty());
+        let spans = (!args.spans.span.is_empty()).then(|| StatSpans {
+            has_histogram: false,
+            has_parts: args.capture.off_cpu,
+        });
+        let table = table.with_spans(spans);
         let choice = RowChoice {
             order: order(args.order),
             ..RowChoice::default()

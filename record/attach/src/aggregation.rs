@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use usdtrec_format::expr::Name;
 use usdtrec_format::schema::Argument;
-use usdtrec_format::{NumberBucket, ShownArgument, Value};
+use usdtrec_format::{NumberBucket, ShownArgument, TimePart, Value};
 
 use crate::error::UsageError;
 use crate::plan::condition::site::own_argument;
@@ -57,7 +57,9 @@ impl Arguments<'_> {
 impl Aggregation {
     /// Whether any argument is measured.
     pub fn measures_arguments(&self) -> bool {
-        self.measured.iter().any(|measured| !measured.is_duration)
+        self.measured
+            .iter()
+            .any(|measured| measured.of_span.is_none())
     }
 
     /// Whether a key is about the control group.
@@ -85,9 +87,9 @@ impl Aggregation {
     pub fn measured_places(&self, of: Arguments<'_>) -> Vec<Option<usize>> {
         let measured = self.measured.iter();
         measured
-            .map(|argument| match argument.is_duration {
-                true => None,
-                false => of.place(&argument.name),
+            .map(|argument| match argument.of_span {
+                Some(_) => None,
+                None => of.place(&argument.name),
             })
             .collect()
     }
@@ -106,7 +108,7 @@ impl Aggregation {
             _ => None,
         });
         let measured = self.measured.iter();
-        let measured = measured.filter(|argument| !argument.is_duration);
+        let measured = measured.filter(|argument| argument.of_span.is_none());
         let mut measured = measured.map(|argument| &argument.name);
         let has =
             |probe: &&PlannedProbe, name: &str| Arguments::from_probe(probe).place(name).is_some();
@@ -246,15 +248,24 @@ pub enum NoGroupName {
     Removed,
 }
 
-/// A number that is added up in each group: an argument of the hits, or the duration of the spans.
+/// A number that is added up in each group: an argument of the hits, or a number of the spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasuredArgument {
     /// Its name, or `arg1`, `arg2`, ….
     pub name: String,
     /// Whether its numbers are counted by bucket, too.
     pub has_histogram: bool,
-    /// Whether it is the duration of spans, ns, and no argument.
-    pub is_duration: bool,
+    /// What of spans it is; `None` for an argument.
+    pub of_span: Option<SpanNumber>,
+}
+
+/// A number of a span, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpanNumber {
+    /// How long it lasted.
+    Duration,
+    /// A part of that.
+    Part(TimePart),
 }
 
 impl MeasuredArgument {
@@ -264,8 +275,17 @@ impl MeasuredArgument {
         Self {
             name: "span".to_owned(),
             has_histogram: true,
-            is_duration: true,
+            of_span: Some(SpanNumber::Duration),
         }
+    }
+
+    /// What the time of spans was spent on, in the order of [`TimePart::ALL`]. It is known of spans that end in the thread in which they begin.
+    pub fn parts() -> impl Iterator<Item = Self> {
+        TimePart::ALL.into_iter().map(|part| Self {
+            name: part.spec().name.to_owned(),
+            has_histogram: false,
+            of_span: Some(SpanNumber::Part(part)),
+        })
     }
 }
 

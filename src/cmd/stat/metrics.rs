@@ -28,7 +28,7 @@ impl Metrics {
     pub(super) fn new(args: &StatArgs) -> anyhow::Result<Option<Self>> {
         let file = args.prometheus.as_deref().map(MetricsFile::new);
         let metrics = Self {
-            view: PrometheusView::new(&args.by),
+            view: PrometheusView::new(&args.by).with_parts(args.capture.off_cpu),
             file: file.transpose()?,
             #[cfg(feature = "listen")]
             server: args.listen.map(MetricsServer::start).transpose()?,

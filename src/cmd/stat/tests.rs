@@ -115,7 +115,7 @@ fn numbers_are_in_the_interval_of_their_hits() {
     let measured = MeasuredArgument {
         name: "n".to_owned(),
         has_histogram: true,
-        is_duration: false,
+        of_span: None,
     };
     let probe = Arc::new(GroupedProbe {
         event: "a".to_owned(),

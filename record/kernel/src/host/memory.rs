@@ -64,7 +64,8 @@ mod tests {
     fn what_was_freed_between_pieces_in_use_is_given_back() {
         const PIECES: usize = 2000;
         const KIB: u64 = 40;
-        let mut pieces: Vec<Vec<u8>> = (0..PIECES).map(|_| vec![1; KIB as usize << 10]).collect();
+        const BYTES: usize = (KIB as usize) << 10;
+        let mut pieces: Vec<Vec<u8>> = (0..PIECES).map(|_| vec![1; BYTES]).collect();
         let before = anonymous();
         let mut number = 0;
         pieces.retain(|_| {

@@ -420,7 +420,7 @@ fn columns(first: &str, has_parts: bool) -> Vec<&str> {
 }
 
 /// The share of a time in another one.
-fn share_cell(part: Option<u64>, whole: Option<u64>) -> TableCell {
+pub(crate) fn share_cell(part: Option<u64>, whole: Option<u64>) -> TableCell {
     match part.zip(whole.filter(|whole| *whole > 0)) {
         Some((part, whole)) => TableCell::number(percent(part, whole), share(part, whole)),
         None => TableCell::unsorted("-"),

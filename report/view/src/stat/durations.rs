@@ -1,11 +1,12 @@
 //! The durations of spans.
 
 use serde_json::json;
-use usdtrec_analysis::counted_numbers::NumberFacts;
 use usdtrec_trace::form::Form;
 
+use super::StatRow;
 use super::member::Member;
 use super::numbers::{NumberFigure, buckets, is_exact};
+use super::parts::{self, SpanParts};
 use crate::table::TableCell;
 
 /// How spans are shown.
@@ -13,6 +14,8 @@ use crate::table::TableCell;
 pub struct StatSpans {
     /// Whether their histogram is shown.
     pub has_histogram: bool,
+    /// Whether it is shown what their time was spent on: the numbers of these parts are before the durations.
+    pub has_parts: bool,
 }
 
 /// How durations are shown for people.
@@ -42,21 +45,51 @@ const SHOWN: [NumberFigure; 6] = [
 /// The figures of a table that is redrawn.
 const LIVE: [NumberFigure; 3] = [NumberFigure::P50, NumberFigure::P99, NumberFigure::Max];
 
-/// The names of the columns of a table.
-pub(super) fn columns() -> impl Iterator<Item = &'static str> {
-    SHOWN.iter().map(|figure| heading(*figure))
-}
+/// The same beside what the time was spent on, which has the room of the others.
+const SHOWN_WITH_PARTS: [NumberFigure; 3] =
+    [NumberFigure::P50, NumberFigure::P99, NumberFigure::Sum];
+const LIVE_WITH_PARTS: [NumberFigure; 2] = [NumberFigure::P50, NumberFigure::P99];
 
-/// The cells of a row; `facts` is `None` if nothing is known.
-pub(super) fn cells(facts: Option<&NumberFacts>) -> impl Iterator<Item = TableCell> {
-    SHOWN
-        .iter()
-        .map(move |figure| figure.cell_in(&NANOSECONDS, facts))
-}
+impl StatSpans {
+    fn shown(self) -> &'static [NumberFigure] {
+        if self.has_parts {
+            &SHOWN_WITH_PARTS
+        } else {
+            &SHOWN
+        }
+    }
 
-/// The figures of a table that is redrawn, with their headings.
-pub(super) fn live_figures() -> impl Iterator<Item = (&'static str, NumberFigure)> {
-    LIVE.iter().map(|figure| (heading(*figure), *figure))
+    /// The names of the columns of a table.
+    pub(super) fn columns(self) -> impl Iterator<Item = &'static str> {
+        let parts = self.has_parts.then(parts::columns).into_iter().flatten();
+        let figures = self.shown().iter().map(|figure| heading(*figure));
+        figures.chain(parts)
+    }
+
+    /// The cells of a row of spans.
+    pub(super) fn cells(self, row: &StatRow) -> Vec<TableCell> {
+        let facts = row.durations();
+        let figures = self.shown().iter();
+        let figures = figures.map(|figure| figure.cell_in(&NANOSECONDS, facts));
+        let parts = self.has_parts.then(|| parts::shares(self.parts(row)));
+        figures.chain(parts.into_iter().flatten()).collect()
+    }
+
+    /// What the time of spans was spent on; `None` if it is not known, or not asked for.
+    pub(super) fn parts(self, row: &StatRow) -> Option<SpanParts> {
+        let numbers = self.has_parts.then_some(&row.numbers);
+        SpanParts::from_facts(numbers?)
+    }
+
+    /// The figures of a table that is redrawn, with their headings.
+    pub(super) fn live_figures(self) -> impl Iterator<Item = (&'static str, NumberFigure)> {
+        let figures: &[NumberFigure] = if self.has_parts {
+            &LIVE_WITH_PARTS
+        } else {
+            &LIVE
+        };
+        figures.iter().map(|figure| (heading(*figure), *figure))
+    }
 }
 
 const fn heading(figure: NumberFigure) -> &'static str {
@@ -66,13 +99,17 @@ const fn heading(figure: NumberFigure) -> &'static str {
     }
 }
 
-/// What JSON and CSV have of durations; `facts` is `None` if they are not known.
-pub(super) fn members(spans: StatSpans, facts: Option<&NumberFacts>) -> Vec<Member> {
+/// What JSON and CSV have of a row of spans.
+pub(super) fn members(spans: StatSpans, row: &StatRow) -> Vec<Member> {
+    let facts = row.durations();
     let figures = FIGURES.iter();
     let figures = figures
         .map(|figure| Member::new(format!("{}_ns", figure.name()), Some(figure.json(facts))));
     let mut all: Vec<Member> = figures.collect();
     all.push(Member::new("exact", Some(json!(facts.map(is_exact)))));
+    if spans.has_parts {
+        all.extend(parts::members(spans.parts(row), row.count));
+    }
     if spans.has_histogram {
         let buckets = buckets(facts, &NANOSECONDS);
         all.push(Member::new("buckets", Some(buckets)).column_if(false));
@@ -85,7 +122,7 @@ mod tests {
     use std::time::Duration;
 
     use serde_json::Value;
-    use usdtrec_analysis::counted_numbers::{CountedEnds, CountedNumbers};
+    use usdtrec_analysis::counted_numbers::{CountedEnds, CountedNumbers, NumberFacts};
     use usdtrec_format::NumberBucket;
 
     use super::super::{SpanFates, StatCounts, StatKey, StatRow, StatView};
@@ -142,7 +179,10 @@ mod tests {
 
     fn shown(format: Format, has_histogram: bool) -> String {
         let view = StatView::new(format, false, vec!["pid".to_owned()], Vec::new());
-        let mut view = view.with_spans(Some(StatSpans { has_histogram }));
+        let mut view = view.with_spans(Some(StatSpans {
+            has_histogram,
+            has_parts: false,
+        }));
         view.show(&counts())
     }
 

@@ -84,7 +84,7 @@ impl StatView {
                 let count = Member::new(fate.name, Some(json!(fate.count)));
                 all.push(count.only_if(row.fates.is_some()));
             }
-            let durations = durations::members(spans, row.durations()).into_iter();
+            let durations = durations::members(spans, row).into_iter();
             all.extend(durations.map(|member| member.only_if(is_span)));
         }
         for (place, argument) in self.measured.iter().enumerate() {
@@ -151,6 +151,7 @@ mod tests {
         let keys = keys.iter().map(|key| (*key).to_owned()).collect();
         let view = StatView::new(format, false, keys, vec![argument]);
         let spans = with_spans.then_some(StatSpans {
+            has_parts: false,
             has_histogram: true,
         });
         view.with_spans(spans).show(&counts)

@@ -9,6 +9,7 @@ mod lines;
 mod live;
 mod member;
 mod numbers;
+mod parts;
 mod prometheus;
 mod snapshot;
 mod stack_name;
@@ -34,6 +35,7 @@ pub use self::key::StatKey;
 use self::key::address_hint;
 pub use self::live::{HISTORY, LiveTable, RowChoice, RowOrder, TableRoom};
 pub use self::numbers::StatArgument;
+use self::parts::SpanParts;
 pub use self::prometheus::PrometheusView;
 pub use self::snapshot::{SnapshotRow, StatSnapshot, StatSum};
 pub use self::stack_name::StackName;
@@ -210,7 +212,7 @@ impl StatView {
         );
         self.theme.put_totals(&remark, lost, out);
         let interval = nanoseconds(counts.interval);
-        if self.spans.is_some() {
+        if let Some(of_spans) = self.spans {
             // Beside groups, what is of all spans of a name is a row only if it says anything.
             let says = |row: &&StatRow| {
                 let open = row.fates.map_or(0, |fates| fates.open);
@@ -218,8 +220,10 @@ impl StatView {
             };
             let shown: Vec<&StatRow> = spans.iter().copied().filter(says).collect();
             let shown = if shown.is_empty() { &spans } else { &shown };
-            self.span_table(shown, interval).put(self.theme, out);
+            self.span_table(shown, of_spans, interval)
+                .put(self.theme, out);
             put_fates(&spans, self.theme, out);
+            put_unknown_parts(&spans, of_spans, self.theme, out);
         }
         if shows_events {
             self.table(&events, interval).put(self.theme, out);
@@ -247,7 +251,7 @@ impl StatView {
     }
 
     /// The table of spans and their groups.
-    fn span_table(&self, rows: &[&StatRow], interval: u64) -> FittedTable {
+    fn span_table(&self, rows: &[&StatRow], spans: StatSpans, interval: u64) -> FittedTable {
         let mut table = self.names("Span", rows);
         let mut counts = Block::new(["Count", "/s"], counts(rows, interval));
         if rows.iter().any(|row| row.fates.is_some()) {
@@ -258,9 +262,8 @@ impl StatView {
             counts.last = Some(Box::new(Block::new(["Open"], open)));
         }
         table.blocks.push(counts);
-        let cells = rows.iter().map(|row| row.durations());
-        let cells = cells.map(|facts| durations::cells(facts).collect());
-        table.blocks.push(Block::new(durations::columns(), cells));
+        let cells = rows.iter().map(|row| spans.cells(row));
+        table.blocks.push(Block::new(spans.columns(), cells));
         table
     }
 
@@ -313,6 +316,21 @@ fn put_fates(rows: &[&StatRow], theme: Theme, out: &mut String) {
     for row in rows {
         for FateCount { name, count } in row.fates.iter().flat_map(|fates| fates.remarks()) {
             let remark = format!("{name}: {} {count}", escape(short_name(&row.event)));
+            folded(&remark, "  ", theme, out);
+        }
+    }
+}
+
+/// Appends of how many spans it is not known what their time was spent on.
+fn put_unknown_parts(rows: &[&StatRow], spans: StatSpans, theme: Theme, out: &mut String) {
+    let rows = rows.iter().filter(|_| spans.has_parts);
+    for row in rows {
+        let unknown = SpanParts::unknown(spans.parts(row), row.count);
+        if unknown > 0 {
+            let name = escape(short_name(&row.event));
+            let remark = format!(
+                "not known what the time was spent on, as another thread may have ended them: {name} {unknown}"
+            );
             folded(&remark, "  ", theme, out);
         }
     }

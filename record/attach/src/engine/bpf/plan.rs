@@ -123,7 +123,8 @@ pub(super) fn group(
         first_type,
         of_thread: OfThread {
             context: options.thread_context,
-            waits: options.off_cpu,
+            // Where hits are counted, spans alone have them.
+            waits: options.off_cpu && options.aggregation.is_none(),
         },
         graph: options.graph,
         aggregation: options.aggregation.as_ref(),

@@ -8,9 +8,11 @@ use usdtrec_format::escape::escape;
 use usdtrec_trace::form::Form;
 use usdtrec_trace::session::event_name::short_name;
 
-use super::super::durations::{self, NANOSECONDS};
+use super::super::StatSpans;
+use super::super::durations::NANOSECONDS;
 use super::super::key::StatKey;
 use super::super::numbers::StatArgument;
+use super::super::parts::{self, SpanParts};
 use super::super::snapshot::{SnapshotRow, StatSnapshot};
 use crate::bars::sparkline;
 use crate::fit::Width;
@@ -75,8 +77,8 @@ pub(super) struct ColumnChoice<'t> {
     pub(super) keys: &'t [String],
     /// The arguments whose numbers are shown.
     pub(super) measured: &'t [StatArgument],
-    /// Whether there may be spans.
-    pub(super) has_spans: bool,
+    /// How spans are shown; `None` if there are none.
+    pub(super) spans: Option<StatSpans>,
 }
 
 impl ColumnChoice<'_> {
@@ -91,7 +93,7 @@ impl ColumnChoice<'_> {
         if with_probes {
             let names = rows.iter().map(|row| short_name(&row.event).to_owned());
             let of_spans = rows.iter().all(|row| row.is_span);
-            let name = if self.has_spans && of_spans {
+            let name = if self.spans.is_some() && of_spans {
                 "Span"
             } else {
                 "Probe"
@@ -108,7 +110,11 @@ impl ColumnChoice<'_> {
         };
         columns.extend([
             Column::numbers(
-                if self.has_spans { "Count" } else { "Events" },
+                if self.spans.is_some() {
+                    "Count"
+                } else {
+                    "Events"
+                },
                 counts(|row| row.interval.count),
             ),
             Column::numbers(
@@ -120,8 +126,8 @@ impl ColumnChoice<'_> {
             ),
             Column::numbers("Total", counts(|row| row.total.count)),
         ]);
-        if self.has_spans {
-            put_durations(rows, &mut columns);
+        if let Some(spans) = self.spans {
+            put_durations(spans, rows, &mut columns);
         }
         self.put_figures(rows, snapshot, &mut columns);
         // Groups lose nothing.
@@ -159,12 +165,25 @@ impl ColumnChoice<'_> {
 }
 
 /// Appends figures of the durations of the spans that ended in the interval.
-fn put_durations(rows: &[&SnapshotRow], columns: &mut Vec<Column>) {
+fn put_durations(spans: StatSpans, rows: &[&SnapshotRow], columns: &mut Vec<Column>) {
     let facts = rows.iter().map(|row| Some(row.durations()?.facts()));
     let facts: Vec<Option<NumberFacts>> = facts.collect();
-    for (name, figure) in durations::live_figures() {
+    for (name, figure) in spans.live_figures() {
         let cells = facts.iter();
         let cells = cells.map(|facts| figure.cell_in(&NANOSECONDS, facts.as_ref()));
+        columns.push(Column::numbers(name, cells));
+    }
+    if !spans.has_parts {
+        return;
+    }
+    let shares = rows.iter().map(|row| {
+        let numbers = row.is_span.then_some(&row.interval.numbers);
+        let shares = parts::shares(numbers.and_then(|numbers| SpanParts::from_counted(numbers)));
+        shares.collect()
+    });
+    let shares: Vec<Vec<TableCell>> = shares.collect();
+    for (place, name) in parts::columns().enumerate() {
+        let cells = shares.iter().filter_map(|row| row.get(place).cloned());
         columns.push(Column::numbers(name, cells));
     }
 }

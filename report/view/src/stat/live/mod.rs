@@ -13,6 +13,7 @@ pub use self::column::HISTORY;
 use self::column::{ColumnChoice, printable};
 use self::layout::Layout;
 pub use self::order::RowOrder;
+use super::StatSpans;
 use super::fates::{FateCount, SpanFates};
 use super::key::address_hint;
 use super::numbers::StatArgument;
@@ -46,8 +47,8 @@ pub struct LiveTable {
     keys: Vec<String>,
     /// The arguments whose numbers are shown.
     measured: Vec<StatArgument>,
-    /// Whether spans are shown.
-    has_spans: bool,
+    /// How spans are shown; `None` if there are none.
+    spans: Option<StatSpans>,
 }
 
 impl LiveTable {
@@ -58,21 +59,21 @@ impl LiveTable {
             theme: Theme::new(colours),
             keys,
             measured,
-            has_spans: false,
+            spans: None,
         }
     }
 
     /// The same with spans, if there are any.
     #[must_use]
-    pub const fn with_spans(mut self, has_spans: bool) -> Self {
-        self.has_spans = has_spans;
+    pub const fn with_spans(mut self, spans: Option<StatSpans>) -> Self {
+        self.spans = spans;
         self
     }
 
     /// The order that follows another one.
     #[must_use]
     pub fn next_order(&self, order: RowOrder) -> RowOrder {
-        order.next(self.has_spans)
+        order.next(self.spans.is_some())
     }
 
     /// The table: on a terminal the rows that were hit since the start, and their last intervals, as far as there is room; without a room the
@@ -105,7 +106,7 @@ impl LiveTable {
         let choice = ColumnChoice {
             keys: &self.keys,
             measured: &self.measured,
-            has_spans: self.has_spans,
+            spans: self.spans,
         };
         let columns = choice.columns(&rows, snapshot, of_one_probe.is_none());
         let layout = Layout::new(columns, room.map(|room| room.columns));
@@ -149,7 +150,7 @@ impl LiveTable {
     }
 
     fn remark(&self, snapshot: &StatSnapshot, of_one_probe: Option<&str>) -> String {
-        let shows_spans = self.has_spans && snapshot.has(true);
+        let shows_spans = self.spans.is_some() && snapshot.has(true);
         let shows_events = !shows_spans || snapshot.has(false);
         let both = |count: fn(&StatSnapshot, bool) -> u64| {
             let spans = shows_spans.then(|| counted(count(snapshot, true), "span"));

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Write as _};
 
 use usdtrec_analysis::counted_numbers::CountedNumbers;
+use usdtrec_format::TimePart;
 use usdtrec_format::escape::escape;
 use usdtrec_format::schema::{Argument, Unit};
 use usdtrec_trace::session::event_name::short_name;
@@ -17,6 +18,7 @@ use usdtrec_trace::session::event_name::short_name;
 use self::names::{label_names, metric_name};
 use super::fates::SpanFates;
 use super::key::{StatKey, with_mark};
+use super::parts::SpanParts;
 use super::snapshot::{SnapshotRow, StatSnapshot, StatSum};
 
 /// Maximum number of groups of a probe that have samples of their own.
@@ -29,6 +31,8 @@ const BOUNDS: u32 = 36;
 /// The name of each metric, its kind and help.
 const HITS: &str = "usdtrec_hits_total counter Hits of the probe since the start of the recording";
 const LOST: &str = "usdtrec_lost_hits_total counter Hits that were not counted, because the filter of the probe could not be evaluated.";
+/// What the time of spans was spent on.
+const SPENT: &str = "usdtrec_span_part_seconds_total counter What the time of the spans that ended was spent on: on a CPU (oncpu), ready to run without one (runnable), in I/O (iowait), or in other waits (blocked).";
 /// The metrics of spans: after the first two, in the order of [`SpanFates::parts`]; hits that are lost follow.
 const OF_SPANS: [&str; 9] = [
     "usdtrec_spans_total counter Spans that ended since the start of the recording, but for those that were too short.",
@@ -49,6 +53,8 @@ pub struct PrometheusView {
     labels: Vec<String>,
     /// The labels of the groups with samples of their own, by event.
     own: BTreeMap<String, BTreeSet<String>>,
+    /// Whether spans have the parts of their time.
+    has_parts: bool,
 }
 
 /// What was counted of a probe, by the labels of its groups.
@@ -69,7 +75,15 @@ impl PrometheusView {
         Self {
             labels: label_names(keys),
             own: BTreeMap::new(),
+            has_parts: false,
         }
+    }
+
+    /// The same with what the time of spans was spent on, if it was counted.
+    #[must_use]
+    pub const fn with_parts(mut self, has_parts: bool) -> Self {
+        self.has_parts = has_parts;
+        self
     }
 
     /// The metrics: what was counted since the start.
@@ -84,6 +98,7 @@ impl PrometheusView {
         let mut lost = Metric::new(LOST);
         let mut values = BTreeMap::new();
         let mut of_spans = OF_SPANS.map(Metric::new);
+        let mut spent = Metric::new(SPENT);
         let mut has_spans = false;
         for (event, series) in self.series(snapshot) {
             let probe = Probe::new(&event, series.is_span);
@@ -107,6 +122,9 @@ impl PrometheusView {
                     if let Some(numbers) = numbers.filter(|numbers| numbers.unbucketed == 0) {
                         durations.put_numbers(&Scale::NANOSECONDS, numbers, &labels);
                     }
+                    if self.has_parts {
+                        put_parts(&sum, &labels, &mut spent);
+                    }
                     continue;
                 }
                 hits.put("", &labels, sum.count);
@@ -125,6 +143,7 @@ impl PrometheusView {
         }
         let all = [hits, lost].into_iter().chain(values.into_values());
         let all = all.chain(of_spans.into_iter().filter(|_| has_spans));
+        let all = all.chain((has_spans && self.has_parts).then_some(spent));
         all.map(|metric| metric.lines).collect()
     }
 
@@ -252,6 +271,17 @@ impl Metric {
         }
         self.put("_sum", labels, scale.shown(numbers.sum));
         self.put("_count", labels, count);
+    }
+}
+
+/// Appends what the time of spans was spent on.
+fn put_parts(sum: &StatSum, labels: &str, spent: &mut Metric) {
+    let Some(parts) = SpanParts::from_counted(&sum.numbers) else {
+        return;
+    };
+    for (part, sum) in TimePart::ALL.into_iter().zip(parts.sums) {
+        let labels = with_label("part", part.spec().name, labels);
+        spent.put("", &labels, Scale::NANOSECONDS.shown(sum.into()));
     }
 }
 

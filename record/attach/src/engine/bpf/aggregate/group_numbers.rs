@@ -91,6 +91,7 @@ impl GroupNumbers {
                 }
                 Measured::Read(field) => self.of_field(place, field.shape, group),
                 Measured::Duration => self.of_duration(place, group),
+                Measured::Part => self.of_field(place, DURATION, group),
             })
             .collect()
     }

@@ -12,6 +12,7 @@
 //! `__uprobe_perf_func` disables preemption from Linux 5.7 to 5.19, and a program does not begin within another one. So the CPU is part of the key: no two
 //! programs change the numbers of one group at a time, and those of all CPUs are added up outside.
 
+use usdtrec_format::TimePart;
 use usdtrec_kernel::bpf::features::trials::fetches_and_exchanges;
 use usdtrec_kernel::host::cpus;
 use usdtrec_kernel::{BpfRefusal, KernelError};
@@ -20,7 +21,7 @@ use super::number_layout::Measured;
 use super::number_layout::NumberLayout;
 use super::stack_layout::StackLayout;
 use super::thread_keys::KeyLayout;
-use crate::aggregation::{AggregateKey, Aggregation};
+use crate::aggregation::{AggregateKey, Aggregation, SpanNumber};
 use crate::chosen;
 use crate::error::RecordError;
 use crate::plan::call_graph::CallGraph;
@@ -168,8 +169,17 @@ impl Grouping {
 
     /// The place of the duration of spans among the numbers.
     pub(in crate::engine::bpf) fn duration_place(&self) -> Option<usize> {
+        self.place_of(SpanNumber::Duration)
+    }
+
+    /// The place of the first part of the time of spans among the numbers. The others follow it, in the order of [`TimePart::ALL`].
+    pub(in crate::engine::bpf) fn parts_place(&self) -> Option<usize> {
+        self.place_of(SpanNumber::Part(TimePart::OnCpu))
+    }
+
+    fn place_of(&self, number: SpanNumber) -> Option<usize> {
         let mut measured = self.aggregation.measured.iter();
-        measured.position(|measured| measured.is_duration)
+        measured.position(|measured| measured.of_span == Some(number))
     }
 }
 

@@ -87,6 +87,9 @@ impl Program<'_> {
                 }
                 .add_duration();
             }
+            if *measured == Measured::Part {
+                self.add_part(grouping, place);
+            }
             if let Measured::Read(field) = measured {
                 let (missing, added) = (self.asm.label(), self.asm.label());
                 if let Some(bit) = field.field.fault {
@@ -116,12 +119,37 @@ impl Program<'_> {
     }
 }
 
+impl Program<'_> {
+    /// Adds a part of the time of a span, or counts that it is not known. `R9` is the address of the group's numbers, `R7` that of the slot.
+    fn add_part(&mut self, grouping: &Grouping, place: usize) {
+        let (unknown, added) = (self.asm.label(), self.asm.label());
+        let number = grouping.number_at(place);
+        self.asm.load(Width::Double, Reg::R3, Reg::R7, number);
+        // `ThreadWaits::UNKNOWN`, sign-extended.
+        self.asm.jump_if(If::Equal, Reg::R3, -1, unknown);
+        AddNumber {
+            asm: &mut self.asm,
+            place,
+            shape: DURATION,
+            grouping,
+        }
+        .add_without_bucket();
+        let asm = &mut self.asm;
+        asm.jump(added);
+        asm.place(unknown);
+        let word = NumberLayout::word_at(place, Word::Missing);
+        asm.address(Reg::R1, Reg::R9, word.cast_signed());
+        asm.increment(Reg::R1);
+        asm.place(added);
+    }
+}
+
 /// The fields of measured arguments, with their places among these.
 fn measured_fields(measured: &[Measured]) -> impl Iterator<Item = (usize, MeasuredField)> + '_ {
     let measured = measured.iter().enumerate();
     measured.filter_map(|(place, measured)| match measured {
         Measured::Read(field) => Some((place, *field)),
-        Measured::Constant(_) | Measured::Missing | Measured::Duration => None,
+        Measured::Constant(_) | Measured::Missing | Measured::Duration | Measured::Part => None,
     })
 }
 

@@ -53,7 +53,7 @@ impl NumberLayout {
         let histograms = measured.map(|(place, argument)| {
             let needed = events.iter().filter_map(|event| buckets(event, place));
             // Durations have a map of their own.
-            let has_buckets = argument.has_histogram && !argument.is_duration;
+            let has_buckets = argument.has_histogram && argument.of_span.is_none();
             has_buckets.then(|| match events {
                 [] => Buckets::ALL,
                 _ => needed.fold(Buckets::default(), Buckets::with),
@@ -125,9 +125,11 @@ pub(in crate::engine::bpf) enum Measured {
     Missing,
     /// The duration of the spans that the event begins.
     Duration,
+    /// A part of that.
+    Part,
 }
 
-/// How durations are numbers.
+/// How durations and their parts are numbers.
 pub(super) const DURATION: IntegerShape = IntegerShape {
     bytes: 8,
     signed: false,

@@ -14,7 +14,7 @@ use super::super::contract::rooms;
 use super::super::plan::{Group, SitePlan};
 use super::entry::SpanMemory;
 use super::role::{KeyValue, MAX_MARKS, MarkField, SpanRole, SpanTask};
-use crate::aggregation::{Aggregation, Arguments};
+use crate::aggregation::{Aggregation, Arguments, SpanNumber};
 use crate::engine::options::EngineOptions;
 use crate::engine::options::SlowSpans;
 use crate::error::RecordError;
@@ -220,7 +220,7 @@ impl RolePlanner<'_> {
         for (at, role) in sides.into_iter().zip(roles) {
             if let Some(group) = self.groups.get_mut(at) {
                 if let Some(aggregation) = &self.options.aggregation {
-                    measure_durations(aggregation, group);
+                    measure_spans(aggregation, group, role.task);
                 }
                 group.role = Some(role);
             }
@@ -343,12 +343,13 @@ impl RolePlanner<'_> {
     }
 }
 
-/// Of spans, durations are measured, and no arguments.
-fn measure_durations(aggregation: &Aggregation, group: &mut Group) {
+/// Of spans, their own numbers are measured, and no arguments. Another thread than the one of the begin may end a span whose key has none.
+fn measure_spans(aggregation: &Aggregation, group: &mut Group, task: SpanTask) {
     for (asked, measured) in aggregation.measured.iter().zip(&mut group.measured) {
-        *measured = match asked.is_duration {
-            true => Measured::Duration,
-            false => Measured::Missing,
+        *measured = match asked.of_span {
+            Some(SpanNumber::Duration) => Measured::Duration,
+            Some(SpanNumber::Part(_)) if task == SpanTask::Thread => Measured::Part,
+            Some(SpanNumber::Part(_)) | None => Measured::Missing,
         };
     }
 }

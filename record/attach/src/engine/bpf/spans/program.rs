@@ -218,7 +218,7 @@ impl Program<'_> {
         self.then_remove(After::Short, removal);
         self.asm.place(slow);
         match &self.common.grouping {
-            Some(grouping) => self.add_span(memory, grouping, removal),
+            Some(grouping) => self.add_span(memory, role, grouping, removal),
             None => self.put_span(memory, role, removal),
         }
         self.asm.place(removal);

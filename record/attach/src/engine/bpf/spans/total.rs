@@ -2,18 +2,35 @@
 //!
 //! The element of a begin has the key of its group in a slot. The end writes the duration there, and adds it to the numbers of the group.
 
+use usdtrec_format::ThreadWaits;
 use usdtrec_kernel::bpf::insn::{Helper, If, Label, Op, Reg, Width};
 
 use super::super::aggregate::grouping::Grouping;
 use super::super::aggregate::hit_counts::{HitCounts, HitWord};
 use super::super::program::builder::{Exits, Program};
 use super::super::slots;
+use super::super::wait_sums::element::sums_of_current;
 use super::entry::{DEPTH, LEVELS, SpanMemory};
 use super::program::After;
-use super::role::SpanRole;
+use super::role::{SpanRole, SpanTask};
 
 /// Slot of the duration, or of the number of unfinished spans. The marks of the hit are not needed any more.
 const NUMBER: i16 = slots::SPAN_MARKS;
+
+/// `ThreadWaits::UNKNOWN`, sign-extended.
+const UNKNOWN: i32 = -1;
+
+/// Whether begin and end are of one thread.
+fn has_parts(role: &SpanRole) -> bool {
+    role.task == SpanTask::Thread
+}
+
+/// Offsets of the waits among the numbers in a slot, after the time on CPUs, and of their sums in what is kept of a thread.
+fn waits(grouping: &Grouping, place: usize) -> Vec<(i16, i16)> {
+    let waits = 0..ThreadWaits::NAMES.len();
+    let offset = |wait| (grouping.number_at(place + 1 + wait), 8 * wait as i16);
+    waits.map(offset).collect()
+}
 
 impl Program<'_> {
     /// Writes the time, the key and the marks of the hit to the slot at `R7`.
@@ -30,11 +47,78 @@ impl Program<'_> {
         }
         if role.begins {
             self.end_key(grouping);
+            self.store_waits(role, grouping);
         }
     }
 
+    /// Stores how long the thread has waited so far, with the numbers of the begin at `R7`.
+    fn store_waits(&mut self, role: &SpanRole, grouping: &Grouping) {
+        let Some(place) = grouping.parts_place().filter(|_| has_parts(role)) else {
+            return;
+        };
+        let (unknown, stored) = (self.asm.label(), self.asm.label());
+        let asm = &mut self.asm;
+        // sums = bpf_map_lookup_elem(&wait_sums, &tid); if (!sums) goto unknown;
+        sums_of_current(asm, self.common.recorder, unknown);
+        // begin->number[…] = sums->…;
+        for (number, sum) in waits(grouping, place) {
+            asm.load(Width::Double, Reg::R1, Reg::R0, sum);
+            asm.store(Width::Double, Reg::R7, number, Reg::R1);
+        }
+        asm.jump(stored);
+        // unknown: begin->number[…] = -1;
+        asm.place(unknown);
+        for (number, _) in waits(grouping, place) {
+            asm.store_value(Width::Double, Reg::R7, number, UNKNOWN);
+        }
+        asm.place(stored);
+    }
+
+    /// Makes what [`store_waits`](Self::store_waits) has stored at `R7` the parts of the span, or unknown.
+    fn parts(&mut self, role: &SpanRole, grouping: &Grouping) {
+        let Some(place) = grouping.parts_place().filter(|_| has_parts(role)) else {
+            return;
+        };
+        let (unknown, known) = (self.asm.label(), self.asm.label());
+        let on_cpu = grouping.number_at(place);
+        let asm = &mut self.asm;
+        // if (begin->number[runnable] == -1) goto unknown;
+        asm.load(Width::Double, Reg::R1, Reg::R7, on_cpu + 8);
+        asm.jump_if(If::Equal, Reg::R1, UNKNOWN, unknown);
+        // sums = bpf_map_lookup_elem(&wait_sums, &tid); if (!sums) goto unknown;
+        sums_of_current(asm, self.common.recorder, unknown);
+        // begin->number[…] = sums->… - begin->number[…]; waited += begin->number[…];
+        asm.set(Reg::R3, 0);
+        for (number, sum) in waits(grouping, place) {
+            asm.load(Width::Double, Reg::R1, Reg::R0, sum);
+            asm.load(Width::Double, Reg::R2, Reg::R7, number);
+            asm.op(Op::Sub, Reg::R1, Reg::R2);
+            asm.store(Width::Double, Reg::R7, number, Reg::R1);
+            asm.op(Op::Add, Reg::R3, Reg::R1);
+        }
+        // begin->number[oncpu] = duration - waited; if (waited <= duration) goto known;
+        asm.load(Width::Double, Reg::R1, Reg::R10, NUMBER);
+        asm.copy(Reg::R2, Reg::R1);
+        asm.op(Op::Sub, Reg::R2, Reg::R3);
+        asm.store(Width::Double, Reg::R7, on_cpu, Reg::R2);
+        asm.jump_if_reg(If::AtMost, Reg::R3, Reg::R1, known);
+        // unknown: begin->number[…] = -1;
+        asm.place(unknown);
+        asm.store_value(Width::Double, Reg::R7, on_cpu, UNKNOWN);
+        for (number, _) in waits(grouping, place) {
+            asm.store_value(Width::Double, Reg::R7, number, UNKNOWN);
+        }
+        asm.place(known);
+    }
+
     /// Adds the span of the level in its slot, whose duration is in `R1`, to its group. What is to be done then is in its slot.
-    pub(super) fn add_span(&mut self, memory: SpanMemory, grouping: &Grouping, removal: Label) {
+    pub(super) fn add_span(
+        &mut self,
+        memory: SpanMemory,
+        role: &SpanRole,
+        grouping: &Grouping,
+        removal: Label,
+    ) {
         let full = self.asm.label();
         self.asm.store(Width::Double, Reg::R10, NUMBER, Reg::R1);
         self.load_begin(memory, full);
@@ -43,6 +127,7 @@ impl Program<'_> {
             asm.load(Width::Double, Reg::R1, Reg::R10, NUMBER);
             asm.store(Width::Double, Reg::R7, grouping.number_at(place), Reg::R1);
         }
+        self.parts(role, grouping);
         self.find_group(grouping, full);
         self.add_numbers(grouping);
         self.asm.increment(Reg::R0);
