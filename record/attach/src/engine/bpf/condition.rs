@@ -209,6 +209,7 @@ impl Program<'_> {
         if self.spec.arch.pointer_size() == 4 {
             self.asm.cut_to_32(Reg::R9);
         }
+        self.remove_tag();
         let read = Reading::word(bytes);
         self.read_stack(read);
         self.asm.jump_if(read.success, Reg::R0, 0, done);
@@ -229,6 +230,7 @@ impl Program<'_> {
         if self.spec.arch.pointer_size() == 4 {
             self.asm.cut_to_32(Reg::R9);
         }
+        self.remove_tag();
         let read = Reading::string(size);
         self.read_stack(read);
         self.asm.jump_if(read.success, Reg::R0, 0, is_read);

@@ -2,7 +2,7 @@
 //!
 //! | register | what is in it |
 //! |---|---|
-//! | `R0` | result of a helper; index of the sample id after the entry check |
+//! | `R0` | result of a helper |
 //! | `R1` to `R5` | arguments of helpers, which do not preserve them |
 //! | `R6` | the context: the user registers of the hit |
 //! | `R7` | the reserved record, or the slot in which the key of a group is made |

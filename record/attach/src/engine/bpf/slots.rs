@@ -5,7 +5,7 @@
 //! | -8 to -1 | the key of a lookup, the CPU |
 //! | -24 to -9 | a temporary word, the time of the hit; the element of a new group |
 //! | -56 to -25 | the site: words of its strings, memory to fault in, cookie, reads without a mapping |
-//! | -80 to -57 | descriptors of thread-local storage; strings of filters |
+//! | -80 to -57 | descriptors of thread-local storage; before a record is written, strings of filters from -304 on |
 //! | -112 to -81 | ring or context, retried reads, size of the stack, end of the record |
 //! | -168 to -113 | rates of stacks; where the thread context is |
 //! | -272 to -169 | the span: key, element, level, marks |

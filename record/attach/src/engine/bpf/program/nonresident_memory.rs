@@ -12,7 +12,9 @@ use usdtrec_kernel::bpf::preemption;
 
 use super::super::contract::Target;
 use super::super::nonresident::Touch;
-use super::super::slots::{ABSENT, ABSENT_BYTES, NOT_MAPPED, READS, STACK_SIZE};
+use super::super::slots::{
+    ABSENT, ABSENT_BYTES, IDS, NOT_MAPPED, READS, SPAN_EXCLUDED, STACK_SIZE,
+};
 use super::builder::{Exits, Program};
 
 /// Maximum number of reads of a program for which memory is faulted in.
@@ -91,7 +93,7 @@ impl Program<'_> {
             self.asm.jump(is_in);
         }
         self.asm.place(is_in);
-        self.keep_cookie_again();
+        self.keep_again();
         // This may have taken long.
         self.is_enabled(exits.out);
         if has_record && !self.in_span {
@@ -100,42 +102,52 @@ impl Program<'_> {
         self.asm.jump(again);
     }
 
+    /// The slots of numbers of one byte that are needed after memory was brought in.
+    fn kept_slots(&self) -> Vec<i16> {
+        let size = (self.ends.len() > 1).then_some(STACK_SIZE);
+        let is_filtered = self.in_span && self.spec.condition.is_some();
+        let excluded = is_filtered.then_some(SPAN_EXCLUDED);
+        size.into_iter().chain(excluded).collect()
+    }
+
     /// Faults in the memory for a read, by its number.
     ///
     /// This may sleep, so preemption is enabled, and the stack may be that of other threads: what is needed afterwards is in registers meanwhile.
     fn bring_in_for(&mut self, read: i32) {
-        const BYTES_AT: i32 = 8;
+        const BITS: i32 = 8;
         const BYTE: i32 = 0xff;
-        let has_sizes = self.ends.len() > 1;
+        let kept = self.kept_slots();
         let asm = &mut self.asm;
         asm.load(Width::Double, Reg::R9, Reg::R10, ABSENT);
         asm.load(Width::Double, Reg::R8, Reg::R10, NOT_MAPPED);
         asm.load(Width::Double, Reg::R7, Reg::R10, ABSENT_BYTES);
-        if has_sizes {
-            asm.op_value(Op::ShiftLeft, Reg::R7, BYTES_AT);
-            asm.load(Width::Double, Reg::R1, Reg::R10, STACK_SIZE);
+        for &slot in &kept {
+            asm.op_value(Op::ShiftLeft, Reg::R7, BITS);
+            asm.load(Width::Double, Reg::R1, Reg::R10, slot);
             asm.op(Op::Or, Reg::R7, Reg::R1);
         }
         preemption::enable(asm, self.common.preemption);
         asm.copy(Reg::R1, Reg::R9);
         asm.copy(Reg::R2, Reg::R7);
-        if has_sizes {
-            asm.op_value(Op::ShiftRight, Reg::R2, BYTES_AT);
+        if !kept.is_empty() {
+            asm.op_value(Op::ShiftRight, Reg::R2, BITS * kept.len() as i32);
         }
         asm.call_function(self.bring_in);
         asm.op_value(Op::ShiftLeft, Reg::R0, read);
         asm.op(Op::Or, Reg::R8, Reg::R0);
         preemption::disable(asm, self.common.preemption);
         asm.store(Width::Double, Reg::R10, NOT_MAPPED, Reg::R8);
-        if has_sizes {
-            asm.op_value(Op::And, Reg::R7, BYTE);
-            asm.store(Width::Double, Reg::R10, STACK_SIZE, Reg::R7);
+        for &slot in kept.iter().rev() {
+            asm.copy(Reg::R1, Reg::R7);
+            asm.op_value(Op::And, Reg::R1, BYTE);
+            asm.store(Width::Double, Reg::R10, slot, Reg::R1);
+            asm.op_value(Op::ShiftRight, Reg::R7, BITS);
         }
         asm.store_value(Width::Double, Reg::R10, READS, read + 1);
     }
 
     /// Before a record is reserved: faults in `bytes` bytes at `R9`, after a read there failed. `R8` = 1 if nothing is mapped there, else 0. Of the stack
-    /// only the cookie is what it was.
+    /// only the cookie and the ids are what they were.
     pub(in crate::engine::bpf) fn bring_in(&mut self, bytes: i32) {
         self.brings_in = true;
         let asm = &mut self.asm;
@@ -145,13 +157,19 @@ impl Program<'_> {
         asm.call_function(self.bring_in);
         asm.copy(Reg::R8, Reg::R0);
         preemption::disable(asm, self.common.preemption);
-        self.keep_cookie_again();
+        self.keep_again();
     }
 
-    /// Stores the cookie anew, if it was in its slot.
-    fn keep_cookie_again(&mut self) {
+    /// Stores the cookie and the ids anew, if they were in their slots.
+    fn keep_again(&mut self) {
         if std::mem::take(&mut self.keeps_cookie) {
             self.keep_cookie();
+        }
+        if let Some(namespace) = self.common.namespace {
+            // The task is in it still.
+            let inside = self.asm.label();
+            namespace.use_ids(&mut self.asm, IDS, inside);
+            self.asm.place(inside);
         }
     }
 }

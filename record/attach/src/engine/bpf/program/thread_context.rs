@@ -85,6 +85,7 @@ impl Program<'_> {
 
     /// `R9` = the word at the address in `R9`.
     fn word(&mut self, unreadable: Label) {
+        self.remove_tag();
         let read = self.asm.label();
         let asm = &mut self.asm;
         asm.address(Reg::R1, Reg::R10, VALUE.into());
