@@ -284,18 +284,21 @@ impl Assembler {
 
     /// Adds 1 to the word at an address, atomically. `R2` is lost.
     pub fn increment(&mut self, at: Reg) {
+        // __sync_fetch_and_add((u64 *)at, 1);
         self.set(Reg::R2, 1);
         self.atomic_add(at, 0, Reg::R2);
     }
 
     /// Adds 1 to the word at an offset of the control map. `R1` and `R2` are lost.
     pub fn count(&mut self, offset: u32) {
+        // __sync_fetch_and_add((u64 *)(Control + offset), 1);
         self.set_map_value(Reg::R1, Map::Control, offset);
         self.increment(Reg::R1);
     }
 
     /// `R1` = the word at an offset of the control map.
     pub fn load_control(&mut self, offset: u32) {
+        // r1 = *(u64 *)(Control + offset);
         self.set_map_value(Reg::R1, Map::Control, offset);
         self.load(Width::Double, Reg::R1, Reg::R1, 0);
     }
@@ -314,6 +317,7 @@ impl Assembler {
 
     /// `pointer` = the pointer at an offset of the structure that it points to; jumps to `missing` if it is null.
     pub fn follow(&mut self, pointer: Reg, offset: u32, missing: Label) {
+        // pointer = *(void **)(pointer + offset); if (!pointer) goto missing;
         self.op_value(Op::Add, pointer, offset.cast_signed());
         self.load(Width::Double, pointer, pointer, 0);
         self.jump_if(If::Equal, pointer, 0, missing);
@@ -345,6 +349,7 @@ impl Assembler {
 
     /// `reg` = its value without the `unused` highest bits, sign-extended or zero-extended.
     pub fn extend(&mut self, reg: Reg, unused: i32, signed: bool) {
+        // reg = signed ? (s64)(reg << unused) >> unused : reg << unused >> unused;
         self.op_value(Op::ShiftLeft, reg, unused);
         let back = if signed {
             Op::ShiftRightSigned
@@ -396,6 +401,7 @@ impl Assembler {
 
     /// Calls a function of the kernel on a map and the key in a stack slot.
     pub fn call_map(&mut self, helper: Helper, map: Map, key: i16) {
+        // r0 = helper(&map, &key);
         self.set_map(Reg::R1, map);
         self.address(Reg::R2, Reg::R10, key.into());
         self.call(helper);
@@ -403,6 +409,7 @@ impl Assembler {
 
     /// Stores the value in a stack slot in a map, with the key in another one.
     pub fn update_map(&mut self, map: Map, key: i16, value: i16) {
+        // r0 = bpf_map_update_elem(&map, &key, &value, BPF_ANY);
         self.set_map(Reg::R1, map);
         self.address(Reg::R2, Reg::R10, key.into());
         self.address(Reg::R3, Reg::R10, value.into());
@@ -417,6 +424,7 @@ impl Assembler {
 
     /// `R0` = the ids of the current thread, and in the upper half, process.
     pub fn thread_and_process(&mut self) {
+        // r0 = slot ? *(u64 *)slot : bpf_get_current_pid_tgid();
         match self.ids {
             Some(slot) => self.load(Width::Double, Reg::R0, Reg::R10, slot),
             None => self.call(Helper::PidTgid),
@@ -425,6 +433,7 @@ impl Assembler {
 
     /// Stores the id of the current process in a stack slot of 4 bytes.
     pub fn store_process(&mut self, slot: i16) {
+        // *(u32 *)slot = bpf_get_current_pid_tgid() >> 32;
         self.thread_and_process();
         self.op_value(Op::ShiftRight, Reg::R0, 32);
         self.store(Width::Word, Reg::R10, slot, Reg::R0);

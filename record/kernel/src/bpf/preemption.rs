@@ -61,6 +61,7 @@ fn has_stacks_of_cpus(btf: &Btf) -> bool {
 /// Whether programs on uprobes may call the functions.
 fn can_call(functions: Preemption) -> bool {
     let mut asm = Assembler::default();
+    // bpf_preempt_disable(); bpf_preempt_enable(); return 0;
     disable(&mut asm, Some(functions));
     enable(&mut asm, Some(functions));
     asm.exit_with(0);
@@ -71,6 +72,7 @@ fn can_call(functions: Preemption) -> bool {
 /// Disables preemption, if that is needed. `R0` to `R5` are lost.
 pub fn disable(asm: &mut Assembler, preemption: Option<Preemption>) {
     if let Some(preemption) = preemption {
+        // bpf_preempt_disable();
         asm.call_kernel(preemption.disable);
     }
 }
@@ -78,6 +80,7 @@ pub fn disable(asm: &mut Assembler, preemption: Option<Preemption>) {
 /// Enables it again. `R0` to `R5` are lost.
 pub fn enable(asm: &mut Assembler, preemption: Option<Preemption>) {
     if let Some(preemption) = preemption {
+        // bpf_preempt_enable();
         asm.call_kernel(preemption.enable);
     }
 }

@@ -55,8 +55,10 @@ impl Program<'_> {
     /// Leaves if the filter is not true of the hit.
     pub(super) fn filter(&mut self, condition: &Condition, out: Label) {
         let (passed, rejected) = (self.asm.label(), self.asm.label());
+        // UNREAD = 0; if (condition) goto passed;
         self.asm.store_value(Width::Double, Reg::R10, UNREAD, 0);
         self.condition(condition, passed, rejected);
+        // rejected: if (!UNREAD) goto out; Control[UNJUDGED]++; Control[LOSSES + 8 * index]++; goto out;
         self.asm.place(rejected);
         self.asm.load(Width::Double, Reg::R1, Reg::R10, UNREAD);
         self.asm.jump_if(If::Equal, Reg::R1, 0, out);
@@ -73,13 +75,16 @@ impl Program<'_> {
             // Nothing is mapped at the address of a null pointer's members, and elsewhere nobody knows.
             self.asm.jump_if(If::Below, Reg::R9, MIN_POINTER as i32, no);
         } else {
+            // r7 = UNREAD; r8 = bring_in(r9, bytes); UNREAD = r7;
             self.asm.load(Width::Double, Reg::R7, Reg::R10, UNREAD);
             self.bring_in(read.bytes);
             self.asm.store(Width::Double, Reg::R10, UNREAD, Reg::R7);
+            // r0 = helper(&slot, bytes, r9); if (r0 is success) goto done; if (r8) goto no;
             self.read_stack(read);
             self.asm.jump_if(read.success, Reg::R0, 0, done);
             self.asm.jump_if(If::NotEqual, Reg::R8, 0, no);
         }
+        // UNREAD = 1; goto no;
         self.asm.store_value(Width::Double, Reg::R10, UNREAD, 1);
         self.asm.jump(no);
         self.asm.place(done);
@@ -91,6 +96,7 @@ impl Program<'_> {
             Condition::Always => self.asm.jump(yes),
             Condition::Never => self.asm.jump(no),
             Condition::All(conditions) => {
+                // if (conditions[0] && conditions[1] && …) goto yes; goto no;
                 for condition in conditions {
                     let next = self.asm.label();
                     self.condition(condition, next, no);
@@ -99,6 +105,7 @@ impl Program<'_> {
                 self.asm.jump(yes);
             }
             Condition::Any(conditions) => {
+                // if (conditions[0] || conditions[1] || …) goto yes; goto no;
                 for condition in conditions {
                     let next = self.asm.label();
                     self.condition(condition, yes, next);
@@ -111,6 +118,7 @@ impl Program<'_> {
                 relation,
                 with,
             } => {
+                // if (value relation with) goto yes; goto no;
                 self.chain(value, no);
                 self.asm.set(Reg::R1, with.cast_signed());
                 let when = jump_of(*relation, value.signed);
@@ -136,6 +144,7 @@ impl Program<'_> {
             match *step {
                 Step::Add(number) => self.asm.add(Reg::R9, number, Reg::R1),
                 Step::And(mask) => {
+                    // r9 &= mask;
                     self.asm.set(Reg::R1, mask.cast_signed());
                     self.asm.op(Op::And, Reg::R9, Reg::R1);
                 }
@@ -152,12 +161,14 @@ impl Program<'_> {
     /// `R9` = a number that is known of each hit.
     fn field(&mut self, field: SampleField, no: Label) {
         let asm = &mut self.asm;
+        // r0 = bpf_get_current_pid_tgid(), bpf_get_smp_processor_id() or bpf_get_current_uid_gid();
         match field {
             SampleField::Pid | SampleField::Tid => asm.thread_and_process(),
             SampleField::Cpu => asm.call(Helper::CpuId),
             SampleField::Uid => asm.call(Helper::UidGid),
             SampleField::Comm | SampleField::ProcessString(_) => return asm.jump(no),
         }
+        // r9 = field == Pid ? r0 >> 32 : (u32)r0;
         asm.copy(Reg::R9, Reg::R0);
         if field == SampleField::Pid {
             asm.op_value(Op::ShiftRight, Reg::R9, 32);
@@ -182,6 +193,7 @@ impl Program<'_> {
         if bytes >= 8 {
             return;
         }
+        // r9 = signed ? (sN)r9 : (uN)r9;
         self.asm.extend(Reg::R9, 64 - 8 * i32::from(bytes), signed);
     }
 
@@ -190,12 +202,14 @@ impl Program<'_> {
         let done = self.asm.label();
         let unused = 64 - 8 * i32::from(kind.bytes());
         let asm = &mut self.asm;
+        // r1 = r9 << unused; r9 = r1 << 1 >> (unused + 1); if (r9 > infinity) goto no;
         asm.op_value(Op::ShiftLeft, Reg::R9, unused);
         asm.copy(Reg::R1, Reg::R9);
         asm.op_value(Op::ShiftLeft, Reg::R9, 1);
         asm.op_value(Op::ShiftRight, Reg::R9, unused + 1);
         asm.set(Reg::R2, kind.infinity().cast_signed());
         asm.jump_if_reg(If::Above, Reg::R9, Reg::R2, no);
+        // if ((s64)r1 < 0) r9 = -r9;
         asm.jump_if(If::AtLeastSigned, Reg::R1, 0, done);
         asm.set(Reg::R2, 0);
         asm.op(Op::Sub, Reg::R2, Reg::R9);
@@ -210,6 +224,7 @@ impl Program<'_> {
             self.asm.cut_to_32(Reg::R9);
         }
         self.remove_tag();
+        // if (bpf_probe_read_user(&WORD, bytes, r9)) { bring_in_or_fail(bytes, no) or read_again(no); }
         let read = Reading::word(bytes);
         self.read_stack(read);
         self.asm.jump_if(read.success, Reg::R0, 0, done);
@@ -219,6 +234,7 @@ impl Program<'_> {
             self.read_again(read, no);
         }
         self.asm.place(done);
+        // r9 = *(uN *)&WORD;
         self.asm
             .load(Width::from_bytes(bytes), Reg::R9, Reg::R10, WORD);
     }
@@ -231,12 +247,14 @@ impl Program<'_> {
             self.asm.cut_to_32(Reg::R9);
         }
         self.remove_tag();
+        // r0 = bpf_probe_read_user_str(&STRING, size, r9); if ((s64)r0 < 0) read_again(no);
         let read = Reading::string(size);
         self.read_stack(read);
         self.asm.jump_if(read.success, Reg::R0, 0, is_read);
         self.read_again(read, no);
         self.asm.place(is_read);
         // For an empty string, kernels before 6.16 do not count the NUL.
+        // if (!r0) r0 = 1;
         self.asm.jump_if(If::NotEqual, Reg::R0, 0, done);
         self.asm.set(Reg::R0, 1);
         self.asm.place(done);
@@ -251,7 +269,9 @@ impl Program<'_> {
         } else {
             If::NotEqual
         };
+        // if (is_prefix ? r0 < len + 1 : r0 != len + 1) goto other;
         self.asm.jump_if(when, Reg::R0, len + 1, other);
+        // if (memcmp(&STRING, bytes, len)) goto other; goto same;
         self.compare_bytes(&string.bytes, other);
         self.asm.jump(same);
     }
@@ -261,6 +281,7 @@ impl Program<'_> {
         for (at, part) in (STRING..).step_by(8).zip(bytes.chunks(8)) {
             let mut word = [0; 8];
             word[..part.len()].copy_from_slice(part);
+            // if (memcmp(&STRING[at], part, part.len())) goto other;
             self.asm.load(Width::Double, Reg::R1, Reg::R10, at);
             let beyond = 64 - 8 * part.len() as i32;
             if beyond > 0 {
@@ -277,6 +298,7 @@ impl Program<'_> {
         if !string.is_prefix {
             bytes.push(0);
         }
+        // bpf_get_current_comm(&STRING, MAX_COMM_BYTES + 1); if (memcmp(&STRING, bytes, len)) goto other; goto same;
         self.asm.address(Reg::R1, Reg::R10, STRING.into());
         self.asm.set(Reg::R2, MAX_COMM_BYTES as i64 + 1);
         self.asm.call(Helper::Comm);
@@ -287,11 +309,13 @@ impl Program<'_> {
     /// Reads memory at `R9` to the stack. If fewer than 8 bytes are read, the rest of the word is 0.
     fn read_stack(&mut self, read: Reading) {
         if read.slot == STRING {
+            // memset(&STRING, 0, (bytes / 8 + 1) * 8);
             for at in (STRING..).step_by(8).take(read.bytes as usize / 8 + 1) {
                 self.asm.store_value(Width::Double, Reg::R10, at, 0);
             }
         }
         let asm = &mut self.asm;
+        // r0 = helper(&slot, bytes, r9);
         asm.address(Reg::R1, Reg::R10, read.slot.into());
         asm.set(Reg::R2, read.bytes.into());
         asm.copy(Reg::R3, Reg::R9);

@@ -108,6 +108,7 @@ impl Counting {
 /// A program that returns at once.
 fn load() -> Option<OwnedFd> {
     let mut asm = Assembler::default();
+    // return 0;
     asm.exit_with(0);
     sys::load(ProgramKind::UprobeMulti, &asm.finish()?).ok()
 }

@@ -222,6 +222,7 @@ impl Functions<'_> {
         self.asm
             .function(bring_in, FunctionKind::Global { arguments: 2 });
         let asm = &mut *self.asm;
+        // r6 = address; r7 = bytes; r8 = 0;
         asm.copy(Reg::R6, Reg::R1);
         asm.copy(Reg::R7, Reg::R2);
         asm.set(Reg::R8, 0);
@@ -231,15 +232,18 @@ impl Functions<'_> {
             match point {
                 0 => asm.set(Reg::R1, 0),
                 1 => {
+                    // if (bytes <= 2048) goto next; r1 = 2048;
                     asm.jump_if(If::AtMost, Reg::R7, 2048, next);
                     asm.set(Reg::R1, 2048);
                 }
                 _ => {
+                    // if (bytes <= 1) goto next; r1 = bytes - 1;
                     asm.jump_if(If::AtMost, Reg::R7, 1, next);
                     asm.copy(Reg::R1, Reg::R7);
                     asm.op_value(Op::Add, Reg::R1, -1);
                 }
             }
+            // r0 = touch(address + r1); if (r0 == TOUCHED) goto next; if (r0 == LEFT_ALONE) goto left_alone; r8 = 1;
             asm.op(Op::Add, Reg::R1, Reg::R6);
             asm.call_function(touch);
             asm.jump_if(If::Equal, Reg::R0, TOUCHED, next);
@@ -247,6 +251,7 @@ impl Functions<'_> {
             asm.set(Reg::R8, 1);
             asm.place(next);
         }
+        // return r8; left_alone: return 0;
         asm.copy(Reg::R0, Reg::R8);
         asm.jump(end);
         asm.place(left_alone);
@@ -262,14 +267,17 @@ impl Functions<'_> {
     fn touch(&mut self) {
         let (look, search) = (self.touch, self.asm.label());
         let (left_alone, not_mapped) = (self.asm.label(), self.asm.label());
+        // r6 = address;
         self.asm.copy(Reg::R6, Reg::R1);
         if let Touch::Look(look) = look {
             let none_mapped = self.asm.label();
             let sure = self.asm.label();
+            // bpf_preempt_disable(); process(left_alone); mapping(left_alone, none_mapped); goto sure;
             preemption::disable(self.asm, self.preemption);
             self.process(look, left_alone);
             self.mapping(search, left_alone, none_mapped);
             self.asm.jump(sure);
+            // none_mapped: bpf_preempt_enable(); goto not_mapped; sure: bpf_preempt_enable();
             self.asm.place(none_mapped);
             preemption::enable(self.asm, self.preemption);
             self.asm.jump(not_mapped);
@@ -277,15 +285,18 @@ impl Functions<'_> {
             preemption::enable(self.asm, self.preemption);
         }
         let asm = &mut *self.asm;
+        // if (bpf_copy_from_user(&BYTE, 1, address)) goto not_mapped; return TOUCHED;
         asm.address(Reg::R1, Reg::R10, BYTE.into());
         asm.set(Reg::R2, 1);
         asm.copy(Reg::R3, Reg::R6);
         asm.call(Helper::CopyFromUser);
         asm.jump_if(If::NotEqual, Reg::R0, 0, not_mapped);
         asm.exit_with(TOUCHED);
+        // not_mapped: return NOT_MAPPED;
         asm.place(not_mapped);
         asm.exit_with(NOT_MAPPED);
         if let Touch::Look(look) = look {
+            // left_alone: bpf_preempt_enable(); return LEFT_ALONE;
             asm.place(left_alone);
             preemption::enable(asm, self.preemption);
             asm.exit_with(LEFT_ALONE);
@@ -301,22 +312,27 @@ impl Functions<'_> {
     fn process(&mut self, look: Look, left_alone: Label) {
         let members = look.members;
         let sure = self.asm.label();
+        // task = bpf_get_current_task();
         self.asm.call(Helper::CurrentTask);
         self.asm.copy(Reg::R7, Reg::R0);
         if look.single_user {
+            // if (task->mm->mm_users == 1) goto sure;
             self.read(Reg::R7, members.mm, 8);
             self.asm.copy(Reg::R8, Reg::R1);
             self.read(Reg::R8, members.mm_users, 4);
             self.asm.jump_if(If::Equal, Reg::R1, 1, sure);
         }
+        // cred = task->cred; if (!cred) goto left_alone;
         self.read(Reg::R7, members.cred, 8);
         self.asm.copy(Reg::R8, Reg::R1);
         self.asm.jump_if(If::Equal, Reg::R8, 0, left_alone);
+        // if (!cred->user_ns || cred->user_ns->level != 0) goto left_alone;
         self.read(Reg::R8, members.user_ns, 8);
         self.asm.copy(Reg::R9, Reg::R1);
         self.asm.jump_if(If::Equal, Reg::R9, 0, left_alone);
         self.read(Reg::R9, members.level, 4);
         self.asm.jump_if(If::NotEqual, Reg::R1, 0, left_alone);
+        // if (cred->cap_effective >> SYS_ADMIN & 1) goto sure;
         self.read(Reg::R8, members.cap_effective, 8);
         self.asm.op_value(Op::ShiftRight, Reg::R1, SYS_ADMIN);
         self.asm.op_value(Op::And, Reg::R1, 1);
@@ -325,6 +341,7 @@ impl Functions<'_> {
             // A process of root without it is in a container, and not trusted.
             self.asm.jump(left_alone);
         } else {
+            // if (cred->euid != look.user) goto left_alone;
             self.read(Reg::R8, members.euid, 4);
             let asm = &mut *self.asm;
             asm.set(Reg::R2, look.user.into());
@@ -336,6 +353,7 @@ impl Functions<'_> {
     /// `R1` = `size` bytes of kernel memory at `from + offset`; 0 if they cannot be read.
     fn read(&mut self, from: Reg, offset: u32, size: u8) {
         let asm = &mut *self.asm;
+        // WORD = 0; bpf_probe_read_kernel(&WORD, size, from + offset); r1 = WORD;
         asm.store_value(Width::Double, Reg::R10, WORD, 0);
         asm.address(Reg::R1, Reg::R10, WORD.into());
         asm.set(Reg::R2, size.into());
@@ -347,6 +365,7 @@ impl Functions<'_> {
     /// `R0` = what `bpf_find_vma` returns for the address in `R6`.
     fn find(&mut self, search: Label) {
         let asm = &mut *self.asm;
+        // ADDRESS = r6; RESULT = -EBUSY; bpf_loop(TRIES, search, &FLAGS, 0); r0 = RESULT;
         asm.store(Width::Double, Reg::R10, ADDRESS, Reg::R6);
         asm.store_value(Width::Double, Reg::R10, RESULT, -libc::EBUSY);
         asm.set(Reg::R1, TRIES);
@@ -361,21 +380,25 @@ impl Functions<'_> {
     fn mapping(&mut self, search: Label, left_alone: Label, not_mapped: Label) {
         let asm = &mut *self.asm;
         let (sure, file, device) = (asm.label(), asm.label(), asm.label());
+        // FLAGS = FILE = OPERATIONS = USERFAULTFD = MODE = MAGIC = DEVICE = DISK = 0;
         for slot in (FLAGS..WORD).step_by(8) {
             asm.store_value(Width::Double, Reg::R10, slot, 0);
         }
+        // r0 = find(r6); if (r0 == -ENOENT) goto not_mapped; if (r0) goto left_alone;
         self.find(search);
         let asm = &mut *self.asm;
         asm.copy(Reg::R1, Reg::R0);
         asm.op_value(Op::Add, Reg::R1, libc::ENOENT);
         asm.jump_if(If::Equal, Reg::R1, 0, not_mapped);
         asm.jump_if(If::NotEqual, Reg::R0, 0, left_alone);
+        // if (!(FLAGS & READ)) goto not_mapped; if (FLAGS & UNTOUCHED) goto left_alone;
         asm.load(Width::Double, Reg::R1, Reg::R10, FLAGS);
         asm.copy(Reg::R2, Reg::R1);
         asm.op_value(Op::And, Reg::R2, READ);
         asm.jump_if(If::Equal, Reg::R2, 0, not_mapped);
         asm.op_value(Op::And, Reg::R1, UNTOUCHED);
         asm.jump_if(If::NotEqual, Reg::R1, 0, left_alone);
+        // if (USERFAULTFD) goto left_alone; if (FILE) goto file; if (!OPERATIONS) goto sure; goto left_alone;
         asm.load(Width::Double, Reg::R1, Reg::R10, USERFAULTFD);
         asm.jump_if(If::NotEqual, Reg::R1, 0, left_alone);
         asm.load(Width::Double, Reg::R1, Reg::R10, FILE);
@@ -383,19 +406,23 @@ impl Functions<'_> {
         asm.load(Width::Double, Reg::R1, Reg::R10, OPERATIONS);
         asm.jump_if(If::Equal, Reg::R1, 0, sure);
         asm.jump(left_alone);
+        // file: if ((MODE & FILE_KIND) != REGULAR_FILE) goto left_alone;
         asm.place(file);
         asm.load(Width::Double, Reg::R1, Reg::R10, MODE);
         asm.op_value(Op::And, Reg::R1, FILE_KIND);
         asm.jump_if(If::NotEqual, Reg::R1, REGULAR_FILE, left_alone);
+        // for each magic of FILE_SYSTEMS: if (MAGIC == magic) goto device; goto left_alone;
         asm.load(Width::Double, Reg::R1, Reg::R10, MAGIC);
         for magic in FILE_SYSTEMS {
             asm.set(Reg::R2, magic.into());
             asm.jump_if_reg(If::Equal, Reg::R1, Reg::R2, device);
         }
         asm.jump(left_alone);
+        // device: if (!DEVICE) goto sure;
         asm.place(device);
         asm.load(Width::Double, Reg::R1, Reg::R10, DEVICE);
         asm.jump_if(If::Equal, Reg::R1, 0, sure);
+        // for each name of DEVICES: if (!memcmp(&DISK, name, strlen(name))) goto sure; goto left_alone;
         for name in DEVICES {
             let mut word = [0; 8];
             word[..name.len()].copy_from_slice(name.as_bytes());
@@ -413,6 +440,7 @@ impl Functions<'_> {
 /// `search(index, found)`: calls `bpf_find_vma`; 1, which ends the loop, unless another thread holds `mmap_lock` for writing.
 fn write_search(asm: &mut Assembler, mapping: Label) {
     let again = asm.label();
+    // found = r2; found->RESULT = bpf_find_vma(bpf_get_current_task_btf(), found->ADDRESS, mapping, found, 0);
     asm.copy(Reg::R6, Reg::R2);
     asm.call(Helper::CurrentTaskBtf);
     asm.copy(Reg::R1, Reg::R0);
@@ -422,6 +450,7 @@ fn write_search(asm: &mut Assembler, mapping: Label) {
     asm.set(Reg::R5, 0);
     asm.call(Helper::FindVma);
     asm.store(Width::Double, Reg::R6, found(RESULT), Reg::R0);
+    // return found->RESULT != -EBUSY;
     asm.op_value(Op::Add, Reg::R0, libc::EBUSY);
     asm.copy(Reg::R1, Reg::R0);
     asm.set(Reg::R0, 0);
@@ -441,24 +470,30 @@ impl MappingCallback<'_> {
     fn write(&mut self) {
         let members = self.look.members;
         let end = self.asm.label();
+        // vma = r2; found = r3; found->FLAGS = vma->vm_flags; found->FILE = vma->vm_file;
         self.asm.copy(Reg::R6, Reg::R2);
         self.asm.copy(Reg::R7, Reg::R3);
         self.copy(members.vm_flags, 8, FLAGS);
         self.copy(members.vm_file, 8, FILE);
+        // found->OPERATIONS = vma->vm_ops; found->USERFAULTFD = vma->vm_userfaultfd_ctx.ctx;
         self.copy(members.vm_ops, 8, OPERATIONS);
         if let Some(member) = members.userfaultfd {
             self.copy(member, 8, USERFAULTFD);
         }
+        // if (!found->FILE) goto end; inode = found->FILE->f_inode; if (!inode) goto end;
         self.follow(FILE, end);
         self.copy(members.f_inode, 8, MODE);
         self.follow(MODE, end);
+        // found->MODE = inode->i_mode; found->MAGIC = inode->i_sb; if (!inode->i_sb) goto end;
         self.asm.store_value(Width::Double, Reg::R7, found(MODE), 0);
         self.copy(members.i_mode, 2, MODE);
         self.copy(members.i_sb, 8, MAGIC);
         self.follow(MAGIC, end);
+        // found->MAGIC = inode->i_sb->s_magic; found->DEVICE = inode->i_sb->s_bdev; if (!found->DEVICE) goto end;
         self.copy(members.s_magic, 8, MAGIC);
         self.copy(members.s_bdev, 8, DEVICE);
         self.follow(DEVICE, end);
+        // found->DISK = found->DEVICE->bd_disk; if (!found->DISK) goto end; memcpy(&found->DISK, disk->disk_name, 8);
         self.copy(members.bd_disk, 8, DISK);
         self.follow(DISK, end);
         self.copy(members.disk_name, 8, DISK);
@@ -468,6 +503,7 @@ impl MappingCallback<'_> {
 
     /// Copies `size` bytes at `R6 + member`; zeros if they cannot be read.
     fn copy(&mut self, member: u32, size: u8, slot: i16) {
+        // bpf_probe_read_kernel(&found->slot, size, r6 + member);
         self.asm.address(Reg::R1, Reg::R7, found(slot).into());
         self.asm.set(Reg::R2, size.into());
         self.asm.address(Reg::R3, Reg::R6, member.cast_signed());
@@ -476,6 +512,7 @@ impl MappingCallback<'_> {
 
     /// `R6` = the pointer in a slot.
     fn follow(&mut self, slot: i16, end: Label) {
+        // r6 = found->slot; if (!r6) goto end;
         self.asm.load(Width::Double, Reg::R6, Reg::R7, found(slot));
         self.asm.jump_if(If::Equal, Reg::R6, 0, end);
     }

@@ -139,19 +139,23 @@ impl AsFd for ThreadContexts {
 fn started(members: Members) -> Option<Code> {
     let mut asm = Assembler::default();
     let (out, unknown) = (asm.label(), asm.label());
+    // ctx = r1; KEY = bpf_get_current_pid_tgid() >> 32; CHILD = child->tgid;
     asm.copy(Reg::R6, Reg::R1);
     members.use_ids(&mut asm, IDS, out);
     asm.store_process(KEY);
     members.child_id(&mut asm, IDS, out);
     asm.store(Width::Word, Reg::R10, CHILD, Reg::R3);
+    // location = bpf_map_lookup_elem(&ThreadContexts, &KEY); if (!location) goto unknown;
     asm.call_map(Helper::MapLookup, Map::ThreadContexts, KEY);
     asm.jump_if(If::Equal, Reg::R0, 0, unknown);
+    // LOCATION = *location; bpf_map_update_elem(&ThreadContexts, &CHILD, &LOCATION, BPF_ANY); goto out;
     for word in (0..VariableLocation::WORDS as i16).map(|word| 8 * word) {
         asm.load(Width::Double, Reg::R1, Reg::R0, word);
         asm.store(Width::Double, Reg::R10, LOCATION + word, Reg::R1);
     }
     asm.update_map(Map::ThreadContexts, CHILD, LOCATION);
     asm.jump(out);
+    // unknown: bpf_map_delete_elem(&ThreadContexts, &CHILD);
     asm.place(unknown);
     asm.call_map(Helper::MapDelete, Map::ThreadContexts, CHILD);
     asm.place(out);
@@ -162,10 +166,12 @@ fn started(members: Members) -> Option<Code> {
 fn executed(members: Members) -> Option<Code> {
     let mut asm = Assembler::default();
     let out = asm.label();
+    // bpf_preempt_disable(); KEY = bpf_get_current_pid_tgid() >> 32; bpf_map_delete_elem(&ThreadContexts, &KEY);
     preemption::disable(&mut asm, members.preemption);
     members.use_ids(&mut asm, IDS, out);
     asm.store_process(KEY);
     asm.call_map(Helper::MapDelete, Map::ThreadContexts, KEY);
+    // out: bpf_preempt_enable(); return 0;
     asm.place(out);
     preemption::enable(&mut asm, members.preemption);
     leave(asm)

@@ -75,6 +75,7 @@ impl IdMembers {
     /// Writes the function that gives the user of the current task.
     pub fn user_function(self, asm: &mut Assembler, function: Label) {
         asm.function(function, FunctionKind::Global { arguments: 0 });
+        // return bpf_get_current_task_btf()->cred->uid;
         asm.call(Helper::CurrentTaskBtf);
         asm.load(Width::Double, Reg::R0, Reg::R0, self.credentials);
         asm.load(Width::Word, Reg::R0, Reg::R0, self.user);
@@ -113,10 +114,12 @@ impl Members {
     /// `R3` = the process id of the child of the current task; `R6` is the context of `sched_wakeup_new`, `slot` one of 8 bytes. `R7` and `R8`
     /// are lost. Jumps to `out` if the child is a new thread, or in another pid namespace than the recorder.
     pub fn child_id(self, asm: &mut Assembler, slot: i16, out: Label) {
+        // child = ctx[0];
         asm.load(Width::Double, Reg::R7, Reg::R6, 0);
         match self.namespace {
             Some(namespace) => namespace.child_id(asm, slot, out),
             None => {
+                // r3 = child->tgid; if (r3 == bpf_get_current_pid_tgid() >> 32) goto out;
                 asm.call(Helper::PidTgid);
                 asm.op_value(Op::ShiftRight, Reg::R0, 32);
                 asm.copy(Reg::R3, Reg::R7);
@@ -130,6 +133,7 @@ impl Members {
 /// `R3` = a member of the structure at `R3`.
 pub fn load_member(asm: &mut Assembler, width: Width, offset: u32) {
     // The instruction's offset has 16 bits.
+    // r3 = *(uN *)(r3 + offset);
     asm.op_value(Op::Add, Reg::R3, offset.cast_signed());
     asm.load(width, Reg::R3, Reg::R3, 0);
 }
@@ -198,6 +202,7 @@ impl PidNamespace {
     /// Stores the ids of the current task, as `bpf_get_current_pid_tgid` gives them, in a slot of 8 bytes, from which the program takes them from here
     /// on; jumps to `outside` if the task is in another namespace. `R0` to `R5` are lost.
     pub fn use_ids(self, asm: &mut Assembler, slot: i16, outside: Label) {
+        // if (bpf_get_ns_current_pid_tgid(device, inode, &slot, 8)) goto outside;
         asm.set(Reg::R1, self.device.cast_signed());
         asm.set(Reg::R2, self.inode.cast_signed());
         asm.address(Reg::R3, Reg::R10, slot.into());
@@ -211,17 +216,20 @@ impl PidNamespace {
     /// thread, or in another namespace.
     pub fn child_id(self, asm: &mut Assembler, slot: i16, out: Label) {
         let members = self.members;
+        // r8 = bpf_get_current_pid_tgid() >> 32; if (child->tgid == r8) goto out;
         asm.call(Helper::PidTgid);
         asm.op_value(Op::ShiftRight, Reg::R0, 32);
         asm.copy(Reg::R8, Reg::R0);
         asm.copy(Reg::R3, Reg::R7);
         read(asm, members.tgid, Width::Word, slot, out);
         asm.jump_if_reg(If::Equal, Reg::R3, Reg::R8, out);
+        // pid = child->thread_pid; if (pid->level != level) goto out;
         asm.copy(Reg::R3, Reg::R7);
         read(asm, members.thread_pid, Width::Double, slot, out);
         asm.copy(Reg::R8, Reg::R3);
         read(asm, members.level, Width::Word, slot, out);
         asm.jump_if(If::NotEqual, Reg::R3, self.level.cast_signed(), out);
+        // r3 = pid->numbers[level].nr;
         asm.copy(Reg::R3, Reg::R8);
         let number = members.numbers + self.level * NUMBER_BYTES;
         read(asm, number, Width::Word, slot, out);
@@ -231,11 +239,13 @@ impl PidNamespace {
 /// `R3` = kernel memory at `R3 + offset`, through a slot; jumps to `out` if it cannot be read, as in lockdown. `R0` is the helper's result.
 fn read(asm: &mut Assembler, offset: u32, width: Width, slot: i16, out: Label) {
     let bytes = if width == Width::Word { 4 } else { 8 };
+    // r0 = bpf_probe_read_kernel(&slot, bytes, r3 + offset); if (r0) goto out;
     asm.address(Reg::R3, Reg::R3, offset.cast_signed());
     asm.address(Reg::R1, Reg::R10, slot.into());
     asm.set(Reg::R2, bytes);
     asm.call(Helper::ReadKernel);
     asm.jump_if(If::NotEqual, Reg::R0, 0, out);
+    // r3 = *(uN *)&slot;
     asm.load(width, Reg::R3, Reg::R10, slot);
 }
 
@@ -244,6 +254,7 @@ fn level(members: NamespaceMembers) -> Option<Code> {
     const SLOT: i16 = -8;
     let mut asm = Assembler::default();
     let out = asm.label();
+    // return bpf_get_current_task()->thread_pid->level; out: return the error of bpf_probe_read_kernel;
     asm.call(Helper::CurrentTask);
     asm.copy(Reg::R3, Reg::R0);
     read(&mut asm, members.thread_pid, Width::Double, SLOT, out);

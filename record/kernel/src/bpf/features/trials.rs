@@ -23,11 +23,13 @@ pub fn has_task_types() -> bool {
 pub fn loads_ids(members: IdMembers, preemption: Option<Preemption>) -> bool {
     let mut asm = Assembler::default();
     let user = asm.label();
+    // bpf_preempt_disable(); task = bpf_get_current_task_btf(); r1 = task->tgid; r1 = task->pid;
     preemption::disable(&mut asm, preemption);
     asm.call(Helper::CurrentTaskBtf);
     for member in [members.process, members.thread] {
         asm.load(Width::Word, Reg::R1, Reg::R0, member);
     }
+    // user(); bpf_preempt_enable(); return 0;
     asm.call_function(user);
     preemption::enable(&mut asm, preemption);
     asm.exit_with(0);
@@ -39,6 +41,7 @@ pub fn loads_ids(members: IdMembers, preemption: Option<Preemption>) -> bool {
 /// Whether programs can call a helper, whose argument, if it has one, is a number or the context.
 fn has(helper: Helper) -> bool {
     let mut asm = Assembler::default();
+    // helper(helper == bpf_get_current_ancestor_cgroup_id ? 1 : ctx); return 0;
     if helper == Helper::AncestorCgroupId {
         asm.set(Reg::R1, 1);
     }
@@ -62,6 +65,7 @@ pub fn fetches_and_exchanges() -> bool {
     *HAS_BOTH.get_or_init(|| {
         const WORD: i16 = -8;
         let mut asm = Assembler::default();
+        // u64 WORD = 0; r1 = __sync_fetch_and_add(&WORD, 1); cmpxchg(&WORD, 0, r1); return 0;
         asm.store_value(Width::Double, Reg::R10, WORD, 0);
         asm.set(Reg::R1, 1);
         asm.atomic_fetch_add(Reg::R10, WORD, Reg::R1);
@@ -86,6 +90,7 @@ pub fn functions_take_memory(preemption: Option<Preemption>) -> bool {
         const MEMORY: i16 = -8;
         let mut asm = Assembler::default();
         let (function, end) = (asm.label(), asm.label());
+        // bpf_preempt_disable(); u64 MEMORY = 0; function(&MEMORY, 0, 0); bpf_preempt_enable(); return 0;
         preemption::disable(&mut asm, preemption);
         asm.store_value(Width::Double, Reg::R10, MEMORY, 0);
         asm.address(Reg::R1, Reg::R10, MEMORY.into());
@@ -94,6 +99,7 @@ pub fn functions_take_memory(preemption: Option<Preemption>) -> bool {
         asm.call_function(function);
         preemption::enable(&mut asm, preemption);
         asm.exit_with(0);
+        // function(u64 *memory, u64 a, u64 b) { if (memory) *memory = a; return 0; }
         asm.function(function, FunctionKind::WithMemory { bytes: 8 });
         asm.jump_if(If::Equal, Reg::R1, 0, end);
         asm.store(Width::Double, Reg::R1, 0, Reg::R2);

@@ -78,12 +78,15 @@ impl AsFd for DurationBuckets {
 pub(super) fn count_in_bucket(asm: &mut Assembler, place: usize) {
     const IS_NEW: i64 = 1;
     let found = asm.label();
+    // KEY = (u64)number << BUCKET_BITS | r5;
     asm.load(Width::Word, Reg::R1, Reg::R10, slots::KEY);
     asm.op_value(Op::ShiftLeft, Reg::R1, BUCKET_BITS);
     asm.op(Op::Or, Reg::R1, Reg::R5);
     asm.store(Width::Double, Reg::R10, KEY, Reg::R1);
+    // count = bpf_map_lookup_elem(&DurationBuckets, &KEY); if (count) goto found;
     asm.call_map(Helper::MapLookup, Map::DurationBuckets, KEY);
     asm.jump_if(If::NotEqual, Reg::R0, 0, found);
+    // COUNT = 0; bpf_map_update_elem(&DurationBuckets, &KEY, &COUNT, BPF_NOEXIST);
     asm.store_value(Width::Double, Reg::R10, COUNT, 0);
     asm.set_map(Reg::R1, Map::DurationBuckets);
     asm.address(Reg::R2, Reg::R10, KEY.into());
@@ -91,10 +94,12 @@ pub(super) fn count_in_bucket(asm: &mut Assembler, place: usize) {
     asm.set(Reg::R4, IS_NEW);
     asm.call(Helper::MapUpdate);
     // Another CPU may have added it.
+    // count = bpf_map_lookup_elem(&DurationBuckets, &KEY); if (!count) count = &numbers[place].Missing;
     asm.call_map(Helper::MapLookup, Map::DurationBuckets, KEY);
     asm.jump_if(If::NotEqual, Reg::R0, 0, found);
     let word = NumberLayout::word_at(place, Word::Missing);
     asm.address(Reg::R0, Reg::R9, word.cast_signed());
+    // found: __sync_fetch_and_add(count, 1);
     asm.place(found);
     asm.increment(Reg::R0);
 }

@@ -41,9 +41,11 @@ impl Program<'_> {
         self.put_stack(grouping, full);
         self.find_group(grouping, full);
         self.add_numbers(grouping);
+        // __sync_fetch_and_add(&group->hits, 1); leave_slot(); goto out;
         self.asm.increment(Reg::R0);
         self.leave_slot();
         self.asm.jump(exits.out);
+        // full: leave_slot(); ungrouped: count_hit();
         self.asm.place(full);
         self.leave_slot();
         self.asm.place(ungrouped);
@@ -57,10 +59,12 @@ impl Program<'_> {
     /// Writes what is known of the hit to the slot at `R7`. The target is [`Target::key`].
     pub(in crate::engine::bpf) fn begin_key(&mut self, grouping: &Grouping) {
         let asm = &mut self.asm;
+        // memset(slot->key, 0, grouping.bytes);
         for word in (0..grouping.bytes).step_by(8) {
             asm.store_value(Width::Double, Reg::R7, KEY + word as i16, 0);
         }
         grouping.key.put_thread(asm, KEY);
+        // key->raw.common_type = cookie >> EVENT_AT;
         self.cookie();
         let asm = &mut self.asm;
         asm.op_value(Op::ShiftRight, Reg::R0, Cookie::EVENT_AT as i32);
@@ -82,6 +86,7 @@ impl Program<'_> {
     /// Removes the address of a string that was read: equal strings have one key, wherever they are.
     fn forget_address(&mut self, StringField { address, string }: StringField) {
         let unread = self.asm.label();
+        // if ((s16)string->status >= 0) key->address = 0;
         self.string_length(string, unread);
         self.put_value(Width::from_bytes(address.size), address.offset, 0);
         self.asm.place(unread);
@@ -91,12 +96,14 @@ impl Program<'_> {
     fn take_slot(&mut self, grouping: &Grouping, none: Label) {
         let taken = self.asm.label();
         for slot in 0..grouping.slots_of_row() {
+            // slot = find_slot(slot, none);
             self.find_slot(grouping, slot, none);
             let asm = &mut self.asm;
             asm.copy(Reg::R7, Reg::R0);
             if grouping.is_of_cpu() {
                 return;
             }
+            // if (__sync_fetch_and_add(&slot->programs, 1) == 0) goto taken; __sync_fetch_and_add(&slot->programs, -1);
             asm.set(Reg::R1, 1);
             asm.atomic_fetch_add(Reg::R7, 0, Reg::R1);
             asm.jump_if(If::Equal, Reg::R1, 0, taken);
@@ -109,11 +116,13 @@ impl Program<'_> {
     /// `R0` = a slot of the CPU's row, whose number is in the slot of keys of arrays; jumps to `none` if there is none.
     fn find_slot(&mut self, grouping: &Grouping, slot: u32, none: Label) {
         let asm = &mut self.asm;
+        // KEY = (bpf_get_smp_processor_id() & (rows - 1)) * slots_of_row + slot;
         asm.call(Helper::CpuId);
         asm.op_value(Op::And, Reg::R0, grouping.rows.cast_signed() - 1);
         asm.op_value(Op::Multiply, Reg::R0, grouping.slots_of_row().cast_signed());
         asm.op_value(Op::Add, Reg::R0, slot.cast_signed());
         asm.store(Width::Word, Reg::R10, slots::KEY, Reg::R0);
+        // r0 = bpf_map_lookup_elem(&KeySlots, &KEY); if (!r0) goto none;
         asm.call_map(Helper::MapLookup, Map::KeySlots, slots::KEY);
         asm.jump_if(If::Equal, Reg::R0, 0, none);
     }
@@ -125,6 +134,7 @@ impl Program<'_> {
             return;
         }
         let asm = &mut self.asm;
+        // __sync_fetch_and_add(&slot->programs, -1);
         asm.set(Reg::R1, -1);
         asm.atomic_add(Reg::R7, 0, Reg::R1);
     }
@@ -135,15 +145,18 @@ impl Program<'_> {
         let asm = &mut self.asm;
         let found = asm.label();
         if let Some(cpu) = grouping.key.cpu {
+            // key->cpu = bpf_get_smp_processor_id();
             asm.call(Helper::CpuId);
             asm.store(Width::Word, Reg::R7, KEY + cpu as i16, Reg::R0);
         }
         let lookup = |asm: &mut Assembler| {
+            // group = bpf_map_lookup_elem(&HitGroups, key);
             asm.set_map(Reg::R1, Map::HitGroups);
             asm.address(Reg::R2, Reg::R7, KEY.into());
             asm.call(Helper::MapLookup);
         };
         lookup(asm);
+        // if (group) goto found; NEW_GROUP = { .hits = 0, .number = next_number() };
         asm.jump_if(If::NotEqual, Reg::R0, 0, found);
         asm.store_value(Width::Double, Reg::R10, slots::NEW_GROUP, 0);
         if !grouping.numbers.is_empty() {
@@ -152,12 +165,14 @@ impl Program<'_> {
             self.asm.store(Width::Double, Reg::R10, number, Reg::R2);
         }
         let asm = &mut self.asm;
+        // bpf_map_update_elem(&HitGroups, key, &NEW_GROUP, BPF_NOEXIST);
         asm.set_map(Reg::R1, Map::HitGroups);
         asm.address(Reg::R2, Reg::R7, KEY.into());
         asm.address(Reg::R3, Reg::R10, slots::NEW_GROUP.into());
         asm.set(Reg::R4, IS_NEW);
         asm.call(Helper::MapUpdate);
         // Another CPU may have added it.
+        // group = bpf_map_lookup_elem(&HitGroups, key); if (!group) goto full;
         lookup(asm);
         asm.jump_if(If::Equal, Reg::R0, 0, full);
         asm.place(found);
@@ -167,11 +182,13 @@ impl Program<'_> {
     fn next_number(&mut self, grouping: &Grouping, none: Label) {
         if !grouping.is_of_cpu() {
             let asm = &mut self.asm;
+            // r2 = __sync_fetch_and_add(&FirstControl[GROUPS], 1);
             asm.set_map_value(Reg::R1, Map::FirstControl, control::GROUPS);
             asm.set(Reg::R2, 1);
             return asm.atomic_fetch_add(Reg::R1, 0, Reg::R2);
         }
         // The CPU's slot counts those that it has given: each CPU has one of so many places.
+        // slot = find_slot(0, none); r2 = (*(u64 *)slot)++ * rows + KEY;
         self.find_slot(grouping, 0, none);
         let asm = &mut self.asm;
         asm.load(Width::Double, Reg::R2, Reg::R0, 0);
@@ -196,6 +213,7 @@ impl Program<'_> {
     pub(super) fn count_hit(&mut self, counts: HitCounts, exits: Exits) {
         self.hit_word(counts, HitWord::Ungrouped, exits);
         let asm = &mut self.asm;
+        // __sync_fetch_and_add((u64 *)r1, 1); goto out;
         asm.increment(Reg::R1);
         asm.jump(exits.out);
     }
@@ -210,12 +228,14 @@ impl Program<'_> {
         let HitCounts {
             first, row, rows, ..
         } = counts;
+        // index = cookie & ((1 << INDEX_BITS) - 1); if (index >= ids) goto dropped; r7 = index * id_bytes;
         self.load_index();
         let ids = self.common.ids.cast_signed();
         let asm = &mut self.asm;
         asm.jump_if(If::AtLeast, Reg::R0, ids, exits.dropped);
         asm.copy(Reg::R7, Reg::R0);
         asm.op_value(Op::Multiply, Reg::R7, counts.id_bytes().cast_signed());
+        // r1 = &Control[first + 8 * word + r7 + (bpf_get_smp_processor_id() & (rows - 1)) * row];
         asm.call(Helper::CpuId);
         asm.op_value(Op::And, Reg::R0, rows.cast_signed() - 1);
         asm.op_value(Op::Multiply, Reg::R0, row.cast_signed());

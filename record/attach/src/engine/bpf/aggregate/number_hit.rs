@@ -29,6 +29,7 @@ impl Program<'_> {
         let fields = measured_fields(self.spec.measured);
         let fields: Vec<(usize, MeasuredField)> = fields.collect();
         for (place, MeasuredField { field, shape, .. }) in fields {
+            // slot->numbers[place] = shape.signed ? (sN)key->field : (uN)key->field;
             self.get(Width::from_bytes(shape.bytes), Reg::R1, field.offset);
             let unused = 64 - 8 * i32::from(shape.bytes);
             if shape.signed && unused > 0 {
@@ -48,15 +49,18 @@ impl Program<'_> {
         let others: Vec<RawField> = others.chain(of_spans.iter().copied()).collect();
         let mut faults = 0;
         for field in &others {
+            // key->field = 0;
             self.put_value(Width::from_bytes(field.size), field.offset, 0);
             let own = field.fault.filter(|bit| *bit < SHARED_BIT);
             faults |= own.map_or(0, |bit| 1_i32 << bit);
         }
         for string in others.iter().filter_map(|field| field.string) {
+            // string->status = 0; memset(string, 0, the part that is compared);
             self.put_value(Width::Half, string.status, 0);
             self.clear_string(string);
         }
         if let (Some(missing), true) = (self.spec.layout.missing, faults != 0) {
+            // key->missing = unread & ~faults;
             self.asm.copy(Reg::R1, Reg::R8);
             self.asm.op_value(Op::And, Reg::R1, !faults);
             self.put(Width::Word, missing, Reg::R1);
@@ -71,9 +75,11 @@ impl Program<'_> {
         }
         let (asm, spec) = (&mut self.asm, self.spec);
         let no_room = asm.label();
+        // NEW_GROUP = group; KEY = group->number;
         asm.store(Width::Double, Reg::R10, slots::NEW_GROUP, Reg::R0);
         asm.load(Width::Double, Reg::R1, Reg::R0, ELEMENT_NUMBER);
         asm.store(Width::Word, Reg::R10, slots::KEY, Reg::R1);
+        // numbers = bpf_map_lookup_elem(&GroupNumbers, &KEY); if (!numbers) goto no_room;
         asm.call_map(Helper::MapLookup, Map::GroupNumbers, slots::KEY);
         asm.jump_if(If::Equal, Reg::R0, 0, no_room);
         asm.copy(Reg::R9, Reg::R0);
@@ -92,6 +98,7 @@ impl Program<'_> {
             }
             if let Measured::Read(field) = measured {
                 let (missing, added) = (self.asm.label(), self.asm.label());
+                // if (unread >> bit & 1) goto missing;
                 if let Some(bit) = field.field.fault {
                     self.if_unreadable(bit, missing);
                 }
@@ -104,6 +111,7 @@ impl Program<'_> {
                 .add();
                 if field.field.fault.is_some() {
                     let asm = &mut self.asm;
+                    // goto added; missing: __sync_fetch_and_add(&numbers[place].Missing, 1);
                     asm.jump(added);
                     asm.place(missing);
                     let word = NumberLayout::word_at(place, Word::Missing);
@@ -114,6 +122,7 @@ impl Program<'_> {
             }
         }
         let asm = &mut self.asm;
+        // no_room: r0 = NEW_GROUP;
         asm.place(no_room);
         asm.load(Width::Double, Reg::R0, Reg::R10, slots::NEW_GROUP);
     }
@@ -179,9 +188,11 @@ impl AddNumber<'_> {
 
     fn add_without_bucket(&mut self) {
         let number = self.grouping.number_at(self.place);
+        // r3 = slot->numbers[place];
         self.asm.load(Width::Double, Reg::R3, Reg::R7, number);
         self.sum();
         let asm = &mut *self.asm;
+        // r2 = signed ? r3 ^ RANK_OF_ZERO : r3; raise(Greatest, r2); raise(Least, ~r2);
         asm.copy(Reg::R2, Reg::R3);
         if self.shape.signed {
             asm.set(Reg::R1, RANK_OF_ZERO.cast_signed());
@@ -197,6 +208,7 @@ impl AddNumber<'_> {
         let asm = &mut *self.asm;
         let (positive, summed) = (asm.label(), asm.label());
         if self.shape.signed {
+            // if ((s64)r3 < 0) { add_to(Negative, -r3); goto summed; }
             asm.jump_if(If::AtLeastSigned, Reg::R3, 0, positive);
             asm.set(Reg::R1, 0);
             asm.op(Op::Sub, Reg::R1, Reg::R3);
@@ -204,6 +216,7 @@ impl AddNumber<'_> {
             self.asm.jump(summed);
         }
         let asm = &mut *self.asm;
+        // positive: add_to(Positive, r3);
         asm.place(positive);
         asm.copy(Reg::R1, Reg::R3);
         self.add_to(Word::Positive);
@@ -215,16 +228,20 @@ impl AddNumber<'_> {
         let at = NumberLayout::word_at(self.place, word) as i16;
         let asm = &mut *self.asm;
         let fits = asm.label();
+        // r2 = r1;
         asm.copy(Reg::R2, Reg::R1);
         if self.grouping.is_of_cpu() {
+            // r1 = numbers->word; r2 += r1; numbers->word = r2;
             asm.load(Width::Double, Reg::R1, Reg::R9, at);
             asm.op(Op::Add, Reg::R2, Reg::R1);
             asm.store(Width::Double, Reg::R9, at, Reg::R2);
         } else {
+            // r1 = __sync_fetch_and_add(&numbers->word, r1); r2 += r1;
             asm.atomic_fetch_add(Reg::R9, at, Reg::R1);
             asm.op(Op::Add, Reg::R2, Reg::R1);
         }
         // The sum is less than what was there only if it has wrapped around.
+        // if (r2 < r1) __sync_fetch_and_add(&numbers->word + 1, 1);
         asm.jump_if_reg(If::AtLeast, Reg::R2, Reg::R1, fits);
         asm.set(Reg::R1, 1);
         asm.atomic_add(Reg::R9, at + 8, Reg::R1);
@@ -236,12 +253,16 @@ impl AddNumber<'_> {
         let at = NumberLayout::word_at(self.place, word) as i16;
         let asm = &mut *self.asm;
         let (again, raised) = (asm.label(), asm.label());
+        // r0 = numbers->word;
         asm.load(Width::Double, Reg::R0, Reg::R9, at);
         if self.grouping.is_of_cpu() {
+            // if (r0 < r2) numbers->word = r2;
             asm.jump_if_reg(If::AtLeast, Reg::R0, Reg::R2, raised);
             asm.store(Width::Double, Reg::R9, at, Reg::R2);
             return asm.place(raised);
         }
+        // r4 = MAX_TRIES; do { if (r0 >= r2) goto raised; r5 = r0; r0 = cmpxchg(&numbers->word, r5, r2);
+        // if (r0 == r5) goto raised; } while (--r4);
         asm.set(Reg::R4, MAX_TRIES);
         asm.place(again);
         asm.jump_if_reg(If::AtLeast, Reg::R0, Reg::R2, raised);
@@ -250,6 +271,7 @@ impl AddNumber<'_> {
         asm.jump_if_reg(If::Equal, Reg::R0, Reg::R5, raised);
         asm.op_value(Op::Sub, Reg::R4, 1);
         asm.jump_if(If::NotEqual, Reg::R4, 0, again);
+        // __sync_fetch_and_add(&FirstControl[UNRAISED], 1);
         asm.set_map_value(Reg::R1, Map::FirstControl, control::UNRAISED);
         asm.set(Reg::R5, 1);
         asm.atomic_add(Reg::R1, 0, Reg::R5);
@@ -261,6 +283,7 @@ impl AddNumber<'_> {
         let counted = self.asm.label();
         self.bucket(Some(buckets));
         let asm = &mut *self.asm;
+        // if (r5 >= buckets.all()) goto counted; __sync_fetch_and_add(&numbers->buckets[r5], 1);
         asm.jump_if(If::AtLeast, Reg::R5, buckets.all().cast_signed(), counted);
         asm.op_value(Op::ShiftLeft, Reg::R5, 3);
         let first = self.grouping.numbers.buckets_at(self.place);
@@ -274,6 +297,7 @@ impl AddNumber<'_> {
     fn bucket(&mut self, buckets: Option<Buckets>) {
         let bits = 8 * u32::from(self.shape.bytes) - u32::from(self.shape.signed);
         let asm = &mut *self.asm;
+        // r2 = r3; r4 = 0; if (signed && (s64)r3 < 0) { r2 = ~r3; r4 = upper; }
         asm.copy(Reg::R2, Reg::R3);
         asm.set(Reg::R4, 0);
         if self.shape.signed {
@@ -284,6 +308,7 @@ impl AddNumber<'_> {
             asm.set(Reg::R4, upper.into());
             asm.place(positive);
         }
+        // r5 = 0; for each shift of 32, 16, …, 1: if (r2 >= 1 << (SUB_BITS + shift)) { r2 >>= shift; r5 += shift; }
         asm.set(Reg::R5, 0);
         for shift in [32, 16, 8, 4, 2, 1] {
             // At least so large, it keeps the bits that make the bucket.
@@ -297,6 +322,7 @@ impl AddNumber<'_> {
                 asm.place(less);
             }
         }
+        // r5 = (r5 << SUB_BITS) + r2 + r4; slot->bucket = r5; r5 = slot->bucket;
         asm.op_value(Op::ShiftLeft, Reg::R5, NumberBucket::SUB_BITS.cast_signed());
         asm.op(Op::Add, Reg::R5, Reg::R2);
         asm.op(Op::Add, Reg::R5, Reg::R4);

@@ -103,16 +103,19 @@ impl Program<'_> {
         let first_id = self.common.first_id.cast_signed();
         let pc = instruction_pointer(self.spec.arch);
         let asm = &mut self.asm;
+        // stack->ID = first_id + index; stack->PID = bpf_get_current_pid_tgid() >> 32;
         asm.add(Reg::R0, first_id, Reg::R2);
         asm.store(Width::Double, Reg::R7, at + ID, Reg::R0);
         asm.thread_and_process();
         asm.op_value(Op::ShiftRight, Reg::R0, 32);
         asm.store(Width::Double, Reg::R7, at + PID, Reg::R0);
+        // stack->IP = PT_REGS_IP(ctx); stack->TIME = bpf_ktime_get_ns();
         asm.load(Width::Double, Reg::R1, Reg::R6, pc);
         asm.store(Width::Double, Reg::R7, at + IP, Reg::R1);
         asm.call(Helper::KtimeNs);
         asm.store(Width::Double, Reg::R7, at + TIME, Reg::R0);
         // Following frame pointers takes these registers.
+        // CONTEXT = ctx; UNREAD = unread; STACK_END = stacks.end_bytes(); r8 = stack + END;
         asm.store(Width::Double, Reg::R10, slots::CONTEXT, Reg::R6);
         let has_unread = self.spec.layout.missing.is_some();
         if has_unread {
@@ -124,10 +127,12 @@ impl Program<'_> {
         self.follow_frame_pointers();
         let number = self.stack_number(stacks);
         let asm = &mut self.asm;
+        // ctx = CONTEXT; unread = UNREAD;
         asm.load(Width::Double, Reg::R6, Reg::R10, slots::CONTEXT);
         if has_unread {
             asm.load(Width::Double, Reg::R8, Reg::R10, slots::UNREAD);
         }
+        // r0 = number(stack, 0, 0); if (!r0) goto none; key->stack = r0;
         asm.address(Reg::R1, Reg::R7, at.into());
         asm.set(Reg::R2, 0);
         asm.set(Reg::R3, 0);
@@ -175,22 +180,27 @@ impl StackNumber<'_> {
         const IS_NEW: i64 = 1;
         let asm = &mut *self.asm;
         let (none, found) = (asm.label(), asm.label());
+        // stack = r1; if (!stack) goto none;
         asm.copy(Reg::R6, Reg::R1);
         // The verifier only knows that it may be 0.
         asm.jump_if(If::Equal, Reg::R6, 0, none);
         self.hash(none);
         let asm = &mut *self.asm;
+        // HASH = hash(stack); element = bpf_map_lookup_elem(&Stacks, &HASH); if (element) goto found;
         asm.store(Width::Double, Reg::R10, HASH, Reg::R8);
         asm.call_map(Helper::MapLookup, Map::Stacks, HASH);
         asm.jump_if(If::NotEqual, Reg::R0, 0, found);
+        // bpf_map_update_elem(&Stacks, &HASH, stack, BPF_NOEXIST);
         asm.set_map(Reg::R1, Map::Stacks);
         asm.address(Reg::R2, Reg::R10, HASH.into());
         asm.copy(Reg::R3, Reg::R6);
         asm.set(Reg::R4, IS_NEW);
         asm.call(Helper::MapUpdate);
         // Another CPU may have added it, or another stack with this hash.
+        // element = bpf_map_lookup_elem(&Stacks, &HASH); if (!element) goto none;
         asm.call_map(Helper::MapLookup, Map::Stacks, HASH);
         asm.jump_if(If::Equal, Reg::R0, 0, none);
+        // found: if (memcmp(&element->ID, &stack->ID, 8 * words)) goto none; return hash; none: return 0;
         asm.place(found);
         self.compare(none);
         let asm = &mut *self.asm;
@@ -203,6 +213,7 @@ impl StackNumber<'_> {
     /// `R8` = the hash of the stack, not 0.
     fn hash(&mut self, none: Label) {
         let (next, hashed, done) = (self.asm.label(), self.asm.label(), self.asm.label());
+        // hash = SEED; for (n = 0; n < words; n++) { hash = (hash ^ (&stack->ID)[n]) * FACTOR; hash ^= hash >> 32; }
         self.asm.set(Reg::R8, SEED);
         self.asm.set(Reg::R3, FACTOR);
         self.begin_words(none);
@@ -218,6 +229,7 @@ impl StackNumber<'_> {
         asm.op(Op::Xor, Reg::R8, Reg::R1);
         asm.op_value(Op::Add, Reg::R9, 1);
         asm.jump(next);
+        // hashed: if (!hash) hash = 1;
         asm.place(hashed);
         asm.jump_if(If::NotEqual, Reg::R8, 0, done);
         asm.set(Reg::R8, 1);
@@ -227,6 +239,7 @@ impl StackNumber<'_> {
     /// Jumps to `other` unless the stack is that of the element at `R0`.
     fn compare(&mut self, other: Label) {
         let (next, same) = (self.asm.label(), self.asm.label());
+        // for (n = 0; n < words; n++) if ((&stack->ID)[n] != (&element->ID)[n]) goto other;
         self.begin_words(other);
         self.asm.place(next);
         self.end_words(same);
@@ -245,6 +258,7 @@ impl StackNumber<'_> {
     /// Before the first word. The number of words is loaded anew, so that the verifier knows nothing of it that a loop before has shown.
     fn begin_words(&mut self, none: Label) {
         let asm = &mut *self.asm;
+        // words = stack->CALLERS; if (words > stacks.callers()) goto none; words += FIXED_WORDS; n = 0;
         asm.load(Width::Double, Reg::R7, Reg::R6, CALLERS);
         asm.jump_if(If::Above, Reg::R7, self.stacks.callers(), none);
         asm.op_value(Op::Add, Reg::R7, FIXED_WORDS);
@@ -254,6 +268,7 @@ impl StackNumber<'_> {
     /// `R1` = offset of the next word after that of the first; jumps to `end` if there is none.
     fn end_words(&mut self, end: Label) {
         let asm = &mut *self.asm;
+        // if (n >= stacks.callers() + FIXED_WORDS || n >= words) goto end; r1 = 8 * n;
         // The verifier knows the number of the word in each round, so that it knows that there is an end.
         asm.jump_if(
             If::AtLeast,

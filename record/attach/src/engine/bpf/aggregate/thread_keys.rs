@@ -26,6 +26,7 @@ static THREAD_KEYS: [ThreadKey; KINDS] = [
         is_it: |key| *key == AggregateKey::Comm,
         bytes: COMM_BYTES,
         put: Some(|asm, at| {
+            // bpf_get_current_comm(r7 + at, COMM_BYTES);
             asm.address(Reg::R1, Reg::R7, at.into());
             asm.set(Reg::R2, COMM_BYTES.into());
             asm.call(Helper::Comm);
@@ -40,6 +41,7 @@ static THREAD_KEYS: [ThreadKey; KINDS] = [
         is_it: |key| matches!(key, AggregateKey::Container | AggregateKey::Unit),
         bytes: 8,
         put: Some(|asm, at| {
+            // *(u64 *)(r7 + at) = bpf_get_current_cgroup_id();
             asm.call(Helper::CgroupId);
             asm.store(Width::Double, Reg::R7, at, Reg::R0);
         }),
@@ -56,6 +58,7 @@ static THREAD_KEYS: [ThreadKey; KINDS] = [
         is_it: |key| *key == AggregateKey::Pid,
         bytes: 4,
         put: Some(|asm, at| {
+            // *(u32 *)(r7 + at) = bpf_get_current_pid_tgid() >> 32;
             asm.thread_and_process();
             asm.op_value(Op::ShiftRight, Reg::R0, 32);
             asm.store(Width::Word, Reg::R7, at, Reg::R0);
@@ -66,6 +69,7 @@ static THREAD_KEYS: [ThreadKey; KINDS] = [
         is_it: |key| *key == AggregateKey::Tid,
         bytes: 4,
         put: Some(|asm, at| {
+            // *(u32 *)(r7 + at) = bpf_get_current_pid_tgid();
             asm.thread_and_process();
             asm.store(Width::Word, Reg::R7, at, Reg::R0);
         }),
@@ -75,6 +79,7 @@ static THREAD_KEYS: [ThreadKey; KINDS] = [
         is_it: |key| *key == AggregateKey::Uid,
         bytes: 4,
         put: Some(|asm, at| {
+            // *(u32 *)(r7 + at) = bpf_get_current_uid_gid();
             asm.call(Helper::UidGid);
             asm.store(Width::Word, Reg::R7, at, Reg::R0);
         }),

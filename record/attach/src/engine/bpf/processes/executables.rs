@@ -140,6 +140,7 @@ fn add(members: ExecutableMembers, file: &OwnedFd) -> Option<Code> {
     let mut asm = Assembler::default();
     let out = asm.label();
     let at = u32::try_from(file.as_raw_fd()).ok()?.checked_mul(8)?;
+    // INODE = bpf_get_current_task()->files->fdt->fd[file]->f_inode; /* an error: goto out */
     asm.call(Helper::CurrentTask);
     asm.copy(Reg::R3, Reg::R0);
     for offset in [
@@ -151,6 +152,7 @@ fn add(members: ExecutableMembers, file: &OwnedFd) -> Option<Code> {
     ] {
         read(&mut asm, offset, out);
     }
+    // VALUE = 1; r0 = bpf_map_update_elem(&Executables, &INODE, &VALUE, BPF_ANY); out: return r0;
     asm.store_value(Width::Word, Reg::R10, VALUE, 1);
     asm.update_map(Map::Executables, INODE, VALUE);
     asm.place(out);
@@ -160,6 +162,7 @@ fn add(members: ExecutableMembers, file: &OwnedFd) -> Option<Code> {
 
 /// `R3`, and its slot, = the pointer in kernel memory at `R3 + offset`.
 fn read(asm: &mut Assembler, offset: u32, out: Label) {
+    // r0 = bpf_probe_read_kernel(&INODE, 8, r3 + offset); if (r0) goto out; r3 = INODE;
     asm.op_value(Op::Add, Reg::R3, offset.cast_signed());
     asm.address(Reg::R1, Reg::R10, INODE.into());
     asm.set(Reg::R2, 8);

@@ -171,15 +171,19 @@ pub(in crate::engine::bpf) const fn recorded_processes(filter: &TaskFilter) -> R
 fn started(members: Members) -> Option<Code> {
     let mut asm = Assembler::default();
     let (out, other) = (asm.label(), asm.label());
+    // ctx = r1; KEY = bpf_get_current_pid_tgid() >> 32; VALUE = child->tgid;
     asm.copy(Reg::R6, Reg::R1);
     members.use_ids(&mut asm, IDS, out);
     asm.store_process(KEY);
     members.child_id(&mut asm, IDS, out);
     asm.store(Width::Word, Reg::R10, VALUE, Reg::R3);
+    // if (!bpf_map_lookup_elem(&Tracked, &KEY)) goto other;
     asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
     asm.jump_if(If::Equal, Reg::R0, 0, other);
+    // bpf_map_update_elem(&Tracked, &VALUE, &VALUE, BPF_ANY); goto out;
     asm.update_map(Map::Tracked, VALUE, VALUE);
     asm.jump(out);
+    // other: bpf_map_delete_elem(&Tracked, &VALUE);
     asm.place(other);
     asm.call_map(Helper::MapDelete, Map::Tracked, VALUE);
     asm.place(out);
@@ -190,10 +194,12 @@ fn started(members: Members) -> Option<Code> {
 pub(in crate::engine::bpf) fn ended(members: Members) -> Option<Code> {
     let mut asm = Assembler::default();
     let out = asm.label();
+    // if (ctx->task->signal->live) goto out;
     asm.load(Width::Double, Reg::R3, Reg::R1, 0);
     load_member(&mut asm, Width::Double, members.signal);
     load_member(&mut asm, Width::Word, members.live);
     asm.jump_if(If::NotEqual, Reg::R3, 0, out);
+    // KEY = bpf_get_current_pid_tgid() >> 32; bpf_map_delete_elem(&Tracked, &KEY);
     members.use_ids(&mut asm, IDS, out);
     asm.store_process(KEY);
     asm.call_map(Helper::MapDelete, Map::Tracked, KEY);
@@ -202,6 +208,7 @@ pub(in crate::engine::bpf) fn ended(members: Members) -> Option<Code> {
 }
 
 pub(in crate::engine::bpf) fn leave(mut asm: Assembler) -> Option<Code> {
+    // return 0;
     asm.exit_with(0);
     asm.finish()
 }

@@ -136,18 +136,22 @@ fn link(btf: Option<&Btf>, ids: BorrowedFd<'_>, names: BorrowedFd<'_>) -> io::Re
 fn made(members: Members) -> Option<Code> {
     let mut asm = Assembler::default();
     let (out, add) = (asm.label(), asm.label());
+    // store_id(out); path = ctx[1]; name = cgroup->kn->name; /* a null pointer: goto out */
     store_id(&mut asm, members, out);
     asm.load(Width::Double, Reg::R7, Reg::R1, 8);
     asm.follow(Reg::R3, members.node, out);
     asm.follow(Reg::R3, members.name, out);
     asm.copy(Reg::R9, Reg::R3);
+    // if (is_named(path)) goto add;
     is_named(&mut asm, Reg::R7, add);
     // Any user may make a group of any name where a subtree was delegated to it.
+    // if ((u32)bpf_get_current_uid_gid()) goto out; if (is_named(name)) goto add; goto out;
     asm.call(Helper::UidGid);
     asm.cut_to_32(Reg::R0);
     asm.jump_if(If::NotEqual, Reg::R0, 0, out);
     is_named(&mut asm, Reg::R9, add);
     asm.jump(out);
+    // add: VALUE = 1; bpf_map_update_elem(&Groups, &ID, &VALUE, BPF_ANY); out: return 0;
     asm.place(add);
     asm.store_value(Width::Word, Reg::R10, VALUE, 1);
     asm.update_map(Map::Groups, ID, VALUE);
@@ -160,6 +164,7 @@ fn made(members: Members) -> Option<Code> {
 fn removed(members: Members) -> Option<Code> {
     let mut asm = Assembler::default();
     let out = asm.label();
+    // store_id(out); bpf_map_delete_elem(&Groups, &ID); out: return 0;
     store_id(&mut asm, members, out);
     asm.call_map(Helper::MapDelete, Map::Groups, ID);
     asm.place(out);
@@ -170,12 +175,14 @@ fn removed(members: Members) -> Option<Code> {
 /// Stores the id of the program's group in its slot; `R3` = the group, and `R1` is the context still. Jumps to `out` if it is one of version 1, which may
 /// have the id of another.
 fn store_id(asm: &mut Assembler, members: Members, out: Label) {
+    // cgroup = ctx[0]; if (cgroup->root->hierarchy_id) goto out;
     asm.load(Width::Double, Reg::R6, Reg::R1, 0);
     asm.copy(Reg::R3, Reg::R6);
     asm.follow(Reg::R3, members.root, out);
     asm.op_value(Op::Add, Reg::R3, members.hierarchy.cast_signed());
     asm.load(Width::Word, Reg::R3, Reg::R3, 0);
     asm.jump_if(If::NotEqual, Reg::R3, 0, out);
+    // ID = cgroup->kn->id; r3 = cgroup;
     asm.copy(Reg::R3, Reg::R6);
     asm.follow(Reg::R3, members.node, out);
     asm.op_value(Op::Add, Reg::R3, members.id.cast_signed());
@@ -187,16 +194,19 @@ fn store_id(asm: &mut Assembler, members: Members, out: Label) {
 /// Jumps to `found` if the string at an address, or a beginning of it, is in the map of names.
 fn is_named(asm: &mut Assembler, string: Reg, found: Label) {
     let unreadable = asm.label();
+    // r8 = string; memset(NAME, 0, NAME_BYTES); NAME_KEY = 8 * NAME_BYTES;
     asm.copy(Reg::R8, string);
     for word in 0..NAME_BYTES / 8 {
         asm.store_value(Width::Double, Reg::R10, NAME + 8 * word, 0);
     }
     asm.store_value(Width::Word, Reg::R10, NAME_KEY, 8 * i32::from(NAME_BYTES));
+    // if ((s64)bpf_probe_read_kernel_str(NAME, NAME_BYTES, r8) <= 0) goto unreadable;
     asm.address(Reg::R1, Reg::R10, NAME.into());
     asm.set(Reg::R2, NAME_BYTES.into());
     asm.copy(Reg::R3, Reg::R8);
     asm.call(Helper::ReadKernelStr);
     asm.jump_if(If::AtMostSigned, Reg::R0, 0, unreadable);
+    // if (bpf_map_lookup_elem(&GroupNames, &NAME_KEY)) goto found;
     asm.call_map(Helper::MapLookup, Map::GroupNames, NAME_KEY);
     asm.jump_if(If::NotEqual, Reg::R0, 0, found);
     asm.place(unreadable);

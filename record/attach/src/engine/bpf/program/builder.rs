@@ -62,8 +62,10 @@ impl Program<'_> {
     /// Finds the ring of the CPU, for all reservations of the hit: a thread does not migrate inside a program.
     pub(in crate::engine::bpf) fn find_ring(&mut self, dropped: Label) {
         let asm = &mut self.asm;
+        // CPU = bpf_get_smp_processor_id();
         asm.call(Helper::CpuId);
         asm.store(Width::Word, Reg::R10, CPU, Reg::R0);
+        // RING = bpf_map_lookup_elem(&Rings, &CPU); if (!RING) goto dropped;
         asm.call_map(Helper::MapLookup, Map::Rings, CPU);
         asm.jump_if(If::Equal, Reg::R0, 0, dropped);
         asm.store(Width::Double, Reg::R10, RING, Reg::R0);
@@ -71,6 +73,7 @@ impl Program<'_> {
 
     /// Reserves a record in the ring of the CPU: `R7`.
     pub(super) fn reserve(&mut self, dropped: Label) {
+        // record = bpf_ringbuf_reserve(RING, size, 0); if (!record) goto dropped;
         self.asm.load(Width::Double, Reg::R1, Reg::R10, RING);
         self.reserve_size();
         let asm = &mut self.asm;
@@ -87,6 +90,8 @@ impl Program<'_> {
             return self.reserve_with(0);
         }
         let done = self.asm.label();
+        // switch (STACK_SIZE) { case 0: STACK_END = ends[0]; r0 = bpf_ringbuf_reserve(r1, room.record + STACK_END, 0);
+        // break; case 1: the same with ends[1]; break; default: the same with the last one; }
         if self.ends.len() > 1 {
             self.asm.load(Width::Double, Reg::R4, Reg::R10, STACK_SIZE);
         }
@@ -109,6 +114,7 @@ impl Program<'_> {
 
     /// Reserves in the ring `R1` a record with an end of this size.
     fn reserve_with(&mut self, end: usize) {
+        // r0 = bpf_ringbuf_reserve(r1, room.record + end, 0);
         self.asm.set(Reg::R2, (self.room.record + end) as i64);
         self.asm.set(Reg::R3, 0);
         self.asm.call(Helper::RingReserve);
@@ -122,28 +128,34 @@ impl Program<'_> {
         let header = SAMPLE | USER_MODE << 32 | (self.room.record as u64) << 48;
         let pc = instruction_pointer(self.spec.arch);
         let asm = &mut self.asm;
+        // record->time = NOW = bpf_ktime_get_ns();
         asm.call(Helper::KtimeNs);
         asm.store(Width::Double, Reg::R7, 32, Reg::R0);
         asm.store(Width::Double, Reg::R10, NOW, Reg::R0);
+        // record->header = { .type = PERF_RECORD_SAMPLE, .misc = PERF_RECORD_MISC_USER, .size = room.record };
         asm.set(Reg::R1, header.cast_signed());
         asm.store(Width::Double, Reg::R7, 0, Reg::R1);
+        // record->ip = PT_REGS_IP(ctx); record->cpu = CPU;
         asm.load(Width::Double, Reg::R1, Reg::R6, pc);
         asm.store(Width::Double, Reg::R7, 16, Reg::R1);
         asm.load(Width::Word, Reg::R0, Reg::R10, CPU);
         asm.store(Width::Word, Reg::R7, 40, Reg::R0);
         self.ids();
         let asm = &mut self.asm;
+        // record->end_size = ends.is_empty() ? 0 : STACK_END;
         if self.ends.is_empty() {
             asm.store_value(Width::Word, Reg::R7, END_SIZE as i16, 0);
         } else {
             asm.load(Width::Double, Reg::R0, Reg::R10, STACK_END);
             asm.store(Width::Word, Reg::R7, END_SIZE as i16, Reg::R0);
         }
+        // *(u32 *)record->raw = cookie >> EVENT_AT;
         self.cookie();
         let asm = &mut self.asm;
         asm.copy(Reg::R1, Reg::R0);
         asm.op_value(Op::ShiftRight, Reg::R1, Cookie::EVENT_AT as i32);
         asm.store(Width::Word, Reg::R7, RAW as i16, Reg::R1);
+        // record->identifier = first_id + (cookie & ((1 << INDEX_BITS) - 1)); record->raw_size = layout.size;
         self.index_of_cookie();
         let asm = &mut self.asm;
         asm.copy(Reg::R1, Reg::R0);
@@ -158,6 +170,7 @@ impl Program<'_> {
     /// Submits the record. The kernel wakes the reader if it has read all earlier records.
     pub(super) fn submit(&mut self) {
         let asm = &mut self.asm;
+        // bpf_ringbuf_submit(record, 0);
         asm.copy(Reg::R1, Reg::R7);
         asm.set(Reg::R2, 0);
         asm.call(Helper::RingSubmit);
@@ -171,6 +184,7 @@ impl Program<'_> {
         if self.keeps_cookie {
             return self.asm.load(Width::Double, Reg::R0, Reg::R10, COOKIE);
         }
+        // r0 = bpf_get_attach_cookie(ctx);
         self.asm.copy(Reg::R1, Reg::R6);
         self.asm.call(Helper::AttachCookie);
     }
@@ -184,6 +198,7 @@ impl Program<'_> {
     /// `R0` = the index of the sample id, which was the cookie.
     fn index_of_cookie(&mut self) {
         let others = 64 - Cookie::INDEX_BITS as i32;
+        // r0 = cookie & ((1 << INDEX_BITS) - 1);
         self.asm.extend(Reg::R0, others, false);
     }
 
@@ -191,6 +206,7 @@ impl Program<'_> {
     pub(super) fn choose_variant(&mut self, variants: &[Label]) {
         self.keep_cookie();
         let asm = &mut self.asm;
+        // switch (COOKIE >> VARIANT_AT & 0xffff) { case n: goto variants[n]; }
         asm.load(Width::Double, Reg::R1, Reg::R10, COOKIE);
         asm.op_value(Op::ShiftRight, Reg::R1, Cookie::VARIANT_AT as i32);
         asm.op_value(Op::And, Reg::R1, u16::MAX.into());
@@ -200,6 +216,7 @@ impl Program<'_> {
     /// Keeps the cookie in its slot.
     pub(super) fn keep_cookie(&mut self) {
         if self.spec.cookie.is_none() && !self.keeps_cookie {
+            // COOKIE = bpf_get_attach_cookie(ctx);
             self.cookie();
             self.asm.store(Width::Double, Reg::R10, COOKIE, Reg::R0);
             self.keeps_cookie = true;
@@ -209,6 +226,7 @@ impl Program<'_> {
     /// `R1` = the place of the site's word in the list of 64-bit words, one for each sample id, that begins at offset `first` of the
     /// control map; jumps to `out` if the site has none.
     pub(super) fn word_of_id(&mut self, first: u32, out: Label) {
+        // index = cookie & ((1 << INDEX_BITS) - 1); if (index >= ids) goto out; r1 = &Control[first + 8 * index];
         self.load_index();
         let asm = &mut self.asm;
         asm.jump_if(If::AtLeast, Reg::R0, self.common.ids.cast_signed(), out);
@@ -221,6 +239,7 @@ impl Program<'_> {
     pub(super) fn skip_short(&mut self, whole: Label) {
         let short = self.asm.label();
         let first = control::long_strings_at(self.common.ids, self.common.strings);
+        // if (index < ids && Control[long_strings_at + 8 * index] != 0) goto whole;
         self.word_of_id(first, short);
         let asm = &mut self.asm;
         asm.load(Width::Double, Reg::R1, Reg::R1, 0);
@@ -231,6 +250,7 @@ impl Program<'_> {
     /// Discards the record.
     pub(super) fn discard(&mut self) {
         let asm = &mut self.asm;
+        // bpf_ringbuf_discard(record, 0);
         asm.copy(Reg::R1, Reg::R7);
         // Wakes a reader that waits for this record: the kernel would not wake it for a later one.
         asm.set(Reg::R2, 0);
@@ -239,12 +259,14 @@ impl Program<'_> {
 
     /// Counts a hit for which the ring had no room.
     pub(super) fn count_loss(&mut self, out: Label) {
+        // Control[LOSSES + 8 * index]++; goto out;
         self.count_at_site(out);
         self.asm.jump(out);
     }
 
     /// Counts a lost hit at its site.
     pub(in crate::engine::bpf) fn count_at_site(&mut self, out: Label) {
+        // if (index >= ids) goto out; __sync_fetch_and_add(&Control[LOSSES + 8 * index], 1);
         self.word_of_id(control::LOSSES, out);
         let asm = &mut self.asm;
         asm.increment(Reg::R1);
@@ -260,6 +282,7 @@ fn choose(asm: &mut Assembler, first: usize, labels: &[Label]) {
             let (lower, higher) = labels.split_at(labels.len() / 2);
             let middle = first + lower.len();
             let above = asm.label();
+            // if (r1 >= middle) goto above; goto one of lower; above: goto one of higher;
             asm.jump_if(If::AtLeast, Reg::R1, middle as i32, above);
             choose(asm, first, lower);
             asm.place(above);

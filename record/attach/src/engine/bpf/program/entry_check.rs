@@ -20,6 +20,7 @@ impl Program<'_> {
     /// Returns if recording has ended.
     pub(super) fn is_enabled(&mut self, out: Label) {
         let asm = &mut self.asm;
+        // if (!Control[ENABLED]) goto out;
         asm.load_control(control::ENABLED);
         asm.jump_if(If::Equal, Reg::R1, 0, out);
     }
@@ -30,6 +31,7 @@ impl Program<'_> {
         let asm = &mut self.asm;
         if let Some(cpus) = &self.common.cpus {
             let counts = asm.label();
+            // cpu = bpf_get_smp_processor_id(); if (none of cpus has first <= cpu && cpu <= last) goto out;
             asm.call(Helper::CpuId);
             for &CpuRange { first, last } in cpus {
                 let beyond = asm.label();
@@ -56,11 +58,13 @@ impl Program<'_> {
             self.keep_cookie();
         }
         let asm = &mut self.asm;
+        // KEY = recorded == Threads ? (u32)bpf_get_current_pid_tgid() : bpf_get_current_pid_tgid() >> 32;
         asm.thread_and_process();
         if self.common.recorded != RecordedProcesses::Threads {
             asm.op_value(Op::ShiftRight, Reg::R0, 32);
         }
         asm.store(Width::Word, Reg::R10, KEY, Reg::R0);
+        // tracked = bpf_map_lookup_elem(&Tracked, &KEY); if (!tracked) goto out;
         asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
         asm.jump_if(If::Equal, Reg::R0, 0, out);
         if self.common.recorded == RecordedProcesses::Apart {
@@ -72,6 +76,7 @@ impl Program<'_> {
     fn is_own_link(&mut self, out: Label) {
         let asm = &mut self.asm;
         let (unlinked, recorded) = (asm.label(), asm.label());
+        // if ((*tracked == LINKED) == ((COOKIE & EVERYWHERE) != 0)) goto out;
         asm.load(Width::Double, Reg::R2, Reg::R10, COOKIE);
         asm.op_value(Op::And, Reg::R2, Cookie::EVERYWHERE);
         asm.load(Width::Word, Reg::R1, Reg::R0, 0);
@@ -90,22 +95,27 @@ impl Program<'_> {
         let asm = &mut self.asm;
         match self.common.id_members {
             Some(members) => {
+                // task = bpf_get_current_task_btf(); record->pid = task->tgid; record->tid = task->pid;
                 asm.call(Helper::CurrentTaskBtf);
                 asm.load(Width::Word, Reg::R1, Reg::R0, members.process);
                 asm.store(Width::Word, Reg::R7, PROCESS as i16, Reg::R1);
                 asm.load(Width::Word, Reg::R1, Reg::R0, members.thread);
                 asm.store(Width::Word, Reg::R7, THREAD as i16, Reg::R1);
+                // uid = bpf_get_current_task_btf()->cred->uid;
                 let user = *self.user_function.get_or_insert_with(|| asm.label());
                 asm.call_function(user);
             }
             None => {
+                // ids = bpf_get_current_pid_tgid(); record->tid = (u32)ids; record->pid = ids >> 32;
                 asm.thread_and_process();
                 asm.store(Width::Word, Reg::R7, THREAD as i16, Reg::R0);
                 asm.op_value(Op::ShiftRight, Reg::R0, 32);
                 asm.store(Width::Word, Reg::R7, PROCESS as i16, Reg::R0);
+                // uid = bpf_get_current_uid_gid();
                 asm.call(Helper::UidGid);
             }
         }
+        // record->user = (u32)uid + 1;
         asm.op_value(Op::Add, Reg::R0, 1);
         asm.store(Width::Word, Reg::R7, USER as i16, Reg::R0);
     }
@@ -133,10 +143,12 @@ impl Program<'_> {
             return;
         };
         let asm = &mut self.asm;
+        // inode = bpf_get_current_task_btf()->mm->exe_file->f_inode; /* a null pointer: goto out */
         asm.call(Helper::CurrentTaskBtf);
         for offset in [members.mm, members.exe_file, members.inode] {
             asm.follow(Reg::R0, offset, out);
         }
+        // WORD = (u64)inode; if (!bpf_map_lookup_elem(&Executables, &WORD)) goto out;
         asm.store(Width::Double, Reg::R10, WORD, Reg::R0);
         asm.call_map(Helper::MapLookup, Map::Executables, WORD);
         asm.jump_if(If::Equal, Reg::R0, 0, out);
@@ -147,11 +159,13 @@ impl Program<'_> {
         let asm = &mut self.asm;
         let chosen = asm.label();
         for level in 1..=ControlGroup::MAX_DEPTH {
+            // WORD = bpf_get_current_ancestor_cgroup_id(level); if (!WORD) goto out;
             asm.set(Reg::R1, level as i64);
             asm.call(Helper::AncestorCgroupId);
             // The group is of a level above.
             asm.jump_if(If::Equal, Reg::R0, 0, out);
             asm.store(Width::Double, Reg::R10, WORD, Reg::R0);
+            // if (bpf_map_lookup_elem(&Groups, &WORD)) goto chosen;
             asm.call_map(Helper::MapLookup, Map::Groups, WORD);
             asm.jump_if(If::NotEqual, Reg::R0, 0, chosen);
         }

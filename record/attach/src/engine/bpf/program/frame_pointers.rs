@@ -50,6 +50,7 @@ impl Program<'_> {
         let framed = self.asm.label();
         let largest = self.ends.iter().max().copied().unwrap_or(0);
         let end = EndSize::InSlot { largest };
+        // r9 = PT_REGS_FP(ctx);
         self.asm.load(Width::Double, Reg::R9, Reg::R6, offset);
         let ends = self.chain_ends();
         self.put_return_address(ends, framed);
@@ -95,6 +96,7 @@ impl Program<'_> {
             let function = self.frame_function(arch, end);
             let other = self.asm.label();
             let asm = &mut self.asm;
+            // if (STACK_END == bytes) { frame_function(end, r9, r6); goto done; }
             if index + 1 < sizes.len() {
                 asm.load(Width::Double, Reg::R1, Reg::R10, STACK_END);
                 asm.jump_if(If::NotEqual, Reg::R1, bytes as i32, other);
@@ -134,10 +136,12 @@ impl Program<'_> {
             let ends = self.chain_ends();
             let first = self.asm.label();
             let asm = &mut self.asm;
+            // end = r1; r9 = r2; if (!end) goto done;
             asm.copy(Reg::R8, Reg::R1);
             asm.copy(Reg::R9, Reg::R2);
             // The verifier only knows that it may be 0.
             asm.jump_if(If::Equal, Reg::R8, 0, ends.done);
+            // r6 = r3 ? 1 : 0;
             asm.set(Reg::R6, 0);
             asm.jump_if(If::Equal, Reg::R3, 0, first);
             asm.set(Reg::R6, 1);
@@ -155,8 +159,10 @@ impl Program<'_> {
         let width = Width::from_bytes(pointer);
         let asm = &mut self.asm;
         let next = asm.label();
+        // *(u64 *)(end + PIECE_OFFSET) = 0; *(u64 *)(end + LAST_FRAME) = 0;
         asm.store_value(Width::Double, Reg::R8, PIECE_OFFSET, 0);
         asm.store_value(Width::Double, Reg::R8, LAST_FRAME, 0);
+        // next: if (!r9) goto whole; if (r6 >= end_size / 8 - (CHAIN / 8 + 1)) goto limit;
         asm.place(next);
         asm.jump_if(If::Equal, Reg::R9, 0, ends.whole);
         self.end_size(Reg::R1, end);
@@ -164,6 +170,7 @@ impl Program<'_> {
         asm.op_value(Op::ShiftRight, Reg::R1, 3);
         asm.op_value(Op::Add, Reg::R1, -(CHAIN as i32 / 8 + 1));
         asm.jump_if_reg(If::AtLeast, Reg::R6, Reg::R1, ends.limit);
+        // r1 = frame(r9); r2 = r1[0]; r1 = remove_authentication(r1[1]); if (!r1) goto whole;
         self.remove_tag_of(arch);
         self.frame(arch, end, ends.unreadable);
         let asm = &mut self.asm;
@@ -172,11 +179,13 @@ impl Program<'_> {
         self.remove_authentication(arch);
         let asm = &mut self.asm;
         asm.jump_if(If::Equal, Reg::R1, 0, ends.whole);
+        // *(u64 *)(end + CHAIN + 8 * r6++) = r1;
         asm.copy(Reg::R3, Reg::R6);
         asm.op_value(Op::ShiftLeft, Reg::R3, 3);
         asm.op(Op::Add, Reg::R3, Reg::R8);
         asm.store(Width::Double, Reg::R3, CHAIN as i16, Reg::R1);
         asm.op_value(Op::Add, Reg::R6, 1);
+        // if (!r2) goto whole; if (r2 <= r9) goto no_frame; r9 = r2; goto next;
         asm.jump_if(If::Equal, Reg::R2, 0, ends.whole);
         asm.jump_if_reg(If::AtMost, Reg::R2, Reg::R9, ends.no_frame);
         asm.copy(Reg::R9, Reg::R2);
@@ -195,6 +204,7 @@ impl Program<'_> {
     fn end_chain(&mut self, ends: &[(Label, Option<usize>)], size: EndSize) {
         let written = self.asm.label();
         for (place, marks) in ends {
+            // place: r1 = marks; goto written;
             self.asm.place(*place);
             match marks {
                 Some(marks) => self.asm.set(Reg::R1, *marks as i64),
@@ -203,6 +213,7 @@ impl Program<'_> {
             self.asm.jump(written);
         }
         let asm = &mut self.asm;
+        // written: end->marks = r1; end->callers = r6;
         asm.place(written);
         asm.store(Width::Double, Reg::R8, 0, Reg::R1);
         asm.store(Width::Double, Reg::R8, 8, Reg::R6);
@@ -219,6 +230,7 @@ impl Program<'_> {
             EndSize::InSlot { largest } => {
                 let asm = &mut self.asm;
                 let chosen = asm.label();
+                // r1 = STACK_END >= largest ? limit : no_room;
                 asm.load(Width::Double, Reg::R2, Reg::R10, STACK_END);
                 asm.set(Reg::R1, limit as i64);
                 asm.jump_if(If::AtLeast, Reg::R2, largest as i32, chosen);
@@ -230,6 +242,7 @@ impl Program<'_> {
 
     /// `to` = size of the end of the record, bytes.
     fn end_size(&mut self, to: Reg, end: EndSize) {
+        // to = end is in a slot ? STACK_END : bytes;
         match end {
             EndSize::InSlot { .. } => self.asm.load(Width::Double, to, Reg::R10, STACK_END),
             EndSize::Known { bytes, .. } => self.asm.set(to, bytes as i64),
@@ -243,6 +256,7 @@ impl Program<'_> {
             None => return self.asm.set(Reg::R6, 0),
             Some(ReturnAddress::Register(register)) => {
                 let offset = self.register(register);
+                // r1 = remove_authentication(ctx->register); r6 = 0;
                 self.asm.load(Width::Double, Reg::R1, Reg::R6, offset);
                 self.remove_authentication(arch);
                 self.asm.set(Reg::R6, 0);
@@ -250,10 +264,12 @@ impl Program<'_> {
             Some(ReturnAddress::Stack(above)) => self.read_return_address(above, ends, framed),
         }
         let asm = &mut self.asm;
+        // if (!r1) goto whole; if (STACK_END < CHAIN + 2 * 8) goto limit;
         asm.jump_if(If::Equal, Reg::R1, 0, ends.whole);
         asm.load(Width::Double, Reg::R2, Reg::R10, STACK_END);
         // The hit itself has no place in the chain, but counts.
         asm.jump_if(If::Below, Reg::R2, CHAIN as i32 + 2 * 8, ends.limit);
+        // *(u64 *)(end + CHAIN) = r1; r6 = 1;
         asm.store(Width::Double, Reg::R8, CHAIN as i16, Reg::R1);
         asm.set(Reg::R6, 1);
     }
@@ -264,13 +280,16 @@ impl Program<'_> {
         let pointer = arch.pointer_size();
         let offset = self.register(arch.stack_pointer());
         let asm = &mut self.asm;
+        // r3 = PT_REGS_SP(ctx) + above; r6 = 0;
         asm.load(Width::Double, Reg::R3, Reg::R6, offset);
         asm.set(Reg::R1, above.into());
         asm.op(Op::Add, Reg::R3, Reg::R1);
         asm.set(Reg::R6, 0);
         // Unwind tables do not say whether a saved frame pointer was set, too.
+        // if (r9 == r3 - pointer) goto framed;
         asm.address(Reg::R1, Reg::R3, -i32::from(pointer));
         asm.jump_if_reg(If::Equal, Reg::R9, Reg::R1, framed);
+        // if (bpf_probe_read_user(&WORD, pointer, r3)) goto unreadable; r1 = WORD;
         asm.address(Reg::R1, Reg::R10, WORD.into());
         asm.set(Reg::R2, pointer.into());
         asm.call(Helper::ReadUser);
@@ -282,6 +301,7 @@ impl Program<'_> {
     fn remove_authentication(&mut self, arch: Arch) {
         if let Some(bits) = arch.pointer_authentication_bits() {
             let unused = 64 - i32::from(*bits.start());
+            // r1 = r1 << unused >> unused;
             self.asm.extend(Reg::R1, unused, false);
         }
     }
@@ -290,11 +310,13 @@ impl Program<'_> {
     fn frame(&mut self, arch: Arch, end: EndSize, unreadable: Label) {
         let (read, known) = (self.asm.label(), self.asm.label());
         let asm = &mut self.asm;
+        // r1 = *(u64 *)(end + PIECE_OFFSET) + r9; if (r1 > *(u64 *)(end + LAST_FRAME)) goto read;
         asm.load(Width::Double, Reg::R1, Reg::R8, PIECE_OFFSET);
         asm.op(Op::Add, Reg::R1, Reg::R9);
         asm.load(Width::Double, Reg::R2, Reg::R8, LAST_FRAME);
         asm.jump_if_reg(If::Above, Reg::R1, Reg::R2, read);
         // It is never above this, which the verifier does not know.
+        // if (r1 > end_size - FRAME) goto read; if (r1 >= CHAIN + 8 * r6) goto known;
         self.end_size(Reg::R2, end);
         let asm = &mut self.asm;
         asm.op_value(Op::Add, Reg::R2, -FRAME);
@@ -302,6 +324,7 @@ impl Program<'_> {
         self.next_address(Reg::R2);
         let asm = &mut self.asm;
         asm.jump_if_reg(If::AtLeast, Reg::R1, Reg::R2, known);
+        // read: r1 = read_piece(r9); known: r1 = end + r1;
         asm.place(read);
         self.read_piece(arch, end, unreadable);
         let asm = &mut self.asm;
@@ -313,6 +336,7 @@ impl Program<'_> {
     /// room.
     fn read_piece(&mut self, arch: Arch, end: EndSize, unreadable: Label) {
         let frame = 2 * i32::from(arch.pointer_size());
+        // r1 = CHAIN + 8 * r6; r2 = max(PAGE - (r9 & (PAGE - 1)), frame); r2 = min(r2, PIECE);
         self.next_address(Reg::R1);
         let asm = &mut self.asm;
         let (fits, short, long) = (asm.label(), asm.label(), asm.label());
@@ -326,12 +350,14 @@ impl Program<'_> {
         asm.jump_if(If::AtMost, Reg::R2, PIECE, short);
         asm.set(Reg::R2, i64::from(PIECE));
         asm.place(short);
+        // r2 = min(r2, end_size - r1);
         self.end_size(Reg::R3, end);
         let asm = &mut self.asm;
         asm.op(Op::Sub, Reg::R3, Reg::R1);
         asm.jump_if_reg(If::AtMost, Reg::R2, Reg::R3, fits);
         asm.copy(Reg::R2, Reg::R3);
         asm.place(fits);
+        // *(u64 *)(end + PIECE_OFFSET) = r1 - r9; *(u64 *)(end + LAST_FRAME) = r1 + r2 - frame;
         asm.copy(Reg::R3, Reg::R1);
         asm.op(Op::Sub, Reg::R3, Reg::R9);
         asm.store(Width::Double, Reg::R8, PIECE_OFFSET, Reg::R3);
@@ -339,6 +365,7 @@ impl Program<'_> {
         asm.op(Op::Add, Reg::R3, Reg::R2);
         asm.op_value(Op::Add, Reg::R3, -frame);
         asm.store(Width::Double, Reg::R8, LAST_FRAME, Reg::R3);
+        // if (bpf_probe_read_user(end + r1, r2, r9)) goto unreadable; r1 = CHAIN + 8 * r6;
         asm.op(Op::Add, Reg::R1, Reg::R8);
         asm.copy(Reg::R3, Reg::R9);
         asm.call(Helper::ReadUser);
@@ -348,6 +375,7 @@ impl Program<'_> {
 
     /// `to` = offset of the next address in the end of the record.
     fn next_address(&mut self, to: Reg) {
+        // to = CHAIN + 8 * r6;
         self.asm.copy(to, Reg::R6);
         self.asm.op_value(Op::ShiftLeft, to, 3);
         self.asm.op_value(Op::Add, to, CHAIN as i32);

@@ -75,6 +75,7 @@ impl<'a> Program<'a> {
     pub(super) fn begin(&mut self) -> Exits {
         let asm = &mut self.asm;
         let (out, dropped) = (asm.label(), asm.label());
+        // ctx = r1; bpf_preempt_disable();
         asm.copy(Reg::R6, Reg::R1);
         preemption::disable(asm, self.common.preemption);
         self.entry_check(out);
@@ -83,9 +84,11 @@ impl<'a> Program<'a> {
 
     /// Writes the end of the program, and its functions.
     pub(super) fn finish(mut self, Exits { out, dropped }: Exits) -> Option<Code> {
+        // out: bpf_preempt_enable(); return 0;
         self.asm.place(out);
         preemption::enable(&mut self.asm, self.common.preemption);
         self.asm.exit_with(0);
+        // dropped: Control[LOSSES + 8 * index]++; goto out;
         self.asm.place(dropped);
         self.count_loss(out);
         self.write_frame_functions();
@@ -131,6 +134,7 @@ impl<'a> Program<'a> {
             self.room = short;
             self.longer = Some(longer);
             self.record(exits);
+            // longer: bpf_ringbuf_discard(record, 0);
             self.asm.place(longer);
             self.discard();
         }
@@ -145,6 +149,7 @@ impl<'a> Program<'a> {
 
     /// Writes a record with [`room`](Self::room) for each string, and ends the program.
     fn record(&mut self, exits: Exits) {
+        // reserve(&record); head(record); arguments(record); stack(record); bpf_ringbuf_submit(record, 0); goto out;
         self.reserve(exits.dropped);
         self.head();
         self.arguments();

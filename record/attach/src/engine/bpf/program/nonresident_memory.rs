@@ -32,6 +32,7 @@ pub(in crate::engine::bpf) enum Bytes {
 impl Program<'_> {
     /// Stores that no read has been tried again yet.
     pub(in crate::engine::bpf) fn begin_reads(&mut self) {
+        // READS = 0; NOT_MAPPED = 0;
         self.asm.store_value(Width::Double, Reg::R10, READS, 0);
         self.asm.store_value(Width::Double, Reg::R10, NOT_MAPPED, 0);
     }
@@ -43,6 +44,7 @@ impl Program<'_> {
     /// need not consider each set of reads that may have failed.
     pub(in crate::engine::bpf) fn bring_in_or_fail(&mut self, bytes: Bytes, gone: Label) {
         if self.common.touch == Touch::Never || self.reads == MAX_READS {
+            // r1 = 0; goto gone;
             self.asm.set(Reg::R1, 0);
             self.asm.jump(gone);
             return;
@@ -56,6 +58,7 @@ impl Program<'_> {
         let absent = self.absent[usize::from(self.reads)];
         self.reads += 1;
         let tried = asm.label();
+        // ABSENT_BYTES = bytes; ABSENT = r9; if (READS <= read) goto absent;
         match bytes {
             Bytes::Number(bytes) => {
                 asm.store_value(Width::Double, Reg::R10, ABSENT_BYTES, bytes);
@@ -66,6 +69,7 @@ impl Program<'_> {
         asm.load(Width::Double, Reg::R1, Reg::R10, READS);
         asm.jump_if(If::Above, Reg::R1, read, tried);
         asm.jump(absent);
+        // tried: r1 = NOT_MAPPED >> read & 1; goto gone;
         asm.place(tried);
         asm.load(Width::Double, Reg::R1, Reg::R10, NOT_MAPPED);
         asm.op_value(Op::ShiftRight, Reg::R1, read);
@@ -83,15 +87,19 @@ impl Program<'_> {
         let has_record = self.target == Target::RECORD;
         let is_in = self.asm.label();
         for (read, absent) in (0..).zip(std::mem::take(&mut self.absent)) {
+            // absent: leave_element(), bpf_ringbuf_discard(record, 0) or leave_slot();
             self.asm.place(absent);
             match has_record {
                 _ if self.in_span => self.leave_element(),
                 true => self.discard(),
                 false => self.leave_slot(),
             }
+            // NOT_MAPPED |= bring_in(ABSENT, ABSENT_BYTES) << read; READS = read + 1; goto is_in;
             self.bring_in_for(read);
             self.asm.jump(is_in);
         }
+        // is_in: keep_cookie_again(); if (!Control[ENABLED]) goto out;
+        // if (has_record && !in_span) find_ring(); goto again;
         self.asm.place(is_in);
         self.keep_again();
         // This may have taken long.
@@ -118,6 +126,7 @@ impl Program<'_> {
         const BYTE: i32 = 0xff;
         let kept = self.kept_slots();
         let asm = &mut self.asm;
+        // r9 = ABSENT; r8 = NOT_MAPPED; r7 = ABSENT_BYTES; for (each kept slot) r7 = r7 << BITS | slot;
         asm.load(Width::Double, Reg::R9, Reg::R10, ABSENT);
         asm.load(Width::Double, Reg::R8, Reg::R10, NOT_MAPPED);
         asm.load(Width::Double, Reg::R7, Reg::R10, ABSENT_BYTES);
@@ -126,6 +135,7 @@ impl Program<'_> {
             asm.load(Width::Double, Reg::R1, Reg::R10, slot);
             asm.op(Op::Or, Reg::R7, Reg::R1);
         }
+        // bpf_preempt_enable(); r8 |= bring_in(r9, r7 >> BITS * kept) << read; bpf_preempt_disable();
         preemption::enable(asm, self.common.preemption);
         asm.copy(Reg::R1, Reg::R9);
         asm.copy(Reg::R2, Reg::R7);
@@ -136,6 +146,7 @@ impl Program<'_> {
         asm.op_value(Op::ShiftLeft, Reg::R0, read);
         asm.op(Op::Or, Reg::R8, Reg::R0);
         preemption::disable(asm, self.common.preemption);
+        // NOT_MAPPED = r8; for (each kept slot, the last first) { slot = r7 & BYTE; r7 >>= BITS; } READS = read + 1;
         asm.store(Width::Double, Reg::R10, NOT_MAPPED, Reg::R8);
         for &slot in kept.iter().rev() {
             asm.copy(Reg::R1, Reg::R7);
@@ -151,6 +162,7 @@ impl Program<'_> {
     pub(in crate::engine::bpf) fn bring_in(&mut self, bytes: i32) {
         self.brings_in = true;
         let asm = &mut self.asm;
+        // bpf_preempt_enable(); r8 = bring_in(r9, bytes); bpf_preempt_disable();
         preemption::enable(asm, self.common.preemption);
         asm.copy(Reg::R1, Reg::R9);
         asm.set(Reg::R2, bytes.into());

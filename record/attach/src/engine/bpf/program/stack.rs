@@ -84,11 +84,13 @@ impl Program<'_> {
             self.limit_rate(rate, done);
         }
         if self.ends.iter().filter(|end| **end > 0).count() == 1 {
+            // STACK_SIZE = 0;
             self.asm.set(Reg::R1, 0);
             self.asm.store(Width::Double, Reg::R10, STACK_SIZE, Reg::R1);
             return self.asm.place(done);
         }
         let first = control::stack_sizes_at(self.common.ids, self.common.strings);
+        // if (index >= ids) goto out; r1 = &Control[stack_sizes_at + 8 * index];
         self.word_of_id(first, out);
         self.size_of_word();
         if graph.method != CallGraphMethod::FramePointers {
@@ -105,6 +107,7 @@ impl Program<'_> {
         let to_share = self.common.ring_bytes.max(256).ilog2() - 8;
         let asm = &mut self.asm;
         let chosen = asm.label();
+        // word = *(u64 *)r1; STACK_SIZE = word & INDEX; if ((word >> 8 & INDEX) == STACK_SIZE) goto chosen;
         asm.load(Width::Double, Reg::R9, Reg::R1, 0);
         asm.copy(Reg::R1, Reg::R9);
         asm.op_value(Op::And, Reg::R1, INDEX);
@@ -113,6 +116,7 @@ impl Program<'_> {
         asm.copy(Reg::R2, Reg::R9);
         asm.op_value(Op::And, Reg::R2, INDEX);
         asm.jump_if_reg(If::Equal, Reg::R1, Reg::R2, chosen);
+        // share = bpf_ringbuf_query(RING, BPF_RB_AVAIL_DATA) >> to_share; if (share < word >> 16) goto chosen;
         asm.load(Width::Double, Reg::R1, Reg::R10, RING);
         asm.set(Reg::R2, AVAILABLE);
         asm.call(Helper::RingQuery);
@@ -120,6 +124,7 @@ impl Program<'_> {
         asm.copy(Reg::R1, Reg::R9);
         asm.op_value(Op::ShiftRight, Reg::R1, 8);
         asm.jump_if_reg(If::Below, Reg::R0, Reg::R1, chosen);
+        // STACK_SIZE = word >> 8 & INDEX;
         asm.op_value(Op::And, Reg::R9, INDEX);
         asm.store(Width::Double, Reg::R10, STACK_SIZE, Reg::R9);
         asm.place(chosen);
@@ -127,6 +132,7 @@ impl Program<'_> {
 
     /// Chooses to take no stack, and jumps to `done`, if the thread has taken so many at this site since its second began.
     fn limit_rate(&mut self, rate: NonZeroU32, done: Label) {
+        // RATE_KEY = { cookie, (u32)bpf_get_current_pid_tgid() }; now = bpf_ktime_get_ns();
         self.cookie();
         let asm = &mut self.asm;
         let (begins, known, taken) = (asm.label(), asm.label(), asm.label());
@@ -136,12 +142,15 @@ impl Program<'_> {
         asm.store(Width::Double, Reg::R10, RATE_KEY + 8, Reg::R0);
         asm.call(Helper::KtimeNs);
         asm.copy(Reg::R9, Reg::R0);
+        // rate = bpf_map_lookup_elem(&StackRates, &RATE_KEY); if (rate) goto known;
         asm.call_map(Helper::MapLookup, Map::StackRates, RATE_KEY);
         asm.jump_if(If::NotEqual, Reg::R0, 0, known);
+        // RATE = { now, 1 }; bpf_map_update_elem(&StackRates, &RATE_KEY, &RATE, BPF_ANY); goto taken;
         asm.store(Width::Double, Reg::R10, RATE, Reg::R9);
         asm.store_value(Width::Double, Reg::R10, RATE + 8, 1);
         asm.update_map(Map::StackRates, RATE_KEY, RATE);
         asm.jump(taken);
+        // known: if (now - rate->began >= SECOND) goto begins; if (++rate->stacks <= most) goto taken;
         asm.place(known);
         asm.load(Width::Double, Reg::R1, Reg::R0, 0);
         asm.copy(Reg::R2, Reg::R9);
@@ -152,9 +161,11 @@ impl Program<'_> {
         asm.store(Width::Double, Reg::R0, 8, Reg::R1);
         let most = i32::try_from(rate.get()).unwrap_or(i32::MAX);
         asm.jump_if(If::AtMost, Reg::R1, most, taken);
+        // STACK_SIZE = ends.len() - 1; /* its size is 0 */ goto done;
         asm.set(Reg::R1, self.ends.len() as i64 - 1);
         asm.store(Width::Double, Reg::R10, STACK_SIZE, Reg::R1);
         asm.jump(done);
+        // begins: *rate = { now, 1 };
         asm.place(begins);
         asm.store(Width::Double, Reg::R0, 0, Reg::R9);
         asm.store_value(Width::Double, Reg::R0, 8, 1);
@@ -164,6 +175,7 @@ impl Program<'_> {
     /// Chooses a smaller size of which the last byte cannot be read either. Copies of less than a page stay.
     fn shorten(&mut self, sizes: &[u32]) {
         let sp = self.register(self.spec.arch.stack_pointer());
+        // r9 = PT_REGS_SP(ctx);
         self.asm.load(Width::Double, Reg::R9, Reg::R6, sp);
         self.remove_tag();
         let done = self.asm.label();
@@ -174,6 +186,7 @@ impl Program<'_> {
                 continue;
             }
             let other = asm.label();
+            // if (STACK_SIZE != index + 1) goto other; if (!bpf_probe_read_user(&WORD, 8, r9 + smaller - 8)) goto done;
             asm.load(Width::Double, Reg::R1, Reg::R10, STACK_SIZE);
             asm.jump_if(If::NotEqual, Reg::R1, index as i32 + 1, other);
             asm.address(Reg::R1, Reg::R10, WORD.into());
@@ -181,6 +194,7 @@ impl Program<'_> {
             asm.address(Reg::R3, Reg::R9, smaller.cast_signed() - 8);
             asm.call(Helper::ReadUser);
             asm.jump_if(If::Equal, Reg::R0, 0, done);
+            // STACK_SIZE = index;
             asm.set(Reg::R1, index as i64);
             asm.store(Width::Double, Reg::R10, STACK_SIZE, Reg::R1);
             asm.place(other);
@@ -195,9 +209,11 @@ impl Program<'_> {
         };
         let done = self.asm.label();
         if graph.rate.is_some() {
+            // if (!STACK_END) goto done;
             self.asm.load(Width::Double, Reg::R1, Reg::R10, STACK_END);
             self.asm.jump_if(If::Equal, Reg::R1, 0, done);
         }
+        // end = record + room.record;
         self.asm.address(Reg::R8, Reg::R7, self.room.record as i32);
         match graph.method {
             CallGraphMethod::FramePointers => self.follow_frame_pointers(),
@@ -211,10 +227,12 @@ impl Program<'_> {
         let arch = self.spec.arch;
         let registers = registers(arch);
         if registers.is_empty() {
+            // end->abi = PERF_SAMPLE_REGS_ABI_32; end->copied = 0;
             self.asm.store_value(Width::Double, Reg::R8, 0, ABI[0]);
             self.asm.store_value(Width::Double, Reg::R8, 8, 0);
             return;
         }
+        // end->abi = PERF_SAMPLE_REGS_ABI_64; for each register: end->registers[i] = ctx->register;
         self.asm.store_value(Width::Double, Reg::R8, 0, ABI[1]);
         let mut at = 8;
         for register in registers {
@@ -224,9 +242,11 @@ impl Program<'_> {
             at += 8;
         }
         let sp = self.register(arch.stack_pointer());
+        // r9 = PT_REGS_SP(ctx);
         self.asm.load(Width::Double, Reg::R9, Reg::R6, sp);
         self.remove_tag();
         let copied = self.asm.label();
+        // WORD = STACK_END - copy_at; if (!bpf_probe_read_user(end->copy, WORD, r9)) goto copied;
         self.bytes_of_room(Reg::R2);
         self.asm.store(Width::Double, Reg::R10, WORD, Reg::R2);
         self.copy_stack(copied);
@@ -234,6 +254,7 @@ impl Program<'_> {
         let most = self.ends.iter().max().map_or(0, |end| end - copy_at(arch)) as i32;
         for pages in (0..=most / PAGE).rev() {
             let beyond = self.asm.label();
+            // r2 = PAGE * (pages + 1) - (r9 & (PAGE - 1)); if (r2 >= STACK_END - copy_at) goto beyond;
             self.bytes_of_room(Reg::R3);
             let asm = &mut self.asm;
             asm.copy(Reg::R1, Reg::R9);
@@ -241,10 +262,12 @@ impl Program<'_> {
             asm.set(Reg::R2, i64::from(PAGE * (pages + 1)));
             asm.op(Op::Sub, Reg::R2, Reg::R1);
             asm.jump_if_reg(If::AtLeast, Reg::R2, Reg::R3, beyond);
+            // WORD = r2; if (!bpf_probe_read_user(end->copy, WORD, r9)) goto copied;
             asm.store(Width::Double, Reg::R10, WORD, Reg::R2);
             self.copy_stack(copied);
             self.asm.place(beyond);
         }
+        // WORD = 0; copied: end->copied = WORD;
         self.asm.store_value(Width::Double, Reg::R10, WORD, 0);
         self.asm.place(copied);
         self.asm.load(Width::Double, Reg::R1, Reg::R10, WORD);
@@ -253,6 +276,7 @@ impl Program<'_> {
 
     /// `to` = bytes of stack that there is room for.
     fn bytes_of_room(&mut self, to: Reg) {
+        // to = STACK_END - copy_at;
         self.asm.load(Width::Double, to, Reg::R10, STACK_END);
         let before = copy_at(self.spec.arch) as i32;
         self.asm.op_value(Op::Add, to, -before);
@@ -262,6 +286,7 @@ impl Program<'_> {
     fn copy_stack(&mut self, copied: Label) {
         let to = copy_at(self.spec.arch) as i32;
         let asm = &mut self.asm;
+        // if (!bpf_probe_read_user(end->copy, r2, r9)) goto copied;
         asm.address(Reg::R1, Reg::R8, to);
         asm.copy(Reg::R3, Reg::R9);
         asm.call(Helper::ReadUser);

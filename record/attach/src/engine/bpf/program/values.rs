@@ -16,6 +16,7 @@ impl Program<'_> {
         self.reads = 0;
         self.writes_values = true;
         if self.spec.layout.missing.is_some() {
+            // unread = 0;
             self.asm.set(Reg::R8, 0);
         }
         if let Some(at) = self.spec.layout.thread_context {
@@ -32,6 +33,7 @@ impl Program<'_> {
         }
         self.sized();
         if let Some(missing) = self.spec.layout.missing {
+            // raw->missing = unread;
             self.put(Width::Word, missing, Reg::R8);
         }
     }
@@ -45,6 +47,7 @@ impl Program<'_> {
         match &read.source {
             &Source::Register { register, from } => {
                 let offset = self.register(register) + i16::from(from);
+                // r9 = *(uN *)((char *)ctx + offset);
                 self.asm
                     .load(Width::from_bytes(read.size), Reg::R9, Reg::R6, offset);
             }
@@ -61,9 +64,11 @@ impl Program<'_> {
         let unreadable = self.asm.label();
         let width = Width::from_bytes(field.size);
         if self.value_or_address(read, unreadable) {
+            // bpf_probe_read_user(&raw->field, read.size, r9); r9 = raw->field; /* an error: goto unreadable */
             self.memory(read.size, field.offset, unreadable);
             self.get(Width::from_bytes(read.size), Reg::R9, field.offset);
         }
+        // raw->field = read.signed ? (sN)r9 : r9;
         if read.signed && read.size < field.size {
             self.extend(read.size, true);
         }
@@ -82,6 +87,7 @@ impl Program<'_> {
             self.gone(string.status);
         }
         // `RawField::NOT_RESIDENT` or 0.
+        // raw->field = NOT_RESIDENT - r1; unread |= 1 << bit;
         let asm = &mut self.asm;
         asm.set(Reg::R2, RawField::NOT_RESIDENT.cast_signed());
         asm.op(Op::Sub, Reg::R2, Reg::R1);
@@ -95,6 +101,7 @@ impl Program<'_> {
     /// Reads `size` bytes at `R9` to an offset of the layout.
     pub(super) fn memory(&mut self, size: u8, to: u16, unreadable: Label) {
         let done = self.asm.label();
+        // if (bpf_probe_read_user(raw + to, size, r9)) bring_in_or_fail(size, unreadable);
         self.read_user(Helper::ReadUser, size.into(), to.into());
         self.asm.jump_if(If::Equal, Reg::R0, 0, done);
         self.bring_in_or_fail(Bytes::Number(size.into()), unreadable);
@@ -103,6 +110,7 @@ impl Program<'_> {
 
     /// Reads `size` bytes at `R9` to an offset of the layout, or of the strings after it.
     pub(super) fn read_user(&mut self, helper: Helper, size: i32, to: i32) {
+        // r0 = helper(raw + to, size, r9); /* bpf_probe_read_user or bpf_probe_read_user_str */
         self.remove_tag();
         self.address_in_target(Reg::R1, to);
         let asm = &mut self.asm;
@@ -114,18 +122,21 @@ impl Program<'_> {
     /// `to` = the word at an offset of the layout, zero-extended.
     pub(in crate::engine::bpf) fn get(&mut self, width: Width, to: Reg, offset: u16) {
         let Target { base, .. } = self.target;
+        // to = *(uN *)(raw + offset);
         self.asm.load(width, to, base, self.target.at(offset));
     }
 
     /// Writes a register at an offset of the layout.
     pub(in crate::engine::bpf) fn put(&mut self, width: Width, offset: u16, from: Reg) {
         let Target { base, .. } = self.target;
+        // *(uN *)(raw + offset) = from;
         self.asm.store(width, base, self.target.at(offset), from);
     }
 
     /// Writes a number at an offset of the layout.
     pub(in crate::engine::bpf) fn put_value(&mut self, width: Width, offset: u16, value: i32) {
         let Target { base, .. } = self.target;
+        // *(uN *)(raw + offset) = value;
         self.asm
             .store_value(width, base, self.target.at(offset), value);
     }
@@ -136,6 +147,7 @@ impl Program<'_> {
             base,
             offset: start,
         } = self.target;
+        // to = raw + offset;
         self.asm.address(to, base, i32::from(start) + offset);
     }
 
@@ -148,6 +160,7 @@ impl Program<'_> {
 impl Program<'_> {
     /// `R9` = the address.
     pub(super) fn address(&mut self, address: &Address, unreadable: Label) {
+        // r9 = (address.thread ? thread_base : 0) + ctx->base + ctx->index * scale + address.offset;
         if address.thread {
             self.thread_base(unreadable);
         } else {
@@ -167,12 +180,14 @@ impl Program<'_> {
         }
         self.asm.add(Reg::R9, address.offset, Reg::R1);
         if self.spec.arch.pointer_size() == 4 {
+            // r9 = (u32)r9;
             self.asm.cut_to_32(Reg::R9);
         }
     }
 
     /// Jumps if no string can be at `R9`, of which the tag is removed: it is not the address of a mapping of user space.
     pub(super) fn check_address(&mut self, nowhere: Label) {
+        // if (r9 < MIN_POINTER || r9 >> address_bits) goto nowhere;
         self.remove_tag();
         let asm = &mut self.asm;
         asm.jump_if(If::Below, Reg::R9, MIN_POINTER as i32, nowhere);
@@ -191,6 +206,7 @@ impl Program<'_> {
     /// The same, in code for any program of an architecture.
     pub(super) fn remove_tag_of(&mut self, arch: Arch) {
         if arch.ignores_top_byte() {
+            // r9 = r9 << 8 >> 8;
             self.asm.extend(Reg::R9, 8, false);
         }
     }
@@ -200,23 +216,29 @@ impl Program<'_> {
         let is_64_bit = self.spec.arch.pointer_size() == 8;
         let base = self.common.thread_base;
         if let Some(base) = base.filter(|_| is_64_bit) {
+            // if (bpf_probe_read_kernel(&WORD, 8, task + base.pointer)) goto unreadable; r9 = WORD;
             self.read_task(base.pointer, WORD, 8, unreadable);
             return self.asm.load(Width::Double, Reg::R9, Reg::R10, WORD);
         }
         let Some(descriptors) = base.and_then(|base| base.descriptors) else {
+            // r1 = 1; goto unreadable;
             self.asm.set(Reg::R1, 1);
             return self.asm.jump(unreadable);
         };
+        // if (bpf_probe_read_kernel(&DESCRIPTORS, 24, task + descriptors)) goto unreadable;
         self.read_task(descriptors, DESCRIPTORS, 24, unreadable);
         let asm = &mut self.asm;
+        // if (DESCRIPTORS[1] || DESCRIPTORS[2]) goto unreadable;
         for other in [DESCRIPTORS + 8, DESCRIPTORS + 16] {
             // The segment register is not readable here. With a single descriptor it can only select that one.
             asm.load(Width::Double, Reg::R2, Reg::R10, other);
             asm.jump_if(If::NotEqual, Reg::R2, 0, unreadable);
         }
+        // r9 = DESCRIPTORS[0]; if (!r9) goto unreadable;
         asm.load(Width::Double, Reg::R9, Reg::R10, DESCRIPTORS);
         asm.jump_if(If::Equal, Reg::R9, 0, unreadable);
         // Bits 16 to 39 and 56 to 63.
+        // r9 = r9 << 24 >> 40 | r9 >> 56 << 24;
         asm.copy(Reg::R1, Reg::R9);
         asm.op_value(Op::ShiftRight, Reg::R1, 56);
         asm.op_value(Op::ShiftLeft, Reg::R1, 24);
@@ -229,11 +251,13 @@ impl Program<'_> {
     /// thread-local storage.
     fn read_task(&mut self, from: u32, to: i16, size: i64, unreadable: Label) {
         let asm = &mut self.asm;
+        // r0 = bpf_probe_read_kernel(&to, size, (char *)bpf_get_current_task() + from);
         asm.call(Helper::CurrentTask);
         asm.address(Reg::R3, Reg::R0, from.cast_signed());
         asm.address(Reg::R1, Reg::R10, to.into());
         asm.set(Reg::R2, size);
         asm.call(Helper::ReadKernel);
+        // r1 = 1; if (r0) goto unreadable;
         asm.set(Reg::R1, 1);
         asm.jump_if(If::NotEqual, Reg::R0, 0, unreadable);
     }

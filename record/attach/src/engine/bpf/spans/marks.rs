@@ -26,6 +26,7 @@ impl Program<'_> {
 
     /// Writes zeros to where a string is read, as far as it is compared.
     pub(in crate::engine::bpf) fn clear_string(&mut self, string: RawString) {
+        // memset(string, 0, min(room.each, COMPARED) / 8 * 8);
         for at in self.string_words(string) {
             self.asm.store_value(Width::Double, Reg::R7, at, 0);
         }
@@ -34,6 +35,7 @@ impl Program<'_> {
     /// Stores which arguments are known, and the word of each, in their slots. The record at `R7` is written, and `R8` has the bits of values
     /// that could not be read.
     pub(super) fn marks(&mut self, fields: &[MarkField], most: u32) {
+        // memset(SPAN_MARKS, 0, 8 * (most + 1));
         for slot in 0..=most {
             let at = slots::SPAN_MARKS + 8 * slot as i16;
             self.asm.store_value(Width::Double, Reg::R10, at, 0);
@@ -46,6 +48,7 @@ impl Program<'_> {
                     bytes,
                     signed,
                 } => {
+                    // if (unread >> bit & 1) goto unknown; r1 = signed ? (sN)raw->field : (uN)raw->field;
                     if let Some(bit) = field.fault {
                         self.if_unreadable(bit, unknown);
                     }
@@ -55,7 +58,9 @@ impl Program<'_> {
                     }
                 }
                 MarkField::String(string) => {
+                    // r1 = (s16)string->status; if ((s64)r1 < 0) goto unknown;
                     self.string_length(string, unknown);
+                    // for each word of the string: r1 = (r1 ^ word) * FACTOR;
                     self.asm.set(Reg::R3, FACTOR.cast_signed());
                     for at in self.string_words(string) {
                         let asm = &mut self.asm;
@@ -70,12 +75,14 @@ impl Program<'_> {
                 }
             }
             let asm = &mut self.asm;
+            // SPAN_MARKS[number + 1] = r1;
             asm.store(
                 Width::Double,
                 Reg::R10,
                 slots::SPAN_MARKS + 8 * (number + 1),
                 Reg::R1,
             );
+            // SPAN_MARKS[0] |= 1 << number;
             asm.load(Width::Double, Reg::R1, Reg::R10, slots::SPAN_MARKS);
             asm.op_value(Op::Or, Reg::R1, 1 << number);
             asm.store(Width::Double, Reg::R10, slots::SPAN_MARKS, Reg::R1);

@@ -63,6 +63,7 @@ impl Program<'_> {
     /// Notes whether the filter excludes the hit. It is matched all the same: else an end would take the begin of another span.
     fn note_excluded(&mut self, condition: &Condition) {
         let (excluded, noted) = (self.asm.label(), self.asm.label());
+        // SPAN_EXCLUDED = condition ? 0 : 1;
         if *condition != Condition::Never {
             self.filter(condition, excluded);
             self.asm
@@ -79,6 +80,7 @@ impl Program<'_> {
     fn jump_if_excluded(&mut self, excluded: Label) {
         if self.spec.condition.is_some() {
             let asm = &mut self.asm;
+            // if (SPAN_EXCLUDED) goto excluded;
             asm.load(Width::Double, Reg::R3, Reg::R10, slots::SPAN_EXCLUDED);
             asm.jump_if(If::NotEqual, Reg::R3, 0, excluded);
         }
@@ -87,6 +89,7 @@ impl Program<'_> {
     /// `R1` = the time of a begin: that of the hit, or one at which no span is slow if the filter excludes it.
     fn time_of_begin(&mut self) {
         let (excluded, known) = (self.asm.label(), self.asm.label());
+        // r1 = SPAN_EXCLUDED ? S64_MAX : NOW;
         self.jump_if_excluded(excluded);
         self.asm.load(Width::Double, Reg::R1, Reg::R10, slots::NOW);
         if self.spec.condition.is_some() {
@@ -104,28 +107,34 @@ impl Program<'_> {
         let unkeyed = self.asm.label();
         self.begin_reads();
         self.asm.place(again);
+        // span_key(unkeyed); SPAN_ELEMENT = find_element(full); take_element(SPAN_ELEMENT, full);
         self.span_key(role, unkeyed);
         self.find_element(Sought::lowest(memory, role), full);
         self.asm
             .store(Width::Double, Reg::R10, slots::SPAN_ELEMENT, Reg::R0);
         self.take_element(role, full);
         let asm = &mut self.asm;
+        // element = SPAN_ELEMENT; if (element->DEPTH >= LEVELS) goto deep; SPAN_LEVEL = element->DEPTH; r7 = element;
         asm.load(Width::Double, Reg::R1, Reg::R0, DEPTH);
         asm.jump_if(If::AtLeast, Reg::R1, LEVELS.cast_signed(), deep);
         asm.store(Width::Double, Reg::R10, slots::SPAN_LEVEL, Reg::R1);
         asm.copy(Reg::R7, Reg::R0);
+        // if (SPAN_LEVEL) { SPAN_KEY.level = SPAN_LEVEL; r7 = find_element(full_level); }
         asm.jump_if(If::Equal, Reg::R1, 0, lowest);
         asm.store(Width::Word, Reg::R10, LEVEL, Reg::R1);
         self.find_element(Sought::above(role), full_level);
         let asm = &mut self.asm;
         asm.copy(Reg::R7, Reg::R0);
+        // lowest: r7 += memory.begin_at(); write_record(r7);
         asm.place(lowest);
         asm.op_value(Op::Add, Reg::R7, memory.begin_at().cast_signed());
         self.write_record(memory, role);
+        // r9 = SPAN_ELEMENT + SPAN_LEVEL * memory.frame(); *(u64 *)(r9 + FRAMES) = SPAN_EXCLUDED ? S64_MAX : NOW;
         self.load_frame(memory);
         self.time_of_begin();
         let asm = &mut self.asm;
         asm.store(Width::Double, Reg::R9, FRAMES as i16, Reg::R1);
+        // memcpy(r9 + FRAMES + 8, SPAN_MARKS, 8 * (memory.marks + 1));
         if memory.marks > 0 {
             for word in 0..=memory.marks as i16 {
                 asm.load(
@@ -142,6 +151,7 @@ impl Program<'_> {
                 );
             }
         }
+        // SPAN_ELEMENT->DEPTH = SPAN_LEVEL + 1; leave_element(); count_span(Begun);
         asm.load(Width::Double, Reg::R9, Reg::R10, slots::SPAN_ELEMENT);
         asm.load(Width::Double, Reg::R1, Reg::R10, slots::SPAN_LEVEL);
         asm.op_value(Op::Add, Reg::R1, 1);
@@ -153,6 +163,7 @@ impl Program<'_> {
             Some(counts) => self.give_up(memory, role, counts, exits),
             None => {
                 let asm = &mut self.asm;
+                // element->BEYOND++; leave_element(); count_span(Deep);
                 asm.load(Width::Double, Reg::R1, Reg::R0, BEYOND);
                 asm.op_value(Op::Add, Reg::R1, 1);
                 asm.store(Width::Double, Reg::R0, BEYOND, Reg::R1);
@@ -160,6 +171,7 @@ impl Program<'_> {
                 self.count_span(HitWord::Deep, exits);
             }
         }
+        // full_level: leave_element(); full: count_span(Full); unkeyed: count_span(Unkeyed);
         self.asm.place(full_level);
         self.leave_element();
         self.asm.place(full);
@@ -179,25 +191,30 @@ impl Program<'_> {
         let (unfound, unkeyed) = (self.asm.label(), self.asm.label());
         self.begin_reads();
         self.asm.place(again);
+        // span_key(unkeyed); SPAN_ELEMENT = bpf_map_lookup_elem(&Spans, &SPAN_KEY); if (!SPAN_ELEMENT) goto unmatched;
         self.span_key(role, unkeyed);
         let asm = &mut self.asm;
         asm.call_map(Helper::MapLookup, Map::Spans, slots::SPAN_KEY);
         asm.jump_if(If::Equal, Reg::R0, 0, unmatched);
         asm.store(Width::Double, Reg::R10, slots::SPAN_ELEMENT, Reg::R0);
+        // take_element(SPAN_ELEMENT, unmatched); if (!element->BEYOND) goto shallow;
         self.take_element(role, unmatched);
         let asm = &mut self.asm;
         asm.load(Width::Double, Reg::R1, Reg::R0, BEYOND);
         asm.jump_if(If::Equal, Reg::R1, 0, shallow);
         // The newest one is of those that have no record.
+        // element->BEYOND--; leave_element(); count_span(DeepEnd);
         asm.op_value(Op::Add, Reg::R1, -1);
         asm.store(Width::Double, Reg::R0, BEYOND, Reg::R1);
         self.leave_element();
         self.count_span(HitWord::DeepEnd, exits);
         let asm = &mut self.asm;
+        // shallow: if (!element->DEPTH) goto unfound;
         asm.place(shallow);
         asm.load(Width::Double, Reg::R1, Reg::R0, DEPTH);
         asm.jump_if(If::Equal, Reg::R1, 0, unfound);
         if role.must_agree && !role.agreed.is_empty() {
+            // write_end(); if (find_equal() || find_compatible()) goto found; goto unfound;
             self.write_end(memory, role);
             self.newest_level();
             self.find_equal(memory, role, found);
@@ -207,6 +224,7 @@ impl Program<'_> {
         } else {
             self.newest_begin(memory, role, exits);
         }
+        // found: r1 = duration(); if (SPAN_EXCLUDED) goto short; if ((s64)r1 >= memory.least) goto slow;
         self.asm.place(found);
         self.duration(memory);
         let short = self.asm.label();
@@ -214,6 +232,7 @@ impl Program<'_> {
         let asm = &mut self.asm;
         asm.set(Reg::R2, memory.least.cast_signed());
         asm.jump_if_reg(If::AtLeastSigned, Reg::R1, Reg::R2, slow);
+        // short: SPAN_AFTER = Short; goto removal; slow: add_span() or put_span();
         asm.place(short);
         self.then_remove(After::Short, removal);
         self.asm.place(slow);
@@ -232,14 +251,17 @@ impl Program<'_> {
                 self.remove_levels(memory, role);
                 let short = self.asm.label();
                 let asm = &mut self.asm;
+                // if (SPAN_AFTER == Lost) goto dropped; if (SPAN_AFTER == Short) goto short; goto out;
                 asm.load(Width::Double, Reg::R1, Reg::R10, slots::SPAN_AFTER);
                 asm.jump_if(If::Equal, Reg::R1, After::Lost as i32, exits.dropped);
                 asm.jump_if(If::Equal, Reg::R1, After::Short as i32, short);
                 asm.jump(exits.out);
+                // short: count_span(Short);
                 asm.place(short);
                 self.count_span(HitWord::Short, exits);
             }
         }
+        // unfound: leave_element(); unmatched: count_span(Unmatched); unkeyed: count_span(Unkeyed);
         self.asm.place(unfound);
         self.leave_element();
         self.asm.place(unmatched);
@@ -255,6 +277,7 @@ impl Program<'_> {
     fn newest_begin(&mut self, memory: SpanMemory, role: &SpanRole, exits: Exits) {
         if role.agreed.is_empty() {
             let asm = &mut self.asm;
+            // NOW = bpf_ktime_get_ns();
             asm.call(Helper::KtimeNs);
             asm.store(Width::Double, Reg::R10, slots::NOW, Reg::R0);
         } else {
@@ -267,12 +290,14 @@ impl Program<'_> {
     /// Counts an end whose value is known and is that of an older begin, and of no newer one.
     fn count_older(&mut self, memory: SpanMemory, role: &SpanRole, exits: Exits) {
         let (equal, done) = (self.asm.label(), self.asm.label());
+        // if (!SPAN_MARKS[0]) goto done; if (find_equal()) goto equal; goto done;
         self.asm
             .load(Width::Double, Reg::R1, Reg::R10, slots::SPAN_MARKS);
         self.asm.jump_if(If::Equal, Reg::R1, 0, done);
         self.newest_level();
         self.find_equal(memory, role, equal);
         self.asm.jump(done);
+        // equal: if (r9->DEPTH - 1 == r8) goto done;
         self.asm.place(equal);
         let asm = &mut self.asm;
         asm.load(Width::Double, Reg::R1, Reg::R9, DEPTH);
@@ -280,6 +305,7 @@ impl Program<'_> {
         asm.jump_if_reg(If::Equal, Reg::R1, Reg::R8, done);
         match self.common.hit_counts {
             Some(counts) => {
+                // __sync_fetch_and_add(hit_word(Older), 1);
                 self.hit_word(counts, HitWord::Older, exits);
                 self.asm.increment(Reg::R1);
             }
@@ -291,6 +317,7 @@ impl Program<'_> {
     /// Counts a hit, and ends the program.
     pub(super) fn count_span(&mut self, word: HitWord, exits: Exits) {
         if let Some(counts) = self.common.hit_counts {
+            // __sync_fetch_and_add(hit_word(word), 1); goto out;
             self.hit_word(counts, word, exits);
             self.asm.increment(Reg::R1);
             return self.asm.jump(exits.out);
@@ -303,6 +330,7 @@ impl Program<'_> {
             HitWord::Unkeyed => return self.asm.jump(exits.dropped),
             _ => return self.asm.jump(exits.out),
         };
+        // __sync_fetch_and_add(&Control[counted], 1); goto out;
         self.asm.count(counted);
         self.asm.jump(exits.out);
     }
@@ -313,10 +341,12 @@ impl Program<'_> {
         if role.agreed.is_empty() {
             self.write_end(memory, role);
         }
+        // find_ring(lost); put_begin(lost); put_end(lost); SPAN_AFTER = Recorded; goto removal;
         self.find_ring(lost);
         self.put_begin(memory, lost);
         self.put_end(memory, lost);
         self.then_remove(After::Recorded, removal);
+        // lost: SPAN_AFTER = Lost; goto removal;
         self.asm.place(lost);
         self.then_remove(After::Lost, removal);
     }
@@ -325,16 +355,20 @@ impl Program<'_> {
     fn find_element(&mut self, sought: Sought, full: Label) {
         let asm = &mut self.asm;
         let found = asm.label();
+        // r0 = bpf_map_lookup_elem(&Spans, &SPAN_KEY); if (r0) goto found;
         asm.call_map(Helper::MapLookup, Map::Spans, slots::SPAN_KEY);
         asm.jump_if(If::NotEqual, Reg::R0, 0, found);
+        // bpf_map_update_elem(&Spans, &SPAN_KEY, SpanZeros, BPF_NOEXIST);
         asm.set_map(Reg::R1, Map::Spans);
         asm.address(Reg::R2, Reg::R10, slots::SPAN_KEY.into());
         asm.set_map_value(Reg::R3, Map::SpanZeros, 0);
         asm.set(Reg::R4, IS_NEW);
         asm.call(Helper::MapUpdate);
+        // r0 = bpf_map_lookup_elem(&Spans, &SPAN_KEY); if (!r0) goto full;
         asm.call_map(Helper::MapLookup, Map::Spans, slots::SPAN_KEY);
         asm.jump_if(If::Equal, Reg::R0, 0, full);
         if sought.is_of_thread {
+            // r0->OWNED = IS_OF_THREAD;
             asm.store_value(Width::Double, Reg::R0, OWNED, IS_OF_THREAD);
         }
         if let Some(room) = sought.room {
@@ -346,6 +380,7 @@ impl Program<'_> {
     /// Adds to the room for elements that stay. `R1` and `R2` are lost.
     fn add_to_room(&mut self, room: u32, number: i64) {
         let asm = &mut self.asm;
+        // __sync_fetch_and_add(&SpanZeros[room], number);
         asm.set_map_value(Reg::R1, Map::SpanZeros, room);
         asm.set(Reg::R2, number);
         asm.atomic_add(Reg::R1, 0, Reg::R2);
@@ -357,6 +392,7 @@ impl Program<'_> {
             return self.write_key(memory, role, grouping);
         }
         let asm = &mut self.asm;
+        // CPU = bpf_get_smp_processor_id();
         asm.call(Helper::CpuId);
         asm.store(Width::Word, Reg::R10, slots::CPU, Reg::R0);
         self.clear_strings(&role.agreed);
@@ -370,6 +406,7 @@ impl Program<'_> {
     /// Writes the record of an end into the element of level 0.
     fn write_end(&mut self, memory: SpanMemory, role: &SpanRole) {
         let asm = &mut self.asm;
+        // r7 = SPAN_ELEMENT + memory.end_at();
         asm.load(Width::Double, Reg::R7, Reg::R10, slots::SPAN_ELEMENT);
         asm.op_value(Op::Add, Reg::R7, memory.end_at().cast_signed());
         self.write_record(memory, role);
@@ -378,6 +415,7 @@ impl Program<'_> {
     /// `R8` = the newest level, `R9` = the element of level 0.
     fn newest_level(&mut self) {
         let asm = &mut self.asm;
+        // r9 = SPAN_ELEMENT; r8 = r9->DEPTH - 1;
         asm.load(Width::Double, Reg::R9, Reg::R10, slots::SPAN_ELEMENT);
         asm.load(Width::Double, Reg::R8, Reg::R9, DEPTH);
         asm.op_value(Op::Add, Reg::R8, -1);
@@ -386,6 +424,7 @@ impl Program<'_> {
     /// `R9` = the element of level 0 plus the offset of its level.
     fn load_frame(&mut self, memory: SpanMemory) {
         let asm = &mut self.asm;
+        // r9 = SPAN_ELEMENT + (SPAN_LEVEL & (LEVELS - 1)) * memory.frame();
         asm.load(Width::Double, Reg::R9, Reg::R10, slots::SPAN_ELEMENT);
         asm.load(Width::Double, Reg::R1, Reg::R10, slots::SPAN_LEVEL);
         asm.op_value(Op::And, Reg::R1, LEVELS.cast_signed() - 1);
@@ -396,6 +435,7 @@ impl Program<'_> {
     /// `to` = the element of level 0 at `R9` plus the offset of level `R8`.
     fn frame_of_level(&mut self, memory: SpanMemory, to: Reg) {
         let asm = &mut self.asm;
+        // to = r9 + (r8 & (LEVELS - 1)) * memory.frame();
         asm.copy(Reg::R1, Reg::R8);
         asm.op_value(Op::And, Reg::R1, LEVELS.cast_signed() - 1);
         asm.op_value(Op::Multiply, Reg::R1, memory.frame().cast_signed());
@@ -408,9 +448,11 @@ impl Program<'_> {
         let none = self.asm.label();
         for _ in 0..LEVELS {
             let other = self.asm.label();
+            // if ((s64)r8 < 0) goto none; r2 = frame_of_level(r8);
             self.asm.jump_if(If::BelowSigned, Reg::R8, 0, none);
             self.frame_of_level(memory, Reg::R2);
             let asm = &mut self.asm;
+            // if (!memcmp(r2 + FRAMES + 8, SPAN_MARKS, 8 * (agreed.len() + 1))) goto found;
             for word in 0..=role.agreed.len() as i16 {
                 asm.load(
                     Width::Double,
@@ -427,6 +469,7 @@ impl Program<'_> {
                 asm.jump_if_reg(If::NotEqual, Reg::R3, Reg::R4, other);
             }
             asm.jump(found);
+            // other: r8--;
             asm.place(other);
             asm.op_value(Op::Add, Reg::R8, -1);
         }
@@ -439,15 +482,18 @@ impl Program<'_> {
         let all = (1 << role.agreed.len()) - 1;
         for _ in 0..LEVELS {
             let other = self.asm.label();
+            // if ((s64)r8 < 0) goto none; r2 = frame_of_level(r8);
             self.asm.jump_if(If::BelowSigned, Reg::R8, 0, none);
             self.frame_of_level(memory, Reg::R2);
             let asm = &mut self.asm;
+            // known = *(u64 *)(r2 + FRAMES + 8) & SPAN_MARKS[0]; if (known == all) goto other;
             asm.load(Width::Double, Reg::R3, Reg::R2, FRAMES as i16 + 8);
             asm.load(Width::Double, Reg::R4, Reg::R10, slots::SPAN_MARKS);
             asm.op(Op::And, Reg::R3, Reg::R4);
             asm.jump_if(If::Equal, Reg::R3, all, other);
             for number in 0..role.agreed.len() as i16 {
                 let same = asm.label();
+                // if (known & 1 << number && *(u64 *)(r2 + FRAMES + 8 + word) != SPAN_MARKS[number + 1]) goto other;
                 asm.copy(Reg::R4, Reg::R3);
                 asm.op_value(Op::And, Reg::R4, 1 << number);
                 asm.jump_if(If::Equal, Reg::R4, 0, same);
@@ -457,6 +503,7 @@ impl Program<'_> {
                 asm.jump_if_reg(If::NotEqual, Reg::R4, Reg::R5, other);
                 asm.place(same);
             }
+            // goto found; other: r8--;
             asm.jump(found);
             asm.place(other);
             asm.op_value(Op::Add, Reg::R8, -1);
@@ -467,6 +514,7 @@ impl Program<'_> {
     /// `R1` = how long the span of level `R8` lasted, ns. The level is stored in its slot. What is to be done with spans that end begins here.
     fn duration(&mut self, memory: SpanMemory) {
         let asm = &mut self.asm;
+        // SPAN_LEVEL = r8 & (LEVELS - 1); r1 = NOW - *(u64 *)(frame_of_level(r8) + FRAMES);
         asm.op_value(Op::And, Reg::R8, LEVELS.cast_signed() - 1);
         asm.store(Width::Double, Reg::R10, slots::SPAN_LEVEL, Reg::R8);
         self.frame_of_level(memory, Reg::R2);
@@ -480,13 +528,16 @@ impl Program<'_> {
     pub(super) fn load_begin(&mut self, memory: SpanMemory, lost: Label) {
         let lowest = self.asm.label();
         let asm = &mut self.asm;
+        // r7 = SPAN_ELEMENT; if (!SPAN_LEVEL) goto lowest;
         asm.load(Width::Double, Reg::R7, Reg::R10, slots::SPAN_ELEMENT);
         asm.load(Width::Double, Reg::R1, Reg::R10, slots::SPAN_LEVEL);
         asm.jump_if(If::Equal, Reg::R1, 0, lowest);
+        // SPAN_KEY.level = SPAN_LEVEL; r7 = bpf_map_lookup_elem(&Spans, &SPAN_KEY); if (!r7) goto lost;
         asm.store(Width::Word, Reg::R10, LEVEL, Reg::R1);
         asm.call_map(Helper::MapLookup, Map::Spans, slots::SPAN_KEY);
         asm.jump_if(If::Equal, Reg::R0, 0, lost);
         asm.copy(Reg::R7, Reg::R0);
+        // lowest: r7 += memory.begin_at();
         asm.place(lowest);
         asm.op_value(Op::Add, Reg::R7, memory.begin_at().cast_signed());
     }
@@ -495,6 +546,7 @@ impl Program<'_> {
     fn put_begin(&mut self, memory: SpanMemory, lost: Label) {
         self.load_begin(memory, lost);
         let asm = &mut self.asm;
+        // r3 = *(u16 *)(r7 + SIZE); if (r3 > memory.begin) goto lost; put_record(r7, r3);
         asm.load(Width::Half, Reg::R3, Reg::R7, SIZE);
         asm.jump_if(If::Above, Reg::R3, memory.begin.cast_signed(), lost);
         asm.copy(Reg::R2, Reg::R7);
@@ -505,6 +557,7 @@ impl Program<'_> {
     fn put_end(&mut self, memory: SpanMemory, lost: Label) {
         let bytes = self.room.record;
         let asm = &mut self.asm;
+        // put_record(SPAN_ELEMENT + memory.end_at(), room.record);
         asm.load(Width::Double, Reg::R2, Reg::R10, slots::SPAN_ELEMENT);
         asm.op_value(Op::Add, Reg::R2, memory.end_at().cast_signed());
         asm.set(Reg::R3, bytes as i64);
@@ -514,6 +567,7 @@ impl Program<'_> {
     /// Puts the `R3` bytes at `R2` into the ring; jumps to `lost` if they have no room.
     fn put_record(&mut self, lost: Label) {
         let asm = &mut self.asm;
+        // if (bpf_ringbuf_output(RING, r2, r3, 0)) goto lost;
         asm.load(Width::Double, Reg::R1, Reg::R10, slots::RING);
         asm.set(Reg::R4, 0);
         asm.call(Helper::RingOutput);
@@ -523,6 +577,7 @@ impl Program<'_> {
     /// Removes the begin, and then does what `after` says.
     pub(super) fn then_remove(&mut self, after: After, removal: Label) {
         let asm = &mut self.asm;
+        // SPAN_AFTER = after; goto removal;
         asm.store_value(Width::Double, Reg::R10, slots::SPAN_AFTER, after as i32);
         asm.jump(removal);
     }
@@ -532,33 +587,41 @@ impl Program<'_> {
         let (done, kept) = (self.asm.label(), self.asm.label());
         let removed = self.asm.label();
         let asm = &mut self.asm;
+        // r9 = SPAN_ELEMENT; r8 = r9->DEPTH; r7 = SPAN_LEVEL; if (r8 <= 1) goto done;
         asm.load(Width::Double, Reg::R9, Reg::R10, slots::SPAN_ELEMENT);
         asm.load(Width::Double, Reg::R8, Reg::R9, DEPTH);
         asm.load(Width::Double, Reg::R7, Reg::R10, slots::SPAN_LEVEL);
         asm.jump_if(If::AtMost, Reg::R8, 1, done);
         for level in (1..LEVELS.cast_signed()).rev() {
             let other = asm.label();
+            // if (r8 <= level) goto other; if (r7 > level) goto done;
             asm.jump_if(If::AtMost, Reg::R8, level, other);
             asm.jump_if(If::Above, Reg::R7, level, done);
+            // SPAN_KEY.level = level; bpf_map_delete_elem(&Spans, &SPAN_KEY);
             asm.store_value(Width::Word, Reg::R10, LEVEL, level);
             asm.call_map(Helper::MapDelete, Map::Spans, slots::SPAN_KEY);
             asm.place(other);
         }
+        // done: r9->DEPTH = r7; if (r7) goto kept;
         asm.place(done);
         asm.store(Width::Double, Reg::R9, DEPTH, Reg::R7);
         asm.jump_if(If::NotEqual, Reg::R7, 0, kept);
         if role.is_of_thread() {
+            // if ((s64)SpanZeros[room] >= 0) goto removed;
             asm.set_map_value(Reg::R1, Map::SpanZeros, memory.room_at());
             asm.load(Width::Double, Reg::R1, Reg::R1, 0);
             asm.jump_if(If::AtLeastSigned, Reg::R1, 0, removed);
         }
         // The program still has it: another one must not take what is removed.
+        // SPAN_KEY.level = 0; r0 = bpf_map_delete_elem(&Spans, &SPAN_KEY);
         asm.store_value(Width::Word, Reg::R10, LEVEL, 0);
         asm.call_map(Helper::MapDelete, Map::Spans, slots::SPAN_KEY);
         if role.is_of_thread() {
+            // if (r0) goto removed; __sync_fetch_and_add(&SpanZeros[room], 1);
             self.asm.jump_if(If::NotEqual, Reg::R0, 0, removed);
             self.add_to_room(memory.room_at(), 1);
         }
+        // goto removed; kept: leave_element();
         self.asm.jump(removed);
         self.asm.place(kept);
         self.leave_element();

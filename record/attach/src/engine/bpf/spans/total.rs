@@ -36,6 +36,7 @@ impl Program<'_> {
     /// Writes the time, the key and the marks of the hit to the slot at `R7`.
     pub(super) fn write_key(&mut self, memory: SpanMemory, role: &SpanRole, grouping: &Grouping) {
         let asm = &mut self.asm;
+        // NOW = bpf_ktime_get_ns();
         asm.call(Helper::KtimeNs);
         asm.store(Width::Double, Reg::R10, slots::NOW, Reg::R0);
         if !grouping.has_arguments() {
@@ -120,18 +121,22 @@ impl Program<'_> {
         removal: Label,
     ) {
         let full = self.asm.label();
+        // NUMBER = duration;
         self.asm.store(Width::Double, Reg::R10, NUMBER, Reg::R1);
         self.load_begin(memory, full);
         let asm = &mut self.asm;
         if let Some(place) = grouping.duration_place() {
+            // slot->numbers[place] = NUMBER;
             asm.load(Width::Double, Reg::R1, Reg::R10, NUMBER);
             asm.store(Width::Double, Reg::R7, grouping.number_at(place), Reg::R1);
         }
         self.parts(role, grouping);
         self.find_group(grouping, full);
         self.add_numbers(grouping);
+        // __sync_fetch_and_add(&group->hits, 1); SPAN_AFTER = Recorded; goto removal;
         self.asm.increment(Reg::R0);
         self.then_remove(After::Recorded, removal);
+        // full: SPAN_AFTER = Ungrouped; goto removal;
         self.asm.place(full);
         self.then_remove(After::Ungrouped, removal);
     }
@@ -139,6 +144,7 @@ impl Program<'_> {
     /// Stores how many spans began within the one of the level in its slot, and have not ended.
     pub(super) fn store_unfinished(&mut self) {
         let asm = &mut self.asm;
+        // r9 = SPAN_ELEMENT; NUMBER = r9->DEPTH - SPAN_LEVEL - 1;
         asm.load(Width::Double, Reg::R9, Reg::R10, slots::SPAN_ELEMENT);
         asm.load(Width::Double, Reg::R1, Reg::R9, DEPTH);
         asm.load(Width::Double, Reg::R2, Reg::R10, slots::SPAN_LEVEL);
@@ -150,19 +156,23 @@ impl Program<'_> {
     /// Counts the span that ended, and those within it that have not, and ends the program.
     pub(super) fn count_ended(&mut self, counts: HitCounts, exits: Exits) {
         let (all, ungrouped) = (self.asm.label(), self.asm.label());
+        // __sync_fetch_and_add(hit_word(Ended), 1); if (!NUMBER) goto all;
         self.hit_word(counts, HitWord::Ended, exits);
         let asm = &mut self.asm;
         asm.increment(Reg::R1);
         asm.load(Width::Double, Reg::R1, Reg::R10, NUMBER);
         asm.jump_if(If::Equal, Reg::R1, 0, all);
+        // __sync_fetch_and_add(hit_word(Unfinished), NUMBER);
         self.hit_word(counts, HitWord::Unfinished, exits);
         let asm = &mut self.asm;
         asm.load(Width::Double, Reg::R2, Reg::R10, NUMBER);
         asm.atomic_add(Reg::R1, 0, Reg::R2);
+        // all: if (SPAN_AFTER == Ungrouped) goto ungrouped; if (SPAN_AFTER != Short) goto out;
         asm.place(all);
         asm.load(Width::Double, Reg::R1, Reg::R10, slots::SPAN_AFTER);
         asm.jump_if(If::Equal, Reg::R1, After::Ungrouped as i32, ungrouped);
         asm.jump_if(If::NotEqual, Reg::R1, After::Short as i32, exits.out);
+        // count_span(Short); ungrouped: count_span(UngroupedEnd);
         self.count_span(HitWord::Short, exits);
         self.asm.place(ungrouped);
         self.count_span(HitWord::UngroupedEnd, exits);
@@ -176,9 +186,11 @@ impl Program<'_> {
         counts: HitCounts,
         exits: Exits,
     ) {
+        // SPAN_LEVEL = 0; remove_levels();
         self.asm
             .store_value(Width::Double, Reg::R10, slots::SPAN_LEVEL, 0);
         self.remove_levels(memory, role);
+        // __sync_fetch_and_add(hit_word(Unfinished), LEVELS); count_span(Deep);
         self.hit_word(counts, HitWord::Unfinished, exits);
         let asm = &mut self.asm;
         asm.set(Reg::R2, LEVELS.into());

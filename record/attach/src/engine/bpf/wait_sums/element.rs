@@ -53,21 +53,25 @@ pub(in crate::engine::bpf) fn sums_of_current(
 ) {
     let found = asm.label();
     // Programs at switches see the ids of the first pid namespace.
+    // KEY = bpf_get_current_pid_tgid(); r0 = bpf_map_lookup_elem(&WaitSums, &KEY); if (r0) goto found;
     asm.call(Helper::PidTgid);
     asm.store(Width::Word, Reg::R10, KEY, Reg::R0);
     asm.call_map(Helper::MapLookup, Map::WaitSums, KEY);
     asm.jump_if(If::NotEqual, Reg::R0, 0, found);
     if let Some(recorder) = recorder {
+        // if (bpf_get_current_pid_tgid() >> 32 == recorder) goto none;
         asm.thread_and_process();
         asm.op_value(Op::ShiftRight, Reg::R0, 32);
         asm.jump_if(If::Equal, Reg::R0, recorder.cast_signed(), none);
     }
+    // if (bpf_map_update_elem(&WaitSums, &KEY, &WaitGate[ZEROS], BPF_ANY)) goto none;
     asm.set_map(Reg::R1, Map::WaitSums);
     asm.address(Reg::R2, Reg::R10, KEY.into());
     asm.set_map_value(Reg::R3, Map::WaitGate, ZEROS);
     asm.set(Reg::R4, 0);
     asm.call(Helper::MapUpdate);
     asm.jump_if(If::NotEqual, Reg::R0, 0, none);
+    // add_to_gate(1); r0 = bpf_map_lookup_elem(&WaitSums, &KEY); if (!r0) goto none;
     add_to_gate(asm, 1);
     asm.call_map(Helper::MapLookup, Map::WaitSums, KEY);
     asm.jump_if(If::Equal, Reg::R0, 0, none);
@@ -77,9 +81,11 @@ pub(in crate::engine::bpf) fn sums_of_current(
 /// Removes the element of the thread in [`KEY`], if it has one. `R0` to `R5` are lost.
 pub(super) fn forget(asm: &mut Assembler) {
     let none = asm.label();
+    // if (!WaitGate[KEY & (GATE_COUNTS - 1)]) goto none;
     find_count(asm);
     asm.load(Width::Word, Reg::R1, Reg::R1, 0);
     asm.jump_if(If::Equal, Reg::R1, 0, none);
+    // if (!bpf_map_delete_elem(&WaitSums, &KEY)) add_to_gate(-1);
     asm.call_map(Helper::MapDelete, Map::WaitSums, KEY);
     asm.jump_if(If::NotEqual, Reg::R0, 0, none);
     add_to_gate(asm, -1);
@@ -88,6 +94,7 @@ pub(super) fn forget(asm: &mut Assembler) {
 
 /// `R1` = the address of the count of the thread in [`KEY`] in the gate. `R3` is lost.
 pub(super) fn find_count(asm: &mut Assembler) {
+    // r1 = &WaitGate[KEY & (GATE_COUNTS - 1)];
     asm.load(Width::Word, Reg::R3, Reg::R10, KEY);
     asm.op_value(Op::And, Reg::R3, GATE_COUNTS.cast_signed() - 1);
     asm.op_value(Op::ShiftLeft, Reg::R3, 2);
@@ -97,6 +104,7 @@ pub(super) fn find_count(asm: &mut Assembler) {
 
 /// Adds to that count. `R1` to `R3` are lost.
 fn add_to_gate(asm: &mut Assembler, number: i64) {
+    // __sync_fetch_and_add(&WaitGate[KEY & (GATE_COUNTS - 1)], number);
     find_count(asm);
     asm.set(Reg::R2, number);
     asm.atomic_add_word(Reg::R1, 0, Reg::R2);

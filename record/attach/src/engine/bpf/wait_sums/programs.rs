@@ -70,10 +70,12 @@ pub(super) fn switched(members: TaskMembers) -> Option<Code> {
     let mut asm = Assembler::default();
     let (arrives, out) = (asm.label(), asm.label());
     begin(&mut asm);
+    // sums = find_sums(ctx->prev, arrives); sums->LEFT = now; sums->STATE = load_reason();
     find_sums(&mut asm, members, PREVIOUS, arrives);
     asm.store(Width::Double, Reg::R7, LEFT, Reg::R8);
     load_reason(&mut asm, members);
     asm.store(Width::Double, Reg::R7, STATE, Reg::R1);
+    // arrives: sums = find_sums(ctx->next, out); arrive(sums);
     asm.place(arrives);
     find_sums(&mut asm, members, NEXT, out);
     arrive(&mut asm, out);
@@ -86,6 +88,7 @@ pub(super) fn waking(members: TaskMembers) -> Option<Code> {
     let mut asm = Assembler::default();
     let out = asm.label();
     begin(&mut asm);
+    // sums = find_sums(ctx->task, out); sums->WOKEN = now;
     find_sums(&mut asm, members, TASK, out);
     asm.store(Width::Double, Reg::R7, WOKEN, Reg::R8);
     asm.place(out);
@@ -94,6 +97,7 @@ pub(super) fn waking(members: TaskMembers) -> Option<Code> {
 
 /// `R6` = the context, `R8` = 0: the time is not known yet.
 fn begin(asm: &mut Assembler) {
+    // ctx = r1; now = 0;
     asm.copy(Reg::R6, Reg::R1);
     asm.set(Reg::R8, 0);
 }
@@ -101,14 +105,17 @@ fn begin(asm: &mut Assembler) {
 /// `R7` = the element of the task in an argument, `R8` = the time; jumps to `none` if the thread has no element.
 fn find_sums(asm: &mut Assembler, members: TaskMembers, argument: i16, none: Label) {
     let has_time = asm.label();
+    // KEY = task->pid; if (!WaitGate[KEY & (GATE_COUNTS - 1)]) goto none;
     load_thread(asm, members, argument);
     element::find_count(asm);
     asm.load(Width::Word, Reg::R1, Reg::R1, 0);
     asm.jump_if(If::Equal, Reg::R1, 0, none);
+    // if (!now) now = bpf_ktime_get_ns();
     asm.jump_if(If::NotEqual, Reg::R8, 0, has_time);
     asm.call(Helper::KtimeNs);
     asm.copy(Reg::R8, Reg::R0);
     asm.place(has_time);
+    // sums = bpf_map_lookup_elem(&WaitSums, &KEY); if (!sums) goto none;
     asm.call_map(Helper::MapLookup, Map::WaitSums, KEY);
     asm.jump_if(If::Equal, Reg::R0, 0, none);
     asm.copy(Reg::R7, Reg::R0);
@@ -116,6 +123,7 @@ fn find_sums(asm: &mut Assembler, members: TaskMembers, argument: i16, none: Lab
 
 /// Stores the id of the task in an argument.
 fn load_thread(asm: &mut Assembler, members: TaskMembers, argument: i16) {
+    // KEY = ((struct task_struct *)ctx[argument])->pid;
     asm.load(Width::Double, Reg::R3, Reg::R6, argument);
     load_member(asm, Width::Word, members.thread);
     asm.store(Width::Word, Reg::R10, KEY, Reg::R3);
@@ -124,9 +132,11 @@ fn load_thread(asm: &mut Assembler, members: TaskMembers, argument: i16) {
 /// `R1` = the offset of the sum for what the thread that leaves its CPU is now.
 fn load_reason(asm: &mut Assembler, members: TaskMembers) {
     let known = asm.label();
+    // r1 = RUNNABLE; if (ctx->preempt) goto known;
     asm.set(Reg::R1, sum::RUNNABLE.into());
     asm.load(Width::Double, Reg::R2, Reg::R6, IS_PREEMPTED);
     asm.jump_if(If::NotEqual, Reg::R2, 0, known);
+    // r3 = members.state ? ctx->prev->__state : ctx->prev_state; if (!r3) goto known;
     match members.state {
         None => asm.load(Width::Double, Reg::R3, Reg::R6, PREVIOUS_STATE),
         Some(state) => {
@@ -135,6 +145,7 @@ fn load_reason(asm: &mut Assembler, members: TaskMembers) {
         }
     }
     asm.jump_if(If::Equal, Reg::R3, 0, known);
+    // r1 = ctx->prev->in_iowait ? IOWAIT : BLOCKED;
     asm.set(Reg::R1, sum::BLOCKED.into());
     let (byte, bit) = members.iowait;
     asm.load(Width::Double, Reg::R3, Reg::R6, PREVIOUS);
@@ -148,25 +159,31 @@ fn load_reason(asm: &mut Assembler, members: TaskMembers) {
 /// Adds the wait that ends, of the element `R7` at the time `R8`; jumps to `out` if none does.
 fn arrive(asm: &mut Assembler, out: Label) {
     let [could_not_run, in_io, runnable] = [(); 3].map(|()| asm.label());
+    // woken = sums->WOKEN; sums->WOKEN = 0; left = sums->LEFT; sums->LEFT = 0; if (!left) goto out;
     asm.load(Width::Double, Reg::R3, Reg::R7, WOKEN);
     asm.store_value(Width::Double, Reg::R7, WOKEN, 0);
     asm.load(Width::Double, Reg::R1, Reg::R7, LEFT);
     asm.store_value(Width::Double, Reg::R7, LEFT, 0);
     asm.jump_if(If::Equal, Reg::R1, 0, out);
     // Clocks of CPUs may differ by little.
+    // if (now < left) goto out;
     asm.jump_if_reg(If::Below, Reg::R8, Reg::R1, out);
+    // if (sums->STATE == RUNNABLE) { woken = left; goto runnable; }
     asm.load(Width::Double, Reg::R2, Reg::R7, STATE);
     let runs = sum::RUNNABLE.into();
     asm.jump_if(If::NotEqual, Reg::R2, runs, could_not_run);
     asm.copy(Reg::R3, Reg::R1);
     asm.jump(runnable);
+    // could_not_run: woken = limit_waking(woken); if (sums->STATE == IOWAIT) goto in_io;
     asm.place(could_not_run);
     limit_waking(asm);
     asm.jump_if(If::Equal, Reg::R2, sum::IOWAIT.into(), in_io);
+    // sums->BLOCKED += woken - left; goto runnable; in_io: sums->IOWAIT += woken - left;
     add(asm, sum::BLOCKED, Reg::R3, Reg::R1);
     asm.jump(runnable);
     asm.place(in_io);
     add(asm, sum::IOWAIT, Reg::R3, Reg::R1);
+    // runnable: sums->RUNNABLE += now - woken;
     asm.place(runnable);
     add(asm, sum::RUNNABLE, Reg::R8, Reg::R3);
 }
@@ -174,6 +191,7 @@ fn arrive(asm: &mut Assembler, out: Label) {
 /// `R3` = the time of the waking in it, but not before the switch out in `R1`, and not after the switch in in `R8`; the latter if there was no waking.
 fn limit_waking(asm: &mut Assembler) {
     let [was_woken, has_left, is_over] = [(); 3].map(|()| asm.label());
+    // if (!woken) woken = now; if (woken < left) woken = left; if (woken > now) woken = now;
     asm.jump_if(If::NotEqual, Reg::R3, 0, was_woken);
     asm.copy(Reg::R3, Reg::R8);
     asm.place(was_woken);
@@ -187,6 +205,7 @@ fn limit_waking(asm: &mut Assembler) {
 
 /// Adds `to - from` to a sum of the element `R7`. `R4` and `R5` are lost.
 fn add(asm: &mut Assembler, sum: i16, to: Reg, from: Reg) {
+    // sums->sum += to - from;
     asm.copy(Reg::R4, to);
     asm.op(Op::Sub, Reg::R4, from);
     asm.load(Width::Double, Reg::R5, Reg::R7, sum);
@@ -211,15 +230,18 @@ pub(super) fn forgets(members: TaskMembers, forgotten: Forgotten) -> Option<Code
     let out = asm.label();
     // New tasks are told of with interrupts disabled.
     let preemption = members.preemption.filter(|_| forgotten != Forgotten::Task);
+    // ctx = r1; bpf_preempt_disable(); KEY = ctx->task->pid;
     asm.copy(Reg::R6, Reg::R1);
     preemption::disable(&mut asm, preemption);
     load_thread(&mut asm, members, TASK);
     if forgotten == Forgotten::OldId {
+        // if ((u32)ctx->old_pid == ctx->task->pid) goto out; KEY = ctx->old_pid;
         asm.load(Width::Double, Reg::R1, Reg::R6, OLD_ID);
         asm.cut_to_32(Reg::R1);
         asm.jump_if_reg(If::Equal, Reg::R1, Reg::R3, out);
         asm.store(Width::Word, Reg::R10, KEY, Reg::R1);
     }
+    // forget(KEY); out: bpf_preempt_enable(); return 0;
     element::forget(&mut asm);
     asm.place(out);
     preemption::enable(&mut asm, preemption);
@@ -230,6 +252,7 @@ pub(super) fn forgets(members: TaskMembers, forgotten: Forgotten) -> Option<Code
 pub(super) fn adds_current() -> Option<Code> {
     let mut asm = Assembler::default();
     let none = asm.label();
+    // sums_of_current(none); return KEY; none: return -1;
     sums_of_current(&mut asm, None, none);
     asm.load(Width::Word, Reg::R0, Reg::R10, KEY);
     asm.exit();
@@ -241,6 +264,7 @@ pub(super) fn adds_current() -> Option<Code> {
 /// A program to run once: forgets the current thread.
 pub(super) fn forgets_current() -> Option<Code> {
     let mut asm = Assembler::default();
+    // KEY = (u32)bpf_get_current_pid_tgid(); forget(KEY); return 0;
     asm.call(Helper::PidTgid);
     asm.store(Width::Word, Reg::R10, KEY, Reg::R0);
     element::forget(&mut asm);

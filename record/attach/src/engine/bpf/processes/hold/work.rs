@@ -81,17 +81,21 @@ pub(in crate::engine::bpf::processes) fn try_out(
 fn trial(function: u32) -> Option<Code> {
     let mut asm = Assembler::default();
     let (out, work, missed) = (asm.label(), asm.label(), asm.label());
+    // WORK = 0; r9 = -ENOMEM; value = find(missed);
     asm.store_value(Width::Double, Reg::R10, WORK, 0);
     asm.set(Reg::R9, (-libc::ENOMEM).into());
     find(&mut asm, false, missed);
+    // r0 = bpf_task_work_schedule_resume(bpf_get_current_task_btf(), value, &Held, work); goto out;
     asm.call(Helper::CurrentTaskBtf);
     asm.copy(Reg::R1, Reg::R0);
     schedule(&mut asm, function, work, out);
     asm.jump(out);
+    // missed: r0 = r9; out: return r0;
     asm.place(missed);
     asm.copy(Reg::R0, Reg::R9);
     asm.place(out);
     asm.exit();
+    // work: Control[CALLS]++; return 0;
     asm.function(work, FunctionKind::Static);
     asm.count(control::CALLS);
     asm.exit_with(0);
@@ -101,6 +105,7 @@ fn trial(function: u32) -> Option<Code> {
 /// The beginning of a piece of work, whose key is in `R2` and whose value is in `R3`: `R7` = the value; the keys of both pieces are in their
 /// slots.
 pub(super) fn begin(asm: &mut Assembler) {
+    // value = r3; RUNNING = *(u64 *)r2; WORK = RUNNING ^ (u64)OTHER << 32;
     asm.copy(Reg::R7, Reg::R3);
     asm.load(Width::Double, Reg::R1, Reg::R2, 0);
     asm.store(Width::Double, Reg::R10, RUNNING, Reg::R1);
@@ -110,6 +115,7 @@ pub(super) fn begin(asm: &mut Assembler) {
 /// Copies 8-byte stack slots to offsets of the value in `R8`.
 pub(in crate::engine::bpf) fn set(asm: &mut Assembler, slots: &[(i16, i16)]) {
     for (slot, at) in slots {
+        // *(u64 *)(value + at) = slot;
         asm.load(Width::Double, Reg::R1, Reg::R10, *slot);
         asm.store(Width::Double, Reg::R8, *at, Reg::R1);
     }
@@ -117,6 +123,7 @@ pub(in crate::engine::bpf) fn set(asm: &mut Assembler, slots: &[(i16, i16)]) {
 
 /// Stores the key of the other piece of work of the process in its slot; `R1` has the key of the one in `RUNNING`.
 pub(super) fn other(asm: &mut Assembler) {
+    // WORK = r1 ^ (u64)OTHER << 32;
     asm.set(Reg::R2, i64::from(OTHER) << 32);
     asm.op(Op::Xor, Reg::R1, Reg::R2);
     asm.store(Width::Double, Reg::R10, WORK, Reg::R1);
@@ -124,6 +131,7 @@ pub(super) fn other(asm: &mut Assembler) {
 
 /// Removes both pieces of work of a process from the map.
 pub(super) fn forget(asm: &mut Assembler) {
+    // bpf_map_delete_elem(&Held, &RUNNING); bpf_map_delete_elem(&Held, &WORK);
     for key in [RUNNING, WORK] {
         asm.call_map(Helper::MapDelete, Map::Held, key);
     }
@@ -137,16 +145,19 @@ pub(in crate::engine::bpf::processes) fn find(
 ) {
     let found = asm.label();
     if may_be_there {
+        // value = bpf_map_lookup_elem(&Held, &WORK); if (value) goto found;
         asm.call_map(Helper::MapLookup, Map::Held, WORK);
         asm.copy(Reg::R8, Reg::R0);
         asm.jump_if(If::NotEqual, Reg::R0, 0, found);
     }
+    // EMPTY = { 0 }; bpf_map_update_elem(&Held, &WORK, &EMPTY, BPF_ANY);
     for word in 0..WORDS {
         asm.store_value(Width::Double, Reg::R10, EMPTY + 8 * word, 0);
     }
     asm.address(Reg::R3, Reg::R10, EMPTY.into());
     asm.set(Reg::R4, 0);
     asm.call_map(Helper::MapUpdate, Map::Held, WORK);
+    // value = bpf_map_lookup_elem(&Held, &WORK); if (!value) goto missed;
     asm.call_map(Helper::MapLookup, Map::Held, WORK);
     asm.copy(Reg::R8, Reg::R0);
     asm.jump_if(If::Equal, Reg::R0, 0, missed);
@@ -160,6 +171,7 @@ pub(in crate::engine::bpf::processes) fn schedule(
     work: Label,
     missed: Label,
 ) {
+    // r0 = bpf_task_work_schedule_resume(task, value, &Held, work, 0); if ((u32)r0) goto missed;
     asm.copy(Reg::R2, Reg::R8);
     asm.set_map(Reg::R3, Map::Held);
     asm.set_function(Reg::R4, work);
@@ -194,24 +206,30 @@ impl HeldThread {
         go_on: impl FnOnce(&mut Assembler, Label),
     ) {
         let (late, over) = (asm.label(), asm.label());
+        // begin(); now = value->SINCE; started = value->NUMBER; token = value->HELD_TOKEN;
         begin(asm);
         for (slot, at) in self.slots() {
             asm.load(Width::Double, Reg::R1, Reg::R7, at);
             asm.store(Width::Double, Reg::R10, slot, Reg::R1);
         }
+        // if (!Control[HOLDING]) goto over;
         asm.load_control(control::HOLDING);
         asm.jump_if(If::Equal, Reg::R1, 0, over);
         go_on(asm, over);
+        // if (bpf_ktime_get_ns() - now >= MAX_HOLD_NS) goto late;
         asm.call(Helper::KtimeNs);
         asm.load(Width::Double, Reg::R1, Reg::R10, self.now);
         asm.op(Op::Sub, Reg::R0, Reg::R1);
         asm.jump_if(If::AtLeast, Reg::R0, MAX_HOLD_NS, late);
+        // value = find(late); value->SINCE = now; value->NUMBER = started; value->HELD_TOKEN = token;
         find(asm, true, late);
         self.set(asm);
+        // if (bpf_task_work_schedule_resume(bpf_get_current_task_btf(), value, &Held, work)) goto late; return 0;
         asm.call(Helper::CurrentTaskBtf);
         asm.copy(Reg::R1, Reg::R0);
         schedule(asm, self.schedule, self.work, late);
         asm.exit_with(0);
+        // late: Control[UNHELD]++; over: forget(); return 0;
         asm.place(late);
         asm.count(control::UNHELD);
         asm.place(over);

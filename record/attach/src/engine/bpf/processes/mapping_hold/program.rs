@@ -59,9 +59,11 @@ impl Labels {
 
 /// Continues for recorded processes only, and while threads are held. The recorder, which may be a child of one, would wait for itself.
 pub(super) fn is_recorded(asm: &mut Assembler, out: Label) -> Option<()> {
+    // if (!Control[HOLDING]) goto out;
     asm.load_control(control::HOLDING);
     asm.jump_if(If::Equal, Reg::R1, 0, out);
     let own = i32::try_from(std::process::id()).ok()?;
+    // KEY = bpf_get_current_pid_tgid() >> 32; if (KEY == own || !bpf_map_lookup_elem(&Tracked, &KEY)) goto out;
     asm.store_process(KEY);
     asm.jump_if(If::Equal, Reg::R0, own, out);
     asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
@@ -71,6 +73,7 @@ pub(super) fn is_recorded(asm: &mut Assembler, out: Label) -> Option<()> {
 
 /// `R8`: the inode of the program that `sched_process_exec` with the arguments at `R1` is about. Disables preemption.
 pub(super) fn find_executed(asm: &mut Assembler, kernel: Kernel, out: Label) -> Option<()> {
+    // r8 = ctx->binprm; bpf_preempt_disable(); is_recorded(out); r8 = r8->file->f_inode;
     asm.load(Width::Double, Reg::R8, Reg::R1, 16);
     preemption::disable(asm, kernel.preemption);
     is_recorded(asm, out)?;
@@ -86,18 +89,22 @@ pub(super) fn find_unlocked(
     unlocked: Unlocked,
     out: Label,
 ) -> Option<()> {
+    // if (!ctx->write) return 0;
     asm.load(Width::Double, Reg::R6, Reg::R1, 8);
     let writes = asm.label();
     asm.jump_if(If::NotEqual, Reg::R6, 0, writes);
     asm.exit_with(0);
+    // writes: bpf_preempt_disable(); is_recorded(out);
     asm.place(writes);
     preemption::disable(asm, kernel.preemption);
     is_recorded(asm, out)?;
+    // task = bpf_get_current_task_btf(); regs = bpf_task_pt_regs(task); r9 = find_descriptor(regs, out);
     asm.call(Helper::CurrentTaskBtf);
     asm.copy(Reg::R7, Reg::R0);
     asm.copy(Reg::R1, Reg::R0);
     asm.call(Helper::TaskPtRegs);
     find_descriptor(asm, unlocked.calls, out);
+    // r8 = find_opened(task, r9, out);
     asm.copy(Reg::R8, Reg::R7);
     find_opened(asm, kernel, out);
     Some(())
@@ -108,6 +115,7 @@ fn find_descriptor(asm: &mut Assembler, calls: [MmapCall; 2], out: Label) {
     let found = asm.label();
     for call in calls {
         let other = asm.label();
+        // if (regs->number == call.number) { r2 = regs->protection; r9 = regs->descriptor; goto found; }
         asm.load(Width::Word, Reg::R1, Reg::R0, call.number_at);
         asm.jump_if(If::NotEqual, Reg::R1, call.number, other);
         asm.load(Width::Word, Reg::R2, Reg::R0, call.protection_at);
@@ -115,6 +123,7 @@ fn find_descriptor(asm: &mut Assembler, calls: [MmapCall; 2], out: Label) {
         asm.jump(found);
         asm.place(other);
     }
+    // goto out; found: is_file_of_code(r2, r9, out);
     asm.jump(out);
     asm.place(found);
     is_file_of_code(asm, out);
@@ -122,6 +131,7 @@ fn find_descriptor(asm: &mut Assembler, calls: [MmapCall; 2], out: Label) {
 
 /// `R8`: the inode of the descriptor in `R9` of the task in `R8`.
 fn find_opened(asm: &mut Assembler, kernel: Kernel, out: Label) {
+    // r8 = task->files->fdt->fd[r9]->f_inode; /* an error or a null pointer: goto out */
     for offset in kernel.descriptors {
         follow(asm, offset, out);
     }
@@ -133,15 +143,18 @@ fn find_opened(asm: &mut Assembler, kernel: Kernel, out: Label) {
 
 /// Continues if `R9` is a descriptor, and the protection in `R2` that of code.
 fn is_file_of_code(asm: &mut Assembler, out: Label) {
+    // if (!(r2 & EXECUTABLE)) goto out;
     asm.op_value(Op::And, Reg::R2, EXECUTABLE);
     asm.jump_if(If::Equal, Reg::R2, 0, out);
     // -1 is memory of no file.
+    // if ((s32)r9 < 0) goto out;
     asm.extend(Reg::R9, 32, true);
     asm.jump_if(If::BelowSigned, Reg::R9, 0, out);
 }
 
 /// `R8` = the pointer in kernel memory at `R8 + offset`.
 fn follow(asm: &mut Assembler, offset: u32, out: Label) {
+    // if (bpf_probe_read_kernel(&NOW, 8, r8 + offset)) goto out; r8 = NOW; if (!r8) goto out;
     read(asm, offset, NOW, 8, out);
     asm.load(Width::Double, Reg::R8, Reg::R10, NOW);
     asm.jump_if(If::Equal, Reg::R8, 0, out);
@@ -149,6 +162,7 @@ fn follow(asm: &mut Assembler, offset: u32, out: Label) {
 
 /// Reads kernel memory at `R8 + offset` to a slot.
 fn read(asm: &mut Assembler, offset: u32, slot: i16, bytes: i64, out: Label) {
+    // if (bpf_probe_read_kernel(&slot, bytes, r8 + offset)) goto out;
     asm.address(Reg::R3, Reg::R8, offset.cast_signed());
     asm.address(Reg::R1, Reg::R10, slot.into());
     asm.set(Reg::R2, bytes);
@@ -159,23 +173,28 @@ fn read(asm: &mut Assembler, offset: u32, slot: i16, bytes: i64, out: Label) {
 /// Continues with a record of the mapping in `R9` if the file with the inode in `R8` is not known.
 pub(super) fn begin_record(asm: &mut Assembler, kernel: Kernel, labels: Labels) {
     let Labels { out, full, .. } = labels;
+    // FILE = { inode->i_ino, inode->i_sb->s_dev, inode->i_generation }; /* an error: goto out */
     read(asm, kernel.number, FILE, 8, out);
     read(asm, kernel.generation, FILE + 12, 4, out);
     follow(asm, kernel.file_system, out);
     read(asm, kernel.device, FILE + 8, 4, out);
+    // if (bpf_map_lookup_elem(&KnownFiles, &FILE)) goto out;
     asm.call_map(Helper::MapLookup, Map::KnownFiles, FILE);
     asm.jump_if(If::NotEqual, Reg::R0, 0, out);
+    // record = bpf_ringbuf_reserve(&Calls, CALL_BYTES, 0); if (!record) goto full;
     asm.set_map(Reg::R1, Map::Calls);
     asm.set(Reg::R2, CALL_BYTES.into());
     asm.set(Reg::R3, 0);
     asm.call(Helper::RingReserve);
     asm.jump_if(If::Equal, Reg::R0, 0, full);
     asm.copy(Reg::R9, Reg::R0);
+    // record->TIME = NOW = bpf_ktime_get_ns(); record->THREAD = bpf_get_current_pid_tgid();
     asm.call(Helper::KtimeNs);
     asm.store(Width::Double, Reg::R10, NOW, Reg::R0);
     asm.store(Width::Double, Reg::R9, TIME, Reg::R0);
     asm.call(Helper::PidTgid);
     asm.store(Width::Double, Reg::R9, THREAD, Reg::R0);
+    // record->FILE_AT = FILE; record->IS_HELD = 0;
     for at in [0, 8] {
         asm.load(Width::Double, Reg::R1, Reg::R10, FILE + at);
         asm.store(Width::Double, Reg::R9, FILE_AT + at, Reg::R1);
@@ -185,6 +204,7 @@ pub(super) fn begin_record(asm: &mut Assembler, kernel: Kernel, labels: Labels) 
 
 /// Continues if the recorder runs.
 pub(super) fn recorder_runs(asm: &mut Assembler, unheld: Label) {
+    // if ((s64)(NOW - Control[LOOKED] * NS_OF_MS) > MAX_HOLD_NS) goto unheld;
     asm.load_control(control::LOOKED);
     asm.op_value(Op::Multiply, Reg::R1, NS_OF_MS);
     asm.load(Width::Double, Reg::R2, Reg::R10, NOW);
@@ -194,12 +214,14 @@ pub(super) fn recorder_runs(asm: &mut Assembler, unheld: Label) {
 
 /// The thread is held: submits the record that says so.
 pub(super) fn submit_held(asm: &mut Assembler, labels: Labels) {
+    // record->IS_HELD = 1; goto submit;
     asm.store_value(Width::Double, Reg::R9, IS_HELD, 1);
     asm.jump(labels.submit);
 }
 
 /// The end of the program.
 pub(super) fn end(asm: &mut Assembler, kernel: Kernel, labels: Labels) {
+    // unheld: Control[UNHELD]++; submit: bpf_ringbuf_submit(record, 0); goto out;
     asm.place(labels.unheld);
     asm.count(control::UNHELD);
     asm.place(labels.submit);
@@ -207,6 +229,7 @@ pub(super) fn end(asm: &mut Assembler, kernel: Kernel, labels: Labels) {
     asm.set(Reg::R2, 0);
     asm.call(Helper::RingSubmit);
     asm.jump(labels.out);
+    // full: Control[UNHELD]++; out: bpf_preempt_enable(); return 0;
     asm.place(labels.full);
     asm.count(control::UNHELD);
     asm.place(labels.out);
@@ -258,18 +281,21 @@ fn program(
 /// Stores the token of the record in `R9`, and the key of the thread's work. The token is taken after the record was reserved, so that each token
 /// has a record.
 fn take_token(asm: &mut Assembler) {
+    // record->TOKEN_AT = TOKEN = __sync_fetch_and_add(&Control[MAPPINGS], 1) + 1;
     asm.set_map_value(Reg::R1, Map::Control, control::MAPPINGS);
     asm.set(Reg::R2, 1);
     asm.atomic_fetch_add(Reg::R1, 0, Reg::R2);
     asm.op_value(Op::Add, Reg::R2, 1);
     asm.store(Width::Double, Reg::R10, TOKEN, Reg::R2);
     asm.store(Width::Double, Reg::R9, TOKEN_AT, Reg::R2);
+    // WORK = (u32)record->THREAD;
     asm.load(Width::Word, Reg::R1, Reg::R9, THREAD);
     asm.store(Width::Double, Reg::R10, WORK, Reg::R1);
 }
 
 /// `R7`: the thread. Continues if it is not real-time.
 fn is_not_real_time(asm: &mut Assembler, kernel: WorkKernel, unheld: Label) {
+    // task = bpf_get_current_task_btf(); if ((s32)task->prio < MAX_RT_PRIO) goto unheld;
     asm.call(Helper::CurrentTaskBtf);
     asm.copy(Reg::R7, Reg::R0);
     asm.address(Reg::R3, Reg::R7, kernel.priority.cast_signed());
@@ -282,11 +308,13 @@ fn is_not_real_time(asm: &mut Assembler, kernel: WorkKernel, unheld: Label) {
 fn hold(asm: &mut Assembler, kernel: WorkKernel, labels: Labels, work: Label) {
     let (new, held) = (asm.label(), asm.label());
     let failed = asm.label();
+    // STARTED = task->start_boottime; value = bpf_map_lookup_elem(&Held, &WORK); if (!value) goto new;
     asm.address(Reg::R3, Reg::R7, kernel.started.cast_signed());
     asm.load(Width::Double, Reg::R3, Reg::R3, 0);
     asm.store(Width::Double, Reg::R10, STARTED, Reg::R3);
     asm.call_map(Helper::MapLookup, Map::Held, WORK);
     asm.jump_if(If::Equal, Reg::R0, 0, new);
+    // if (value->OF_THREAD != STARTED) goto new; value->HELD_TOKEN = TOKEN; goto held;
     asm.copy(Reg::R8, Reg::R0);
     asm.load(Width::Double, Reg::R1, Reg::R8, OF_THREAD);
     asm.load(Width::Double, Reg::R2, Reg::R10, STARTED);
@@ -294,11 +322,14 @@ fn hold(asm: &mut Assembler, kernel: WorkKernel, labels: Labels, work: Label) {
     asm.jump_if_reg(If::NotEqual, Reg::R1, Reg::R2, new);
     work::set(asm, &[(TOKEN, HELD_TOKEN)]);
     asm.jump(held);
+    // new: value = work::find(unheld); value->SINCE = NOW; value->NUMBER = STARTED; value->HELD_TOKEN = TOKEN;
     asm.place(new);
     work::find(asm, false, labels.unheld);
     held_thread(kernel, work).set(asm);
+    // if (bpf_task_work_schedule_resume(task, value, &Held, work)) goto failed;
     asm.copy(Reg::R1, Reg::R7);
     work::schedule(asm, kernel.schedule, work, failed);
+    // held: submit_held(); failed: bpf_map_delete_elem(&Held, &WORK);
     asm.place(held);
     program::submit_held(asm, labels);
     asm.place(failed);
@@ -319,6 +350,7 @@ const fn held_thread(kernel: WorkKernel, work: Label) -> HeldThread {
 /// The work of a held thread: it continues when its token is answered.
 fn wait(asm: &mut Assembler, kernel: WorkKernel, work: Label) {
     held_thread(kernel, work).wait(asm, |asm, over| {
+        // if (Control[ANSWERED] >= TOKEN) goto over;
         asm.load_control(control::ANSWERED);
         asm.load(Width::Double, Reg::R2, Reg::R10, TOKEN);
         asm.jump_if_reg(If::AtLeast, Reg::R1, Reg::R2, over);
