@@ -19,7 +19,7 @@ fn arguments(count: usize) -> Vec<Argument> {
 }
 
 /// The condition of a filter at a site with these arguments.
-fn condition(planned: &Planned, filter: &str) -> Result<Condition, String> {
+pub(super) fn condition(planned: &Planned, filter: &str) -> Result<Condition, String> {
     let arguments = arguments(planned.operands.len());
     let site = Site {
         arch: planned.arch,

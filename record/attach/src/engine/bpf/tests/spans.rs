@@ -11,9 +11,10 @@ use usdtrec_kernel::bpf::preemption::Preemption;
 use usdtrec_kernel::bpf::sys::{self, ProgramKind};
 use usdtrec_testing::repetitions;
 
+use super::filters::condition;
 use super::keys::probe::{self, OwnSite};
-use super::machine::{Hit, make_spans};
-use super::{Planned, Strings, common, register_offset, word};
+use super::machine::{Hit, PREEMPTION, make_spans};
+use super::{Planned, Strings, common, register_offset, value_of, word};
 use crate::engine::bpf::control::{self, Control};
 use crate::engine::bpf::nonresident::Touch;
 use crate::engine::bpf::program::generate;
@@ -262,5 +263,43 @@ fn programs_match_as_readers_do() {
         for must_agree in [false, true] {
             match_at_random(seed, must_agree);
         }
+    }
+}
+
+/// What the filter says of a begin is kept while the program sleeps to bring in memory, in which another thread writes to its stack.
+#[test]
+fn a_filter_is_remembered_over_a_sleep() {
+    let planned = Planned::new("-4@(%rsi) 8@%rdi", Arch::X86_64, Strings::default());
+    let value = |name| value_of(Arch::X86_64.register(name).unwrap(), Arch::X86_64);
+    let roles = [true, false].map(|begins| role(begins, Vec::new(), false));
+    let memory = memory_for(&[], 0, None);
+    let common = Common {
+        spans: Some(memory),
+        preemption: Some(PREEMPTION),
+        touch: Touch::Always,
+        ..common()
+    };
+    let rsi = value("rsi");
+    for (filter, puts) in [("==", 2), ("!=", 0)] {
+        let filter = format!("arg2 {filter} {}", value("rdi"));
+        let condition = condition(&planned, &filter).unwrap();
+        let codes = roles.each_ref().map(|role| {
+            let spec = Spec {
+                role: Some(role),
+                condition: role.begins.then_some(&condition),
+                ..planned.spec()
+            };
+            generate(&[&spec], &common).unwrap()
+        });
+        make_spans(64, memory.bytes() as usize + 8);
+        let hit = |now: u64, is_absent: bool| Hit {
+            now,
+            absent: is_absent.then(|| rsi..rsi + 4).into_iter().collect(),
+            ..Hit::default()
+        };
+        let begun = hit(1000, true).run_all(&codes[0]);
+        assert!(!begun.touched.is_empty(), "{filter}: it sleeps");
+        let ended = hit(1400, false).run_all(&codes[1]);
+        assert_eq!(ended.put.len(), puts, "{filter}");
     }
 }
