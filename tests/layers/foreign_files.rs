@@ -104,6 +104,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("record/kernel/src/host/descendants.rs", "/proc"),
     ("record/kernel/src/host/identity.rs", "/proc"),
     ("record/kernel/src/host/inherited.rs", "a device"),
+    ("record/kernel/src/host/memory.rs", "/proc"),
     ("record/kernel/src/host/mod.rs", "/proc"),
     ("record/kernel/src/host/process.rs", "/proc"),
     ("record/kernel/src/host/run_directory.rs", "/run/usdtrec"),

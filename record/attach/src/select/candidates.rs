@@ -7,8 +7,6 @@ use usdtrec_buildid_cache::Indexed;
 use usdtrec_buildid_cache::elf::{FileId, FileState, ObjectFile};
 use usdtrec_format::{Binary, Pattern, Probe};
 
-use super::found_files::FoundFiles;
-
 /// A file that may have probes.
 #[derive(Debug)]
 pub(super) struct Candidate {
@@ -49,11 +47,6 @@ impl Candidate {
     /// Its probes that a pattern selects.
     pub(super) fn matching<'a>(&'a self, pattern: &'a Pattern) -> impl Iterator<Item = &'a Probe> {
         matching(&self.binary, pattern)
-    }
-
-    /// Whether it is one of the files that were found.
-    pub(super) fn is_in(&self, found: &FoundFiles) -> bool {
-        self.id().is_some_and(|file| found.has(file))
     }
 
     pub(super) fn has(&self, pattern: &Pattern) -> bool {

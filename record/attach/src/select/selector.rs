@@ -110,7 +110,7 @@ impl<'a> Selector<'a> {
         let mut all_found = true;
         for candidate in candidates.clone().filter(is_chosen) {
             matched = true;
-            all_found &= candidate.is_in(&self.found);
+            all_found &= candidate.id().is_some_and(|file| self.found.has(file));
             planned |= self.candidate(pattern, candidate);
         }
         let new = std::mem::take(&mut self.new).into_vec();

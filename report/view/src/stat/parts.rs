@@ -1,10 +1,10 @@
 //! What the time of spans was spent on, of those whose thread's waits are known.
 
 use serde_json::json;
+use usdtrec_analysis::counted_numbers::{CountedNumbers, NumberFacts};
 use usdtrec_format::TimePart;
 
 use super::member::Member;
-use super::{CountedNumbers, NumberFacts};
 use crate::report::spans::share_cell;
 use crate::table::TableCell;
 
