@@ -244,7 +244,7 @@ fn a_trace_without_stacks_has_no_callers() {
         let mut command = lab.command(["report", "--sort", key, "-i"]);
         command.arg(&demo);
         let said = run(command).exits(1).stderr;
-        let why = format!("{key} needs stacks, and no selected event was recorded with them");
+        let why = format!("no selected event was recorded with stacks: {key} needs them");
         assert!(said.contains(&why), "{said}");
         assert!(said.contains("--call-graph dwarf"), "{said}");
     }

@@ -72,7 +72,7 @@ pub enum QuestionError {
         needs: &'static str,
     },
     /// Stacks are asked for, and no event that is selected was recorded with them.
-    #[error("{what} needs stacks, and no selected event was recorded with them")]
+    #[error("no selected event was recorded with stacks: {what} needs them")]
     NoStacks {
         /// What needs them: a key.
         what: String,
