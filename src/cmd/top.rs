@@ -149,7 +149,7 @@ impl ByKey {
     ) -> io::Result<Self> {
         let colours = AutoStream::choice(out) != ColorChoice::Never;
         let table = LiveTable::new(colours, args.by.clone(), Vec::new());
-        let spans = (!args.spans.span.is_empty()).then(|| StatSpans {
+        let spans = (!args.spans.span.is_empty()).then_some(StatSpans {
             has_histogram: false,
             has_parts: args.capture.off_cpu,
         });

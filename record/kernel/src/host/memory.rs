@@ -46,7 +46,8 @@ fn give_back() {
 #[cfg(not(target_env = "gnu"))]
 const fn give_back() {}
 
-#[cfg(all(test, target_env = "gnu"))]
+#[cfg(test)]
+#[cfg(target_env = "gnu")]
 mod tests {
     use super::*;
 
