@@ -316,6 +316,39 @@ fn a_file_with_very_many_bytes_of_notes_costs_no_memory() {
     }
 }
 
+/// A file that comes to the path of a pattern is recorded, also if another pattern's path is elsewhere and its probes come before.
+#[test]
+fn a_path_is_found_behind_probes_of_another_one() {
+    const PROVIDER: &str = "hostile_paths";
+    let lab = Lab::privileged();
+    lab.own_provider(PROVIDER);
+    let program = loader(&lab);
+    let notes: Vec<Note> = (0..100).map(|at| Note::new(format!("p{at}"), at)).collect();
+    let [elsewhere, there] = ["elsewhere.so", "there.so"];
+    let elsewhere = library(&lab, PROVIDER, elsewhere, notes.len(), &notes);
+    let there = library(&lab, PROVIDER, there, notes.len(), &notes);
+    let patterns = [
+        format!("{PROVIDER}:*@{}", elsewhere.display()),
+        format!("{PROVIDER}:p99@{}", there.display()),
+    ];
+    let [all, last] = &patterns;
+    let recorder = recorder(
+        &lab,
+        &["record", "-a", "-e", all, "-e", last, "-o", "trace"],
+    );
+    let next = lab.file("next.so");
+    fs::copy(&there, &next).expect("a copy");
+    fs::rename(&next, &there).expect("another file at the path");
+    let mut mine = Process::spawn(Command::new(&program));
+    load(&mut mine, &there);
+    std::thread::sleep(Duration::from_secs(1));
+    tell(&mut mine, "hit 10");
+    let said = stop(recorder);
+    let events = lab.events("trace");
+    assert_eq!(events.len(), 10, "{said}");
+    assert!(events.iter().all(|one| one.event.contains("p99")), "{said}");
+}
+
 /// Of very many notes at one instruction, a few are recorded.
 #[test]
 fn hits_of_one_instruction_are_a_few_events() {

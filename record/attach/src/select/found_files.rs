@@ -24,26 +24,29 @@ pub struct FoundProbes {
     pub binary: Shared<Binary>,
     /// Why none of them is attached. Then a few are there.
     pub refusal: Option<RefusalReason>,
+    /// Whether patterns may select probes that are not there.
+    pub is_partial: bool,
 }
 
 impl FoundProbes {
     /// Reads a whole file, which the user named; `None` if its notes cannot be read.
     pub fn of_named(file: &ObjectFile) -> Option<Self> {
-        let binary = Shared::new(file.binary().ok()?);
-        let refusal = None;
-        Some(Self { binary, refusal })
+        Some(Self {
+            binary: Shared::new(file.binary().ok()?),
+            refusal: None,
+            is_partial: false,
+        })
     }
 
     /// Reads the probes of a file that patterns select, within limits; `None` if its notes cannot be read. Of those that only patterns with a path
-    /// select, a few are there.
+    /// select, one of each pattern is there.
     pub fn of_found(file: &ObjectFile, patterns: &[&Pattern]) -> Option<Self> {
         let of_paths = patterns.iter().filter(|pattern| pattern.path().is_some());
-        let of_paths: Vec<&&Pattern> = of_paths.collect();
-        let mut left = OF_REFUSED;
+        let mut of_paths: Vec<&&Pattern> = of_paths.collect();
         Self::read(file, patterns, |provider, name| {
-            let mut patterns = of_paths.iter();
-            let is_selected = patterns.any(|pattern| pattern.matches(provider, name));
-            is_selected && take_one(&mut left)
+            let before = of_paths.len();
+            of_paths.retain(|pattern| !pattern.matches(provider, name));
+            of_paths.len() < before
         })
     }
 
@@ -79,6 +82,7 @@ impl FoundProbes {
         let mut found = Self {
             binary: Shared::new(scan.binary),
             refusal: None,
+            is_partial: !is_whole,
         };
         if let Some(refusal) = refusal {
             found.refuse(refusal);
@@ -91,6 +95,7 @@ impl FoundProbes {
         binary.probes.truncate(OF_REFUSED);
         binary.probes.shrink_to_fit();
         self.refusal = Some(reason);
+        self.is_partial = true;
     }
 }
 

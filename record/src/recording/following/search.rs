@@ -230,12 +230,13 @@ impl Search {
         let (id, pid) = (file.id, file.pid);
         let mut found = FoundProbes::of_found(&file.object, &self.patterns())?;
         // A file that the user named has no limits.
-        let is_named = self.is_named(&file, &found);
+        let leads = self.leading(&file, &found);
+        let is_named = leads.contains(&true);
         if is_named {
             found = FoundProbes::of_named(&file.object)?;
         }
         let binary = Arc::clone(&found.binary);
-        let mut events = self.selecting(&file, &binary);
+        let mut events = self.selecting(&leads, &binary);
         let pattern = events.first()?.pattern.text().to_owned();
         let selected = SelectedFile {
             events: event_names(&binary, &events),
@@ -410,26 +411,21 @@ impl Search {
         events.map(|event| &event.pattern).collect()
     }
 
-    /// Whether the path of a pattern that selects probes of a file leads to it.
-    fn is_named(&self, file: &NewFile, found: &FoundProbes) -> bool {
-        let mut events = self.following.events.iter().zip(&self.paths);
-        events.any(|(event, path)| {
-            // Of a file that is refused only a few probes are known.
-            let may_select = found.refusal.is_some() || has_probe(event, &found.binary);
+    /// Of each event, whether its pattern has a path that leads to a file of which it may select probes.
+    fn leading(&self, file: &NewFile, found: &FoundProbes) -> Vec<bool> {
+        let events = self.following.events.iter().zip(&self.paths);
+        let leads = events.map(|(event, path)| {
+            let may_select = found.is_partial || has_probe(event, &found.binary);
             may_select && path.as_ref().is_some_and(|path| is_at(file, path))
-        })
+        });
+        leads.collect()
     }
 
-    /// The events whose patterns select probes of a file.
-    fn selecting(&self, file: &NewFile, binary: &Binary) -> Vec<EventSelector> {
-        let events = self.following.events.iter().zip(&self.paths);
-        let selecting = events.filter(|(event, path)| {
-            has_probe(event, binary)
-                && match (event.pattern.path(), path) {
-                    (None, _) => true,
-                    (Some(_), None) => false,
-                    (Some(_), Some(path)) => is_at(file, path),
-                }
+    /// The events whose patterns select probes of a file to which those with these paths lead.
+    fn selecting(&self, leads: &[bool], binary: &Binary) -> Vec<EventSelector> {
+        let events = self.following.events.iter().zip(leads);
+        let selecting = events.filter(|(event, leads)| {
+            (**leads || event.pattern.path().is_none()) && has_probe(event, binary)
         });
         selecting.map(|(event, _)| event.clone()).collect()
     }
