@@ -68,7 +68,7 @@ impl ObjectFile {
     /// # Errors
     /// [`ElfError`].
     pub fn scan(&self) -> Result<ProbeScan, ElfError> {
-        scan_object(self)
+        Ok(self.collect(None, usize::MAX, |_, _| true)?.scan)
     }
 
     /// Reads the probes, omitting damaged notes.
@@ -84,17 +84,6 @@ impl ObjectFile {
     }
 }
 
-fn scan_object(object: &ObjectFile) -> Result<ProbeScan, ElfError> {
-    let mut scan = object.empty_scan();
-    let mut probes = ProbeList::default();
-    object.for_each_note(None, |note| match note {
-        Ok((note, site)) => probes.push(note, site),
-        Err(error) => scan.damaged.push(error),
-    })?;
-    scan.binary.probes = probes.probes;
-    Ok(scan)
-}
-
 impl ObjectFile {
     /// Reads the probes that `keep` wants, by provider and name, of at most `room` bytes of notes.
     ///
@@ -103,28 +92,22 @@ impl ObjectFile {
     pub fn scan_within(
         &self,
         room: u64,
-        mut keep: impl FnMut(&str, &str) -> bool,
+        keep: impl FnMut(&str, &str) -> bool,
     ) -> Result<PartialScan, ElfError> {
         /// Maximum number of damaged notes that are kept.
         const DAMAGED: usize = 64;
-        let mut scan = self.empty_scan();
-        let mut probes = ProbeList::default();
-        let is_whole = self.for_each_note(Some(room), |note| match note {
-            Ok((note, site)) => {
-                if keep(&note.provider, &note.name) {
-                    probes.push(note, site);
-                }
-            }
-            Err(error) if scan.damaged.len() < DAMAGED => scan.damaged.push(error),
-            Err(_) => {}
-        })?;
-        scan.binary.probes = probes.probes;
-        Ok(PartialScan { scan, is_whole })
+        self.collect(Some(room), DAMAGED, keep)
     }
 
-    fn empty_scan(&self) -> ProbeScan {
+    /// Reads the probes that `keep` wants, and up to so many damaged notes. `room` is that of [`Self::for_each_note`].
+    fn collect(
+        &self,
+        room: Option<u64>,
+        damaged: usize,
+        mut keep: impl FnMut(&str, &str) -> bool,
+    ) -> Result<PartialScan, ElfError> {
         let headers = self.headers();
-        ProbeScan {
+        let mut scan = ProbeScan {
             binary: Binary {
                 path: self.path().to_owned(),
                 build_id: headers.build_id,
@@ -133,7 +116,19 @@ impl ObjectFile {
             },
             damaged: Vec::new(),
             debug_file: headers.is_debug_file,
-        }
+        };
+        let mut probes = ProbeList::default();
+        let is_whole = self.for_each_note(room, |note| match note {
+            Ok((note, site)) => {
+                if keep(&note.provider, &note.name) {
+                    probes.push(note, site);
+                }
+            }
+            Err(error) if scan.damaged.len() < damaged => scan.damaged.push(error),
+            Err(_) => {}
+        })?;
+        scan.binary.probes = probes.probes;
+        Ok(PartialScan { scan, is_whole })
     }
 
     /// Calls `each` with each note and its site, in the order of the file. With `room` no more than so many bytes of notes

@@ -110,13 +110,10 @@ impl Program<'_> {
                 }
                 .add();
                 if field.field.fault.is_some() {
-                    let asm = &mut self.asm;
                     // goto added; missing: __sync_fetch_and_add(&numbers[place].Missing, 1);
-                    asm.jump(added);
-                    asm.place(missing);
-                    let word = NumberLayout::word_at(place, Word::Missing);
-                    asm.address(Reg::R1, Reg::R9, word.cast_signed());
-                    asm.increment(Reg::R1);
+                    self.asm.jump(added);
+                    self.asm.place(missing);
+                    count_missing(&mut self.asm, place);
                 }
                 self.asm.place(added);
             }
@@ -143,14 +140,19 @@ impl Program<'_> {
             grouping,
         }
         .add_without_bucket();
-        let asm = &mut self.asm;
-        asm.jump(added);
-        asm.place(unknown);
-        let word = NumberLayout::word_at(place, Word::Missing);
-        asm.address(Reg::R1, Reg::R9, word.cast_signed());
-        asm.increment(Reg::R1);
-        asm.place(added);
+        // goto added; unknown: __sync_fetch_and_add(&numbers[place].Missing, 1);
+        self.asm.jump(added);
+        self.asm.place(unknown);
+        count_missing(&mut self.asm, place);
+        self.asm.place(added);
     }
+}
+
+/// Counts that a number of a hit is not known. `R9` is the address of the group's numbers.
+fn count_missing(asm: &mut Assembler, place: usize) {
+    let word = NumberLayout::word_at(place, Word::Missing);
+    asm.address(Reg::R1, Reg::R9, word.cast_signed());
+    asm.increment(Reg::R1);
 }
 
 /// The fields of measured arguments, with their places among these.
