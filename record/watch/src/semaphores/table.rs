@@ -183,27 +183,21 @@ impl Table {
                 since,
                 begun,
             };
-            is_raised |= loop {
-                match self.raise(mapped) {
-                    Attempt::Done => break true,
-                    // Another thread has the process for a moment only.
-                    Attempt::Again if self.is_busy(pid) => {
-                        std::thread::sleep(Duration::from_millis(1));
-                    }
-                    Attempt::Again | Attempt::Known | Attempt::Unreached => break false,
-                }
-            };
+            is_raised |= self.raise_with(mapped, |process| Some(lock(process))) == Attempt::Done;
         }
         is_raised
     }
 
-    fn is_busy(&self, pid: u32) -> bool {
-        let process = lock(&self.processes).get(&pid).map(Arc::clone);
-        process.is_some_and(|process| matches!(process.try_lock(), Err(TryLockError::WouldBlock)))
+    /// Increments the semaphores of a file in a process, unless another thread has the process.
+    pub(super) fn raise(&self, mapped: Mapped) -> Attempt {
+        self.raise_with(mapped, try_lock)
     }
 
-    /// Increments the semaphores of a file in a process.
-    pub(super) fn raise(&self, mapped: Mapped) -> Attempt {
+    fn raise_with(
+        &self,
+        mapped: Mapped,
+        lock_process: fn(&Mutex<Process>) -> Option<MutexGuard<'_, Process>>,
+    ) -> Attempt {
         let Mapped {
             pid, file, since, ..
         } = mapped;
@@ -215,10 +209,8 @@ impl Table {
             };
         };
         let process = self.process(pid, start);
-        let mut process = match process.try_lock() {
-            Ok(process) => process,
-            Err(TryLockError::Poisoned(process)) => process.into_inner(),
-            Err(TryLockError::WouldBlock) => return Attempt::Again,
+        let Some(mut process) = lock_process(&process) else {
+            return Attempt::Again;
         };
         if process.start() != start {
             // Another process has its id.
@@ -266,10 +258,8 @@ impl Table {
         let Some(process) = lock(&self.processes).get(&parent).map(Arc::clone) else {
             return Attempt::Known;
         };
-        let process = match process.try_lock() {
-            Ok(process) => process,
-            Err(TryLockError::Poisoned(process)) => process.into_inner(),
-            Err(TryLockError::WouldBlock) => return Attempt::Again,
+        let Some(process) = try_lock(&process) else {
+            return Attempt::Again;
         };
         if is_shared(parent, child) {
             return Attempt::Known;
@@ -297,10 +287,8 @@ impl Table {
         let Some(process) = lock(&self.processes).get(&pid).map(Arc::clone) else {
             return true;
         };
-        let mut process = match process.try_lock() {
-            Ok(process) => process,
-            Err(TryLockError::Poisoned(process)) => process.into_inner(),
-            Err(TryLockError::WouldBlock) => return false,
+        let Some(mut process) = try_lock(&process) else {
+            return false;
         };
         process.executed(self.context(pid), time);
         true
@@ -445,6 +433,15 @@ impl Recorded {
 fn process_of(tid: u32) -> Option<u32> {
     let process = process::Process::open(tid.try_into().ok()?).ok()?;
     process.status().ok()?.tgid.try_into().ok()
+}
+
+/// Takes the lock unless another thread has it.
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
