@@ -192,6 +192,19 @@ impl Operand {
 }
 
 impl Location {
+    /// The symbol whose address is needed.
+    #[must_use]
+    pub fn symbol(&self) -> Option<&str> {
+        match self {
+            Self::SymbolDeref { symbol, .. }
+            | Self::SymbolIndexed { symbol, .. }
+            | Self::SymbolAddress { symbol, .. }
+            | Self::GotDeref { symbol, .. } => Some(symbol),
+            Self::Segment { inner, .. } => inner.symbol(),
+            _ => None,
+        }
+    }
+
     /// The registers needed: base or value, and index.
     fn registers(&self) -> [Option<Register>; 2] {
         match self {

@@ -8,9 +8,6 @@ use super::error::ElfError;
 use super::object_file::ObjectFile;
 use super::section::SYMBOL_KINDS;
 
-/// Maximum total size of symbol and string tables read from one file, bytes. Chromium with all symbols has 100 MB.
-const SYMBOLS_LIMIT: u64 = 256 << 20;
-
 /// Size of an ELF header of class 64, the larger one, bytes.
 const HEADER: usize = 64;
 
@@ -53,13 +50,21 @@ impl Excerpt {
 }
 
 impl ObjectFile {
-    /// Reads the parts of the file that the `object` crate needs for headers and symbols.
+    /// Reads the parts of the file that the `object` crate needs for headers.
     ///
     /// # Errors
     /// [`ElfError`].
-    pub fn symbol_tables(&self) -> Result<Excerpt, ElfError> {
+    pub fn header_tables(&self) -> Result<Excerpt, ElfError> {
+        Excerpt::of_headers(self)
+    }
+
+    /// Reads the parts of the file that the `object` crate needs for headers and symbols: tables of at most `limit` bytes together.
+    ///
+    /// # Errors
+    /// [`ElfError`].
+    pub fn symbol_tables(&self, limit: u64) -> Result<Excerpt, ElfError> {
         let mut excerpt = Excerpt::of_headers(self)?;
-        let mut room = SYMBOLS_LIMIT;
+        let mut room = limit;
         let kinds = SYMBOL_KINDS.map(|kind| kind.0);
         for section in &self.headers().sections {
             if kinds.contains(&section.kind) {

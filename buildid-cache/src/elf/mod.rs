@@ -5,6 +5,7 @@ mod error;
 mod excerpt;
 mod file_id;
 mod headers;
+mod names;
 mod object_file;
 mod references;
 mod scan;

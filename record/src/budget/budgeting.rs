@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -119,7 +120,7 @@ impl Budgeting {
         let Some(switcher) = attached.engine.unit_switcher().map_err(failed)? else {
             return Ok(None);
         };
-        let unit_of_probe = Units::of_probes(attached.probes.iter());
+        let unit_of_probe = Units::of_probes(attached.probes.iter().map(Arc::as_ref));
         let now = trace_clock::now();
         Ok(Some(Self {
             controller: Controller::new(budget.share, unit_of_probe.count()),

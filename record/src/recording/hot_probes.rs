@@ -1,6 +1,7 @@
 //! Finds a probe that takes much of a thread's time, where there is no budget.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use usdtrec_attach::engine::{AttachMethod, Attached, UsedEngine};
 use usdtrec_attach::select::probe::PlannedProbe;
@@ -134,7 +135,7 @@ impl CountedHits<'_> {
         cost: impl Fn(&PlannedProbe) -> u64,
     ) -> Option<HotProbe> {
         let probes = attached.probes.iter().zip(&attached.attrs);
-        let of_id: HashMap<u64, &PlannedProbe> = probes
+        let of_id: HashMap<u64, &Arc<PlannedProbe>> = probes
             .flat_map(|(probe, attr)| attr.site_ids.iter().flatten().map(move |id| (*id, probe)))
             .collect();
         let mut sums: HashMap<(String, i32), (u64, u64)> = HashMap::new();

@@ -2,6 +2,7 @@
 //! probes were not attached, and of spans that were too short.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use usdtrec_attach::engine::{Attached, SlowSpanCounts, SlowSpans};
@@ -36,7 +37,7 @@ pub(super) fn note_unselected(
     }
 }
 
-fn has_probe(probes: &[PlannedProbe], pattern: &Pattern) -> bool {
+fn has_probe(probes: &[Arc<PlannedProbe>], pattern: &Pattern) -> bool {
     probes.iter().any(|probe| {
         pattern.fits_build(probe.build_id) && pattern.matches(&probe.provider, &probe.name)
     })

@@ -228,7 +228,7 @@ impl Session {
 
     /// Probes that are attached.
     #[must_use]
-    pub fn probes(&self) -> &[PlannedProbe] {
+    pub fn probes(&self) -> &[Arc<PlannedProbe>] {
         &self.attached.probes
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use usdtrec_attach::select::probe::PlannedProbe;
 use usdtrec_buildid_cache::FileMapping;
@@ -19,8 +20,8 @@ pub(super) struct SoughtFiles {
 
 impl SoughtFiles {
     /// The files of a recording with these attached probes.
-    pub(super) fn new(following: &Following, attached: &[PlannedProbe]) -> Self {
-        let inode = |probe: &PlannedProbe| probe.program.file().id().inode;
+    pub(super) fn new(following: &Following, attached: &[Arc<PlannedProbe>]) -> Self {
+        let inode = |probe: &Arc<PlannedProbe>| probe.program.file().id().inode;
         Self {
             names: following.file_names(),
             attached: attached.iter().map(inode).collect(),

@@ -5,6 +5,7 @@
 
 use std::hash::RandomState;
 use std::mem::take;
+use std::sync::Arc;
 
 use usdtrec_attach::filter::SiteDecoder;
 use usdtrec_attach::select::probe::PlannedProbe;
@@ -46,10 +47,13 @@ impl SpanMatcher {
         trigger: usize,
         least: u64,
         pair: NamedPair,
-        probes: &[PlannedProbe],
+        probes: &[Arc<PlannedProbe>],
     ) -> Self {
         let events = pair.starts.iter().chain(&pair.dones);
-        let of_pair: Vec<&PlannedProbe> = events.filter_map(|at| probes.get(*at)).collect();
+        let of_pair: Vec<&PlannedProbe> = events
+            .filter_map(|at| probes.get(*at))
+            .map(|probe| &**probe)
+            .collect();
         let events: Vec<String> = of_pair.iter().map(|probe| probe.event()).collect();
         let names: Vec<&str> = events.iter().map(String::as_str).collect();
         let (starts, dones) = names.split_at(pair.starts.len().min(names.len()));

@@ -214,7 +214,7 @@ impl TriggerWatch {
     /// Watches the hits of all probes for triggers of spans. Returns why there are none of them.
     fn watch_spans(&mut self, attached: &Attached) -> Vec<SpanFault> {
         let probes = &attached.probes;
-        let events: Vec<String> = probes.iter().map(PlannedProbe::event).collect();
+        let events: Vec<String> = probes.iter().map(|probe| probe.event()).collect();
         let names: Vec<&str> = events.iter().map(String::as_str).collect();
         let mut earlier = std::mem::take(&mut self.spans);
         let mut faults = Vec::new();

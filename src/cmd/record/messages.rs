@@ -26,7 +26,7 @@ pub(in crate::cmd) fn attached_line(verb: &str, session: &Session) -> String {
     let distinct = |key: fn(&PlannedProbe) -> String| {
         probes
             .iter()
-            .map(key)
+            .map(|probe| key(probe))
             .collect::<std::collections::HashSet<_>>()
             .len()
     };

@@ -18,7 +18,7 @@ mod files;
 mod kind;
 mod variables;
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ use usdtrec_format::{Arch, Operand, SourceLine};
 use self::files::{Files, Unwind};
 use self::variables::{Here, ValueLocation, Variable, variables};
 use crate::plan::frame::{Frames, RegisterOffset};
-use crate::plan::symbols::Symbols;
+use crate::plan::symbols::NeededSymbols;
 use crate::select::probe::PlannedSite;
 use crate::select::program::Program;
 
@@ -70,7 +70,7 @@ pub fn read<T>(
         files,
         units: RefCell::default(),
         frames: program.frames(),
-        symbols: OnceCell::new(),
+        separate_symbols: RefCell::new(program.needed_symbols()),
         program,
     };
     Some(answer(&info))
@@ -92,8 +92,8 @@ pub struct DebugInfo<'a> {
     units: RefCell<HashMap<u32, Option<Rc<WholeUnit>>>>,
     frames: Arc<Frames>,
     program: &'a Program,
-    /// Symbols of the binary, and of the separate file.
-    symbols: OnceCell<(Arc<Symbols>, Symbols)>,
+    /// Symbols of the separate file.
+    separate_symbols: RefCell<NeededSymbols>,
 }
 
 impl std::fmt::Debug for DebugInfo<'_> {
@@ -131,6 +131,9 @@ impl DebugInfo<'_> {
     /// The arguments of a probe, given by its sites: [`Argument::unnamed`] where no variable has the operand's place, or where two sites differ.
     #[must_use]
     pub fn arguments(&self, sites: &[PlannedSite]) -> Vec<Argument> {
+        let operands = || sites.iter().flat_map(|site| &site.operands);
+        self.program.need_symbols(operands());
+        self.separate_symbols.borrow_mut().add(operands());
         let mut known = unnamed(sites);
         let mut differ = vec![false; known.len()];
         for site in sites {
@@ -202,15 +205,12 @@ impl DebugInfo<'_> {
 
     /// The link-time address of a symbol that one variable or function alone has.
     fn address(&self, symbol: &str) -> Option<u64> {
-        let (own, separate) = self.symbols.get_or_init(|| {
-            let separate = self.files.separate.as_ref();
-            let separate = separate
-                .map(|file| Symbols::from_file(&file.0))
-                .unwrap_or_default();
-            (self.program.symbols(), separate)
-        });
-        let value = own.value(symbol).or_else(|_| separate.value(symbol));
-        value.ok()
+        let own = self.program.symbols().value(symbol);
+        own.ok().or_else(|| {
+            let separate = self.files.separate.as_ref()?;
+            let mut symbols = self.separate_symbols.borrow_mut();
+            symbols.of_file(&separate.0).value(symbol).ok()
+        })
     }
 }
 

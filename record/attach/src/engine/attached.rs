@@ -9,6 +9,7 @@
 use std::io;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use usdtrec_kernel::KernelError;
 
@@ -28,7 +29,7 @@ pub struct Attached {
     /// The events of process records.
     pub processes: Processes,
     /// The probes that are attached, those that were added later at the end.
-    pub probes: Vec<PlannedProbe>,
+    pub probes: Vec<Arc<PlannedProbe>>,
     /// Their attrs, in the same order.
     pub attrs: Vec<ProbeAttr>,
     /// Number of those that the recording began with.

@@ -314,7 +314,7 @@ impl Engine {
     pub(super) fn follow_to(
         &mut self,
         cpu: u32,
-        probes: &[PlannedProbe],
+        probes: &[Arc<PlannedProbe>],
     ) -> Result<(), RecordError> {
         match self {
             Self::Bpf(_) => Ok(()),

@@ -2,6 +2,7 @@
 //! and losses of each probe.
 
 use std::error::Error;
+use std::sync::Arc;
 use std::{fmt, io};
 
 use usdtrec_format::counted;
@@ -407,7 +408,7 @@ pub const COUNTERS: [Counter; 7] = [
 pub struct Opened<E> {
     pub(super) engine: E,
     /// The probes that are attached.
-    pub(super) probes: Vec<PlannedProbe>,
+    pub(super) probes: Vec<Arc<PlannedProbe>>,
     /// Their attrs, in the same order.
     pub(super) attrs: Vec<ProbeAttr>,
     /// The planned probes that the kernel refused.

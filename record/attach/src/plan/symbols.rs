@@ -1,21 +1,77 @@
 //! Symbols of an ELF file, as operands name them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use object::elf::{DF_1_PIE, DT_FLAGS_1, DT_PLTGOT, DT_SONAME, PT_LOAD, PT_TLS};
+use object::elf::{DF_1_PIE, DT_FLAGS_1, DT_PLTGOT, DT_SONAME, ET_EXEC, PT_LOAD, PT_TLS};
 use object::read::elf::{Dyn, ElfFile, FileHeader, ProgramHeader};
-use object::{Object, ObjectKind, ObjectSymbol, ObjectSymbolTable, SymbolKind, SymbolScope};
+use object::{Endianness, Object, ObjectSymbol, ObjectSymbolTable, SymbolKind, SymbolScope};
 use thiserror::Error;
 use usdtrec_buildid_cache::elf::{Excerpt, ObjectFile};
-use usdtrec_format::OperandError;
+use usdtrec_format::{Operand, OperandError};
 
-/// The symbols of a file, which are read on first use.
+/// Maximum total size of the symbol and string tables that are read of a file that the user named, bytes. Chromium with all symbols has 100 MB.
+const SYMBOL_BYTES: u64 = 256 << 20;
+/// The same of a file that nobody named.
+const FOUND_SYMBOL_BYTES: u64 = 32 << 20;
+
+/// The symbols of a file that operands name.
+#[derive(Clone, Debug, Default)]
+pub struct NeededSymbols {
+    names: HashSet<String>,
+    /// Whether nobody named the file.
+    is_found: bool,
+    /// What was read for the names.
+    read: Option<Arc<Symbols>>,
+}
+
+impl NeededSymbols {
+    /// Adds what operands name.
+    pub fn add<'o>(&mut self, operands: impl IntoIterator<Item = &'o Operand>) {
+        let operands = operands.into_iter();
+        for symbol in operands.filter_map(|operand| operand.location.symbol()) {
+            if !self.names.contains(symbol) {
+                self.names.insert(symbol.to_owned());
+                self.read = None;
+            }
+        }
+    }
+
+    /// Notes that nobody named the file: large tables are not read.
+    pub const fn set_found(&mut self) {
+        self.is_found = true;
+    }
+
+    /// The symbols in a file, which is read if names were added since.
+    pub fn of_file(&mut self, file: &ObjectFile) -> Arc<Symbols> {
+        let read = || Arc::new(Symbols::from_file(file, &self.names, self.is_found));
+        Arc::clone(self.read.get_or_insert_with(read))
+    }
+
+    /// Frees what was read.
+    pub fn free(&mut self) {
+        self.read = None;
+    }
+
+    /// The same names, of which nothing is read.
+    #[must_use]
+    pub fn unread(&self) -> Self {
+        Self {
+            read: None,
+            ..self.clone()
+        }
+    }
+}
+
+/// Symbols of a file, by the names that were asked for.
 #[derive(Debug, Default)]
 pub struct Symbols {
     /// Addresses by name, and whether other files see them; `None` for a name that several symbols have.
     addresses: HashMap<String, Option<(u64, bool)>>,
     /// Offsets from the thread's base, likewise.
     thread: HashMap<String, Option<i64>>,
+    /// Why the tables were not read.
+    unread: Option<String>,
     /// Whether the file is linked to a fixed address.
     fixed: bool,
     /// Its address range: first address and the one after the last.
@@ -23,23 +79,21 @@ pub struct Symbols {
     is_program: bool,
     /// Link-time address that `@GOTOFF` counts from (`_GLOBAL_OFFSET_TABLE_`).
     got: Option<u64>,
+    /// Size of the thread-local storage of the file, bytes.
+    thread_end: u64,
 }
 
 /// The symbol at the address that `@GOTOFF` counts from.
 const GOT: &str = "_GLOBAL_OFFSET_TABLE_";
 
 impl Symbols {
-    /// Reads the symbol tables of an ELF file; tables that cannot be read are empty.
-    pub fn from_file(file: &ObjectFile) -> Self {
-        let Ok(tables) = file.symbol_tables() else {
-            return Self::default();
-        };
-        let symbols = if file.is_class64() {
-            Self::read::<object::elf::FileHeader64<object::Endianness>>(&tables)
+    /// Reads the symbols of these names in an ELF file. The tables are read only if there are names.
+    fn from_file(file: &ObjectFile, names: &HashSet<String>, is_found: bool) -> Self {
+        if file.is_class64() {
+            Self::read::<object::elf::FileHeader64<Endianness>>(file, names, is_found)
         } else {
-            Self::read::<object::elf::FileHeader32<object::Endianness>>(&tables)
-        };
-        symbols.unwrap_or_default()
+            Self::read::<object::elf::FileHeader32<Endianness>>(file, names, is_found)
+        }
     }
 
     /// Symbols of a program, by name and address.
@@ -53,79 +107,118 @@ impl Symbols {
         }
     }
 
-    fn read<Elf: FileHeader<Endian = object::Endianness>>(tables: &Excerpt) -> Option<Self> {
-        let file = ElfFile::<Elf, &Excerpt>::parse(tables).ok()?;
-        let endian = file.endian();
-        let dynamic = Dynamic::from_tables(&file, tables);
-        let fixed = file.kind() == ObjectKind::Executable;
+    fn read<Elf: FileHeader<Endian = Endianness>>(
+        file: &ObjectFile,
+        names: &HashSet<String>,
+        is_found: bool,
+    ) -> Self {
+        let headers = file.header_tables().ok();
+        let mut symbols = headers
+            .and_then(|tables| Self::from_headers::<Elf>(&tables))
+            .unwrap_or_default();
+        if !names.is_empty() {
+            let limit = if is_found {
+                FOUND_SYMBOL_BYTES
+            } else {
+                SYMBOL_BYTES
+            };
+            let tables = file.symbol_tables(limit).map_err(|error| error.to_string());
+            let added = tables.and_then(|tables| {
+                let parsed = ElfFile::<Elf, &Excerpt>::parse(&tables);
+                let file = parsed.map_err(|error| error.to_string())?;
+                symbols.add_tables(&file, names);
+                Ok(())
+            });
+            symbols.unread = added.err();
+        }
+        symbols
+    }
+
+    /// What the headers say, without symbols.
+    fn from_headers<Elf: FileHeader<Endian = Endianness>>(tables: &Excerpt) -> Option<Self> {
+        let header = Elf::parse(tables).ok()?;
+        let endian = header.endian().ok()?;
+        let segments = header.program_headers(endian, tables).ok()?;
+        let dynamic = Dynamic::from_segments::<Elf>(segments, endian, tables);
+        let fixed = header.e_type(endian) == ET_EXEC;
         let mut symbols = Self {
             fixed,
-            is_program: fixed || dynamic.is_program(&file),
+            is_program: fixed || dynamic.is_program::<Elf>(segments, endian),
             got: dynamic.got,
             ..Self::default()
         };
-        let mut thread_end = 0;
-        for segment in file.elf_program_headers() {
+        for segment in segments {
             let address: u64 = segment.p_vaddr(endian).into();
             let size: u64 = segment.p_memsz(endian).into();
             match segment.p_type(endian) {
                 PT_LOAD => symbols.mapped.push((address, address.saturating_add(size))),
                 PT_TLS => {
                     let align = segment.p_align(endian).into().max(1);
-                    thread_end = size.checked_next_multiple_of(align)?;
+                    symbols.thread_end = size.checked_next_multiple_of(align)?;
                 }
                 _ => {}
             }
-        }
-        symbols.add(
-            file.symbol_table()
-                .iter()
-                .flat_map(ObjectSymbolTable::symbols),
-            thread_end,
-        );
-        if symbols.addresses.is_empty() && symbols.thread.is_empty() {
-            let table = file.dynamic_symbol_table();
-            symbols.add(
-                table.iter().flat_map(ObjectSymbolTable::symbols),
-                thread_end,
-            );
-        }
-        if let Ok(got) = known(&symbols.addresses, GOT) {
-            symbols.got = Some(got.0);
         }
         Some(symbols)
     }
 
+    /// Adds the symbols of these names: those of the dynamic table where the other one has none.
+    fn add_tables<'t, Elf: FileHeader<Endian = Endianness>>(
+        &mut self,
+        file: &ElfFile<'t, Elf, &'t Excerpt>,
+        names: &HashSet<String>,
+    ) {
+        let table = file.symbol_table();
+        let symbols = table.iter().flat_map(ObjectSymbolTable::symbols);
+        if !self.add(symbols, names) {
+            let table = file.dynamic_symbol_table();
+            self.add(table.iter().flat_map(ObjectSymbolTable::symbols), names);
+        }
+        if let Some(Some((got, _))) = self.addresses.get(GOT) {
+            self.got = Some(*got);
+        }
+    }
+
+    /// Returns whether there are any symbols, of these names or others.
     fn add<'data, S: ObjectSymbol<'data>>(
         &mut self,
         symbols: impl Iterator<Item = S>,
-        thread_end: u64,
-    ) {
+        names: &HashSet<String>,
+    ) -> bool {
+        let mut has_any = false;
         for symbol in symbols.filter(|symbol| !symbol.is_undefined()) {
             let Ok(name) = symbol.name() else { continue };
+            let is_needed = names.contains(name);
             let value = symbol.address();
             match symbol.kind() {
                 SymbolKind::Tls => {
-                    let offset = value.wrapping_sub(thread_end).cast_signed();
-                    put(&mut self.thread, name, offset);
+                    has_any = true;
+                    let offset = value.wrapping_sub(self.thread_end).cast_signed();
+                    if is_needed {
+                        put(&mut self.thread, name, offset);
+                    }
                 }
                 SymbolKind::Data | SymbolKind::Text | SymbolKind::Unknown | SymbolKind::Label => {
+                    has_any = true;
                     let exported = symbol.scope() == SymbolScope::Dynamic;
-                    put(&mut self.addresses, name, (value, exported));
+                    if is_needed || name == GOT {
+                        put(&mut self.addresses, name, (value, exported));
+                    }
                 }
                 _ => {}
             }
         }
+        has_any
     }
 
     /// The link-time address of a symbol that the code refers to without its dynamic linker.
     pub fn value(&self, symbol: &str) -> Result<u64, NotCaptured> {
-        known(&self.addresses, symbol).map(|(value, _)| value)
+        self.known(&self.addresses, symbol).map(|(value, _)| value)
     }
 
     /// The link-time address of a symbol whose address the dynamic linker finds out.
     pub fn bound(&self, symbol: &str) -> Result<u64, NotCaptured> {
-        match known(&self.addresses, symbol)? {
+        match self.known(&self.addresses, symbol)? {
             // A symbol of this name in another file may take precedence.
             (_, true) if !self.is_program => Err(NotCaptured::BoundSymbol(symbol.to_owned())),
             (value, _) => Ok(value),
@@ -137,7 +230,23 @@ impl Symbols {
         if !self.is_program {
             return Err(NotCaptured::ThreadOffset(symbol.to_owned()));
         }
-        known(&self.thread, symbol)
+        self.known(&self.thread, symbol)
+    }
+
+    fn known<T: Copy>(
+        &self,
+        table: &HashMap<String, Option<T>>,
+        symbol: &str,
+    ) -> Result<T, NotCaptured> {
+        match (table.get(symbol), &self.unread) {
+            (Some(Some(value)), _) => Ok(*value),
+            (Some(None), _) => Err(NotCaptured::SeveralSymbols(symbol.to_owned())),
+            (None, None) => Err(NotCaptured::NoSymbol(symbol.to_owned())),
+            (None, Some(why)) => Err(NotCaptured::UnreadSymbols {
+                symbol: symbol.to_owned(),
+                why: why.clone(),
+            }),
+        }
     }
 
     /// The link-time address that `@GOTOFF` is relative to, if known.
@@ -169,12 +278,12 @@ struct Dynamic {
 }
 
 impl Dynamic {
-    fn from_tables<'a, Elf: FileHeader<Endian = object::Endianness>>(
-        file: &ElfFile<'a, Elf, &'a Excerpt>,
-        tables: &'a Excerpt,
+    fn from_segments<Elf: FileHeader<Endian = Endianness>>(
+        segments: &[Elf::ProgramHeader],
+        endian: Endianness,
+        tables: &Excerpt,
     ) -> Self {
-        let endian = file.endian();
-        let mut segments = file.elf_program_headers().iter();
+        let mut segments = segments.iter();
         let table = segments.find_map(|segment| segment.dynamic(endian, tables).ok()?);
         let mut dynamic = Self::default();
         for entry in table.unwrap_or_default() {
@@ -191,23 +300,15 @@ impl Dynamic {
 
     /// Whether a position-independent file is a program. Linkers have marked programs since 2016; older programs have an interpreter, as
     /// have libraries that can be executed (libc.so.6).
-    fn is_program<'a, Elf: FileHeader<Endian = object::Endianness>>(
+    fn is_program<Elf: FileHeader<Endian = Endianness>>(
         &self,
-        file: &ElfFile<'a, Elf, &'a Excerpt>,
+        segments: &[Elf::ProgramHeader],
+        endian: Endianness,
     ) -> bool {
-        let endian = file.endian();
-        let mut segments = file.elf_program_headers().iter();
+        let mut segments = segments.iter();
         let has_interpreter =
             segments.any(|segment| segment.p_type(endian) == object::elf::PT_INTERP);
         self.is_pie || has_interpreter && !self.has_soname
-    }
-}
-
-fn known<T: Copy>(table: &HashMap<String, Option<T>>, symbol: &str) -> Result<T, NotCaptured> {
-    match table.get(symbol) {
-        Some(Some(value)) => Ok(*value),
-        Some(None) => Err(NotCaptured::SeveralSymbols(symbol.to_owned())),
-        None => Err(NotCaptured::NoSymbol(symbol.to_owned())),
     }
 }
 
@@ -276,6 +377,14 @@ pub enum NotCaptured {
     /// The file has no such symbol.
     #[error("the file has no symbol {0}")]
     NoSymbol(String),
+    /// The symbol tables were not read.
+    #[error("symbol {symbol}: {why}")]
+    UnreadSymbols {
+        /// The symbol's name.
+        symbol: String,
+        /// Why.
+        why: String,
+    },
     /// The file has several symbols of one name.
     #[error("the file has several symbols {0}")]
     SeveralSymbols(String),

@@ -16,10 +16,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{fmt, fs, io};
 
-use object::elf::FileHeader64;
-use object::read::elf::ElfFile;
-use object::{Endianness, Object, ObjectSymbol};
-use usdtrec_buildid_cache::elf::{Excerpt, ObjectFile};
+use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_format::Operand;
 use usdtrec_kernel::host::cached_pages::CachedPages;
 use usdtrec_kernel::host::identity::MapIdentity;
 use usdtrec_kernel::host::page_reading::NotCached;
@@ -27,7 +25,7 @@ use usdtrec_kernel::host::stuck_mappings::stuck_process;
 
 use crate::places::Place;
 use crate::plan::frame::Frames;
-use crate::plan::symbols::Symbols;
+use crate::plan::symbols::{NeededSymbols, Symbols};
 
 /// An open file with probes. Its unwind table and its symbols are read once, on first use.
 pub struct Program {
@@ -42,7 +40,7 @@ pub struct Program {
 #[derive(Default)]
 struct Parts {
     frames: Option<Arc<Frames>>,
-    symbols: Option<Arc<Symbols>>,
+    symbols: NeededSymbols,
 }
 
 impl Program {
@@ -84,11 +82,24 @@ impl Program {
         Arc::clone(frames.get_or_insert_with(|| Arc::new(Frames::for_file(&self.file))))
     }
 
-    /// Its symbols.
+    /// Notes what operands of its probes need of its symbols.
+    pub fn need_symbols<'o>(&self, operands: impl IntoIterator<Item = &'o Operand>) {
+        self.parts().symbols.add(operands);
+    }
+
+    /// Notes that nobody named the file: large symbol tables are not read.
+    pub fn set_found(&self) {
+        self.parts().symbols.set_found();
+    }
+
+    /// The symbols that are needed.
     pub fn symbols(&self) -> Arc<Symbols> {
-        let mut parts = self.parts();
-        let symbols = &mut parts.symbols;
-        Arc::clone(symbols.get_or_insert_with(|| Arc::new(Symbols::from_file(&self.file))))
+        self.parts().symbols.of_file(&self.file)
+    }
+
+    /// The names of these, to look for them in another file.
+    pub fn needed_symbols(&self) -> NeededSymbols {
+        self.parts().symbols.unread()
     }
 
     /// Reads pages, and keeps them in the page cache. Returns those for which the kernel would wait when it attaches ([`CachedPages::keep`]).
@@ -126,7 +137,9 @@ impl Program {
 
     /// Frees what was read. The file stays open.
     pub fn free(&self) {
-        *self.parts() = Parts::default();
+        let mut parts = self.parts();
+        parts.frames = None;
+        parts.symbols.free();
     }
 
     fn parts(&self) -> MutexGuard<'_, Parts> {
@@ -152,18 +165,14 @@ const BEGINNING: &str = "__bolt_hugify_";
 
 /// The symbol by which a program is known to copy its code on this host; `None` if nothing says that it does.
 pub(super) fn copying_symbol(file: &ObjectFile) -> Option<String> {
-    let tables = file.symbol_tables().ok()?;
-    let parsed = ElfFile::<FileHeader64<Endianness>, &Excerpt>::parse(&tables).ok()?;
-    let names = parsed.symbols().chain(parsed.dynamic_symbols());
-    let names = names.filter_map(|symbol| symbol.name().ok());
-    let names: Vec<&str> = names.filter(|name| name.starts_with(BEGINNING)).collect();
-    let has = |name: &str| names.contains(&name);
+    let names = file.names_with_prefix(BEGINNING).ok()?;
+    let has = |name: &str| names.contains(name);
     let only_advises = has("__bolt_hugify_start_program") && has_huge_pages_of_files();
     if only_advises && !has("__bolt_hugify_init_ptr") {
         return None;
     }
-    let first = names.iter().find(|name| **name == "__bolt_hugify_self");
-    first.or(names.first()).map(|name| (*name).to_owned())
+    let own = names.get("__bolt_hugify_self");
+    own.or_else(|| names.first()).cloned()
 }
 
 /// Whether the runtime finds that it need not copy.

@@ -348,6 +348,12 @@ impl<'a> Selector<'a> {
         if sites.is_empty() {
             return;
         }
+        let is_found = self.is_late || self.found.has(opened.program.file().id());
+        if is_found {
+            opened.program.set_found();
+        }
+        let operands = sites.iter().flat_map(|site| &site.operands);
+        opened.program.need_symbols(operands);
         self.selection.probes.push(PlannedProbe {
             provider: probe.provider.clone(),
             name: probe.name.clone(),
@@ -365,7 +371,7 @@ impl<'a> Selector<'a> {
             filter_in_recorder: false,
             list: self.event.and_then(|event| event.list.clone()),
             shown: None,
-            is_found: self.is_late || self.found.has(opened.program.file().id()),
+            is_found,
             sites,
             arguments: description.arguments,
         });

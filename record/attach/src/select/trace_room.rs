@@ -1,6 +1,7 @@
 //! Room in the trace for the probes of files. Readers do not take more of a head than some limits, so a file whose probes would exceed one is refused
 //! before anything is attached: it would have names, types and strings of all events ignored.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ pub struct TraceRoom {
 
 impl TraceRoom {
     /// What is left beside these probes.
-    pub fn beside(probes: &[PlannedProbe]) -> Self {
+    pub fn beside(probes: &[impl Borrow<PlannedProbe>]) -> Self {
         Self {
             taken: size(probes),
         }
@@ -83,10 +84,11 @@ pub fn refuse_without_room(probes: &mut Vec<PlannedProbe>) -> Vec<Refusal> {
     refusals
 }
 
-fn size(probes: &[PlannedProbe]) -> HeadSize {
+fn size(probes: &[impl Borrow<PlannedProbe>]) -> HeadSize {
     let mut size = HeadSize::default();
     let mut file = None;
     for probe in probes {
+        let probe: &PlannedProbe = probe.borrow();
         // Sites have an event of their own if they have their arguments in another form.
         let mut forms: BTreeMap<&str, Vec<&PlannedSite>> = BTreeMap::new();
         for site in &probe.sites {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use usdtrec_attach::engine::MAX_HOLD;
 use usdtrec_attach::error::{RecordError, with_source};
-use usdtrec_attach::select::probe::{PlannedProbe, RefusedProbe};
+use usdtrec_attach::select::probe::RefusedProbe;
 use usdtrec_attach::select::program::Program;
 use usdtrec_attach::select::refusal::Refusals;
 use usdtrec_format::trace::WriteError;
@@ -206,7 +206,7 @@ impl Recording {
         let planted_at = file.planted_at;
         let probes = self.session.probes().get(file.probes.clone());
         let probes = probes.unwrap_or_default();
-        let events: BTreeSet<String> = probes.iter().map(PlannedProbe::event).collect();
+        let events: BTreeSet<String> = probes.iter().map(|probe| probe.event()).collect();
         let planted = PlantedFile {
             held: self.follower.held.held_for(&file.file.origin, planted_at),
             origin: file.file.origin.clone(),

@@ -133,7 +133,7 @@ impl Search {
             std::path::absolute(located).ok()
         };
         let build = |event: &EventSelector| {
-            let is_of = |probe: &&PlannedProbe| {
+            let is_of = |probe: &&Arc<PlannedProbe>| {
                 let pattern = &event.pattern;
                 pattern.fits_build(probe.build_id) && pattern.matches(&probe.provider, &probe.name)
             };

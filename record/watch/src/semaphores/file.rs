@@ -1,5 +1,6 @@
 //! A file with semaphores that the kernel counts wrong.
 
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,10 +45,11 @@ impl Semaphore {
 
 impl CountedFile {
     /// The files of probes that have such semaphores.
-    pub(super) fn of_probes(probes: &[PlannedProbe]) -> Vec<Self> {
+    pub(super) fn of_probes(probes: &[impl Borrow<PlannedProbe>]) -> Vec<Self> {
         let page = rustix::param::page_size() as u64;
         let mut files: Vec<Self> = Vec::new();
         for probe in probes {
+            let probe: &PlannedProbe = probe.borrow();
             for site in &probe.sites {
                 let site = &site.site;
                 let Some(fault) = probe.file().semaphore_fault(site, page) else {

@@ -42,6 +42,7 @@ mod stored_increments;
 mod table;
 mod urgent;
 
+use std::borrow::Borrow;
 use std::io::{self, PipeWriter};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -85,20 +86,20 @@ struct Threads {
 }
 
 /// The locations at which processes get breakpoints for the semaphores of these probes.
-pub fn places(probes: &[PlannedProbe]) -> Vec<NotedSite> {
+pub fn places(probes: &[impl Borrow<PlannedProbe>]) -> Vec<NotedSite> {
     let files = CountedFile::of_probes(probes);
     files.iter().flat_map(CountedFile::places).collect()
 }
 
 /// Whether the kernel counts semaphores of these probes wrong.
-pub fn are_counted_wrong(probes: &[PlannedProbe]) -> bool {
+pub fn are_counted_wrong(probes: &[impl Borrow<PlannedProbe>]) -> bool {
     !CountedFile::of_probes(probes).is_empty()
 }
 
 impl Semaphores {
     /// Opens the records and starts the threads, so that they run at once when the probes are enabled; `None` if the kernel counts all semaphores of the probes right.
     pub fn start(
-        probes: &[PlannedProbe],
+        probes: &[impl Borrow<PlannedProbe>],
         filter: &TaskFilter,
         pmu: UprobePmu,
         shortfalls: Shortfalls,
@@ -139,7 +140,7 @@ impl Semaphores {
     }
 
     /// Adds probes while recording, and increments their semaphores in `running`: recorded processes that map their files.
-    pub fn add(&self, probes: &[PlannedProbe], running: &[i32]) {
+    pub fn add(&self, probes: &[impl Borrow<PlannedProbe>], running: &[i32]) {
         let files = CountedFile::of_probes(probes);
         if !files.is_empty() {
             let pids = running.iter().filter_map(|pid| (*pid).try_into().ok());

@@ -175,7 +175,7 @@ const fn keeps_registers(plan: &CapturePlan) -> bool {
 }
 
 /// The files of recorded probes, which are open.
-fn files(probes: &[PlannedProbe]) -> Vec<Shared<ObjectFile>> {
+fn files(probes: &[Shared<PlannedProbe>]) -> Vec<Shared<ObjectFile>> {
     let mut files: Vec<Shared<ObjectFile>> = Vec::new();
     for probe in probes {
         if !files.iter().any(|file| Shared::ptr_eq(file, probe.file())) {

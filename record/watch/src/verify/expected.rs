@@ -1,5 +1,6 @@
 //! What must be there in a process for the attached probes to work.
 
+use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
@@ -73,10 +74,11 @@ pub(super) struct MappedExpected {
 
 impl ExpectedFiles {
     /// The files of attached probes. Probes on machines whose breakpoints are not known are left out.
-    pub fn of_probes(probes: &[PlannedProbe]) -> Self {
+    pub fn of_probes(probes: &[impl Borrow<PlannedProbe>]) -> Self {
         let mut files: Vec<ExpectedFile> = Vec::new();
         let mut known_sites: HashSet<(usize, u64)> = HashSet::new();
         for probe in probes {
+            let probe: &PlannedProbe = probe.borrow();
             let Some(arch) = probe.arch.filter(|arch| arch.breakpoint().is_some()) else {
                 continue;
             };

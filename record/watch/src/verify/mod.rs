@@ -70,7 +70,7 @@ pub struct Verified<'a> {
     /// Whose hits are recorded.
     pub target: &'a Target,
     /// The attached probes.
-    pub probes: &'a [PlannedProbe],
+    pub probes: &'a [Arc<PlannedProbe>],
     /// Takes what is found.
     pub shortfalls: Shortfalls,
     /// Whether children of recorded processes are recorded.

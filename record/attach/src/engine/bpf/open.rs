@@ -129,8 +129,11 @@ impl BpfEngine {
 }
 
 /// The probes of the samples, and their attrs.
-pub(super) fn described(samples: &Samples, metadata: &Attr) -> (Vec<PlannedProbe>, Vec<ProbeAttr>) {
-    let probes = samples.groups.iter().map(|group| group.probe.clone());
+pub(super) fn described(
+    samples: &Samples,
+    metadata: &Attr,
+) -> (Vec<Arc<PlannedProbe>>, Vec<ProbeAttr>) {
+    let probes = samples.groups.iter().map(|group| Arc::clone(&group.probe));
     let attrs = samples.attrs(metadata).into_iter().map(|attr| ProbeAttr {
         site_ids: attr.ids.iter().map(|id| vec![*id]).collect(),
         attr,
@@ -147,7 +150,7 @@ pub(super) fn refused(
     let refused = bad.into_iter().filter_map(|BadSite { site, error }| {
         let group = samples.group_of(site)?;
         Some(RefusedProbe {
-            probe: group.probe.clone(),
+            probe: PlannedProbe::clone(&group.probe),
             error,
         })
     });
@@ -169,9 +172,9 @@ fn check_aggregation(options: &EngineOptions, groups: &[Group]) -> Result<(), Us
     let Some(aggregation) = &options.aggregation else {
         return Ok(());
     };
-    let planned: Vec<_> = groups.iter().map(|group| &group.probe).collect();
+    let planned: Vec<_> = groups.iter().map(|group| &*group.probe).collect();
     let of_no_span = groups.iter().filter(|group| group.role.is_none());
-    let measured: Vec<_> = of_no_span.map(|group| &group.probe).collect();
+    let measured: Vec<_> = of_no_span.map(|group| &*group.probe).collect();
     aggregation.check(&planned, &measured)
 }
 
@@ -259,7 +262,7 @@ fn id_members(kernel: RunningKernel<'_>, preemption: Option<Preemption>) -> Opti
 /// Which events are detached together; `None` if none are.
 fn units(samples: &Samples, options: &EngineOptions) -> Option<Units> {
     options.budget.as_ref()?;
-    let probes = samples.groups.iter().map(|group| &group.probe);
+    let probes = samples.groups.iter().map(|group| &*group.probe);
     Some(Units::of_probes(probes))
 }
 

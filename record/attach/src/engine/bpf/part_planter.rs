@@ -81,7 +81,7 @@ pub struct LatePart {
 
 impl LatePart {
     /// The probes that are attached, and sites that the kernel refused.
-    pub fn probes(&self) -> &[PlannedProbe] {
+    pub fn probes(&self) -> &[Arc<PlannedProbe>] {
         &self.opened.probes
     }
 

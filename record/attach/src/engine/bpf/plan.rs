@@ -2,6 +2,7 @@
 //! constants are one event.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_format::expr::Expr;
@@ -58,7 +59,7 @@ impl Ids {
 #[derive(Debug)]
 pub(super) struct Group {
     /// The probe with only these sites, and the layout in its plan.
-    pub(super) probe: PlannedProbe,
+    pub(super) probe: Arc<PlannedProbe>,
     /// The layout.
     pub(super) layout: RawLayout,
     /// The rooms of its records in the ring.
@@ -208,8 +209,9 @@ impl Planner<'_> {
         };
         let mut groups = self.groups.iter_mut().skip(first);
         if let Some(group) = groups.find(|group| planned.is_of(group, probe)) {
-            group.probe.sites.push(site.clone());
-            group.probe.filter_in_recorder |= planned.filter_in_recorder;
+            let known = Arc::make_mut(&mut group.probe);
+            known.sites.push(site.clone());
+            known.filter_in_recorder |= planned.filter_in_recorder;
             group.plans.push(planned.plan);
             return Ok(());
         }
@@ -446,7 +448,7 @@ impl Planned {
     ) -> Group {
         let layout = RawLayout { id, ..self.layout };
         Group {
-            probe: PlannedProbe {
+            probe: Arc::new(PlannedProbe {
                 plan: CapturePlan {
                     raw: Some(layout.clone()),
                     user: true,
@@ -456,7 +458,7 @@ impl Planned {
                 arguments: self.arguments,
                 filter_in_recorder: self.filter_in_recorder,
                 ..probe.clone()
-            },
+            }),
             rooms: rooms(&layout),
             sizes: graph
                 .map(CallGraph::sizes)
@@ -484,7 +486,7 @@ impl Group {
     /// The same with another id of its tracepoint.
     pub(super) fn with_id(mut self, id: u16) -> Self {
         self.layout.id = id;
-        self.probe.plan.raw = Some(self.layout.clone());
+        Arc::make_mut(&mut self.probe).plan.raw = Some(self.layout.clone());
         self
     }
 
@@ -498,7 +500,7 @@ impl Group {
             arguments,
             shown,
             ..
-        } = &self.probe;
+        } = &*self.probe;
         let shown = shown.as_deref();
         let layout = &self.layout;
         TracepointFormat::of_layout(provider, name, layout, args, *arch, arguments, shown)

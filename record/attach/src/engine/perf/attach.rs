@@ -7,6 +7,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use usdtrec_format::perf::EventAttr;
 use usdtrec_kernel::separate_process::planting;
@@ -182,7 +183,7 @@ impl PerfEngine {
             match opened.engine.attach(&probe, request) {
                 Ok(attr) => {
                     opened.attrs.push(attr);
-                    opened.probes.push(probe);
+                    opened.probes.push(Arc::new(probe));
                 }
                 Err(error @ RecordError::Interrupted(_)) => return Err(error),
                 Err(error) => opened.refused.push(RefusedProbe { probe, error }),
@@ -213,7 +214,7 @@ impl PerfEngine {
     pub(in crate::engine) fn follow_to(
         &mut self,
         cpu: u32,
-        probes: &[PlannedProbe],
+        probes: &[Arc<PlannedProbe>],
     ) -> Result<(), RecordError> {
         self.rings.add(cpu)?;
         for (probe, opened) in probes.iter().zip(&mut self.probes) {

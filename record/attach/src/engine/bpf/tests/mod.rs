@@ -66,7 +66,7 @@ impl Planned {
         let symbols = Symbols::made_up(
             operands
                 .iter()
-                .filter_map(symbol)
+                .filter_map(|operand| operand.location.symbol())
                 .map(|name| (name, symbol_value(name))),
         );
         let place = CaptureSite {
@@ -147,16 +147,6 @@ fn compact(record: &[u8], shape: Shape<'_>, out: &mut Vec<u8>) -> bool {
         lacks_strings: &mut false,
     };
     compact::compact(record, shape, evidence, out)
-}
-
-fn symbol(operand: &Operand) -> Option<&str> {
-    match &operand.location {
-        Location::SymbolDeref { symbol, .. }
-        | Location::SymbolIndexed { symbol, .. }
-        | Location::SymbolAddress { symbol, .. }
-        | Location::GotDeref { symbol, .. } => Some(symbol),
-        _ => None,
-    }
 }
 
 fn symbol_value(name: &str) -> u64 {
