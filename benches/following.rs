@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use common::{Build, Lab, Process, copy_program};
 use shared::table;
 use table::{head, median, row};
-use usdtrec_format::trace::{Compression, Trace, TraceInfo, TraceWriter};
+use usdtrec_format::trace::{Compression, NewEvents, Trace, TraceInfo, TraceWriter};
 
 /// Recordings in each of which so many files are planted. More would not be reported one by one.
 const RECORDINGS: usize = 5;
@@ -285,12 +285,12 @@ fn added_files(lab: &Lab, program: &Path) {
     let one = Trace::open(&lab.file("one")).unwrap().info().clone();
     let file = fs::File::create_new(lab.file("added")).unwrap();
     let mut writer = TraceWriter::create(file, &one, Compression::Zstd(1)).unwrap();
-    let (mut info, mut written) = (one.clone(), writer.totals().file_bytes);
+    let mut written = writer.totals().file_bytes;
     let begin = written;
     for number in 0..MAX_FILES {
-        add_file(&mut info, &one, number);
+        let new = added_file(writer.info(), &one, number);
         let begun = Instant::now();
-        writer.add_events(&info).unwrap();
+        writer.add_events(new).unwrap();
         writer.flush().unwrap();
         let taken = begun.elapsed();
         let now = writer.totals().file_bytes;
@@ -307,19 +307,19 @@ fn added_files(lab: &Lab, program: &Path) {
     writer.finish(&[]).unwrap();
 }
 
-/// Adds the first event of a trace to a head, as that of another file.
-fn add_file(info: &mut TraceInfo, one: &TraceInfo, number: usize) {
+/// The first event of a trace, as that of another file beside a head.
+fn added_file(info: &TraceInfo, one: &TraceInfo, number: usize) -> NewEvents {
     let mut event = one.events[0].clone();
     event.name = format!("{}_{number}", event.name);
     event.ids = vec![1 << 40 | number as u64];
-    if let Some(format) = one.tracepoints.first() {
+    let format = one.tracepoints.first().map(|format| {
         let mut format = format.clone();
         format.name = format!("{}_{number}", format.name);
         format.id += number as u16 + 1;
         event.attr.config = format.id.into();
-        info.tracepoints.push(format);
-    }
-    let definitions = info.definitions.as_mut().unwrap();
+        format
+    });
+    let definitions = info.definitions.as_ref().unwrap();
     let mut file = definitions.files[0].clone();
     file.path = format!("/usr/lib/x86_64-linux-gnu/file-{number}.so").into();
     let mut probe = definitions.probes[0].clone();
@@ -328,9 +328,12 @@ fn add_file(info: &mut TraceInfo, one: &TraceInfo, number: usize) {
         .sites
         .iter_mut()
         .for_each(|site| site.ids.clone_from(&event.ids));
-    definitions.files.push(file);
-    definitions.probes.push(probe);
-    info.events.push(event);
+    NewEvents {
+        events: vec![event],
+        tracepoints: format.into_iter().collect(),
+        files: vec![file],
+        probes: vec![probe],
+    }
 }
 
 fn print(name: &str, values: &[f64], bar: &str) {

@@ -8,8 +8,8 @@ use crate::support::log::Log;
 use crate::support::{LOSSES, info, open, process, read};
 use usdtrec_format::perf::{RecordType, Records};
 use usdtrec_format::trace::{
-    AddedEventsFault, Compression, DamageKind, EventFault, Limit, LimitExceeded, PipeReader,
-    PipeWriter, Trace, TraceInfo, TraceWriter, WriteError,
+    AddedEventsFault, Compression, DamageKind, EventFault, Limit, LimitExceeded, NewEvents,
+    PipeReader, PipeWriter, Trace, TraceInfo, TraceWriter, WriteError,
 };
 
 const BOTH: [Compression; 2] = [Compression::None, Compression::Zstd(1)];
@@ -35,7 +35,8 @@ fn record(adding: &[usize], compression: Compression) -> (Log, Vec<Committed>) {
     writer.push(&records);
     for (round, &added) in (0..).zip(adding) {
         if added != now.added {
-            writer.add_events(&info_with(added)).unwrap();
+            let new = NewEvents::after(writer.info(), &info_with(added));
+            writer.add_events(new).unwrap();
             assert!(writer.has_added_events());
         }
         writer.push(&mixed_samples(
@@ -119,7 +120,8 @@ fn a_file_grows_with_what_is_added_and_not_with_its_square() {
     let mut writer = TraceWriter::create(log.clone(), &info(), Compression::Zstd(1)).unwrap();
     let mut lengths = Vec::new();
     for round in 1..=ROUNDS {
-        writer.add_events(&with(round)).unwrap();
+        let new = NewEvents::after(writer.info(), &with(round));
+        writer.add_events(new).unwrap();
         let number = round as u64 - 1;
         writer.push(&mixed_samples(number * 10..number * 10 + 10, round));
         writer.flush().unwrap();
@@ -231,7 +233,8 @@ fn a_truncated_file_gets_its_events_again() {
     let file = tempfile::tempfile().unwrap();
     let again = file.try_clone().unwrap();
     let mut writer = TraceWriter::create(again, &info(), Compression::Zstd(1)).unwrap();
-    writer.add_events(&info_with(4)).unwrap();
+    let new = NewEvents::after(writer.info(), &info_with(4));
+    writer.add_events(new).unwrap();
     writer.push(&mixed_samples(0..SAMPLES, 4));
     writer.flush().unwrap();
     file.set_len(0).unwrap();
@@ -248,10 +251,12 @@ fn a_truncated_file_gets_its_events_again() {
 #[test]
 fn what_cannot_be_added_is_refused() {
     let mut writer = TraceWriter::create(Log::default(), &info(), Compression::None).unwrap();
-    writer.add_events(&info_with(2)).unwrap();
-    let mut refuse = |info: &TraceInfo| writer.add_events(info).unwrap_err();
-    let error = refuse(&info_with(1));
-    assert!(matches!(error, WriteError::FormerEvents), "{error}");
+    let mut add = |info: &TraceInfo| {
+        let new = NewEvents::after(writer.info(), info);
+        writer.add_events(new)
+    };
+    add(&info_with(2)).unwrap();
+    let mut refuse = |info: &TraceInfo| add(info).unwrap_err();
     let mut taken = info_with(3);
     taken.events.last_mut().unwrap().ids = vec![FIRST_ID];
     let fault = EventFault::TakenId { id: FIRST_ID };
@@ -273,7 +278,7 @@ fn what_cannot_be_added_is_refused() {
     let mut many = info_with(3);
     many.events.last_mut().unwrap().ids = (5000..9000).collect();
     assert_eq!(exceeds(&many), Limit::IdsOfEvent);
-    writer.add_events(&info_with(3)).unwrap();
+    add(&info_with(3)).unwrap();
 }
 
 /// What a reader of a stream gets.
@@ -345,7 +350,8 @@ fn a_stream_cannot_change_former_events() {
         let mut bytes = Vec::new();
         let mut writer = PipeWriter::create(&mut bytes, former, Compression::None).unwrap();
         let from = writer.totals().file_bytes as usize;
-        writer.add_events(info).unwrap();
+        let new = NewEvents::after(writer.info(), info);
+        writer.add_events(new).unwrap();
         writer.finish(&[]).unwrap();
         [&head, &bytes[from..]].concat()
     };

@@ -4,8 +4,8 @@ use crate::support::info;
 use usdtrec_format::perf::{EventAttr, TracepointFormat};
 use usdtrec_format::schema::Argument;
 use usdtrec_format::trace::{
-    Compression, HeadSize, Limit, LimitExceeded, PipeReader, PipeWriter, Trace, TraceInfo,
-    TraceWriter, WriteError,
+    Compression, HeadSize, Limit, LimitExceeded, NewEvents, PipeReader, PipeWriter, Trace,
+    TraceInfo, TraceWriter, WriteError,
 };
 
 /// A head that has `limit` wholly, and `more` of it.
@@ -128,7 +128,8 @@ fn write(file: std::fs::File, head: &TraceInfo, limit: Limit) -> Result<(), Writ
     }
     let mut writer = TraceWriter::create(file, &first, Compression::Zstd(1))?;
     if limit == Limit::IdsOfEvent {
-        writer.add_events(head)?;
+        let new = NewEvents::after(writer.info(), head);
+        writer.add_events(new)?;
     }
     writer.finish(&[]).map(drop)
 }

@@ -1,7 +1,7 @@
 //! Streams to which events are added: what is shown while they come is what is shown of the stream stored in a file.
 
 use usdtrec_format::schema::Argument;
-use usdtrec_format::trace::{Compression, PipeWriter, TraceInfo};
+use usdtrec_format::trace::{Compression, NewEvents, PipeWriter, TraceInfo};
 use usdtrec_report::script::{self, ScriptOptions};
 use usdtrec_report::{
     ContextQuestion, EventSelection, Format, HintWords, Sentences, Sources, StreamSummary,
@@ -70,7 +70,8 @@ fn stream() -> Vec<u8> {
     ];
     for (added, samples) in rounds {
         if let Some(info) = added {
-            writer.add_events(info).unwrap();
+            let new = NewEvents::after(writer.info(), info);
+            writer.add_events(new).unwrap();
         }
         writer.push(&samples.concat());
         writer.flush().unwrap();
@@ -197,10 +198,12 @@ fn spans_of_added_events_are_matched() {
     let mut writer = PipeWriter::create(&mut bytes, &head, Compression::None).unwrap();
     writer.push(&sample(3000, 0, 1));
     writer.flush().unwrap();
-    writer.add_events(&first).unwrap();
+    let new = NewEvents::after(writer.info(), &first);
+    writer.add_events(new).unwrap();
     writer.push(&sample(BEGIN, 1, 1));
     writer.flush().unwrap();
-    writer.add_events(&second).unwrap();
+    let new = NewEvents::after(writer.info(), &second);
+    writer.add_events(new).unwrap();
     writer.push(&[sample(END, 4, 1), sample(3001, 7, 1)].concat());
     writer.finish(&[]).unwrap();
     let options = ScriptOptions {

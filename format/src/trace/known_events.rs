@@ -41,6 +41,18 @@ impl HeadCounts {
         }
     }
 
+    /// The head without what it has after so much.
+    pub(crate) fn beginning(&self, info: &TraceInfo) -> TraceInfo {
+        let mut beginning = info.clone();
+        beginning.events.truncate(self.events);
+        beginning.tracepoints.truncate(self.formats);
+        if let Some(definitions) = &mut beginning.definitions {
+            definitions.files.truncate(self.files);
+            definitions.probes.truncate(self.probes);
+        }
+        beginning
+    }
+
     /// What a head has after so much.
     pub(crate) fn rest<'a>(&self, info: &'a TraceInfo) -> EventsPart<'a> {
         let definitions = info.definitions.as_ref();
@@ -53,17 +65,6 @@ impl HeadCounts {
             probes: definitions
                 .and_then(|all| all.probes.get(self.probes..))
                 .unwrap_or_default(),
-        }
-    }
-
-    /// Appends to a head what another one has after so much.
-    pub(crate) fn extend(&self, all: &mut TraceInfo, info: &TraceInfo) {
-        let part = self.rest(info);
-        all.events.extend_from_slice(part.events);
-        all.tracepoints.extend_from_slice(part.formats);
-        if let Some(definitions) = &mut all.definitions {
-            definitions.files.extend_from_slice(part.files);
-            definitions.probes.extend_from_slice(part.probes);
         }
     }
 }

@@ -13,6 +13,7 @@ use super::index::IndexEntry;
 use super::known_events::{EventsPart, KnownEvents};
 use super::limits::Limit;
 use super::loss_counts::put_loss;
+use super::new_events::NewEvents;
 use super::part_queue::PartQueue;
 use super::section_records::MAX_RECORD;
 use super::sink::Sink;
@@ -38,8 +39,8 @@ pub struct PipeWriter<W: Write> {
     /// Records since the last round.
     queue: PartQueue,
     totals: Totals,
-    /// The events so far.
-    events: Vec<EventAttr>,
+    /// The events so far, and what describes them.
+    info: TraceInfo,
     known: KnownEvents,
     formats: WrittenFormats,
     /// Whether a reader waits for the end of another round before it can show all events of the last one.
@@ -76,7 +77,7 @@ impl<W: Write> PipeWriter<W> {
             },
             queue: PartQueue::new(id_type, compression).map_err(WriteError::Compressor)?,
             totals: Totals::default(),
-            events: info.events.clone(),
+            info: info.clone(),
             known,
             formats: WrittenFormats::default(),
             unsettled: false,
@@ -97,29 +98,30 @@ impl<W: Write> PipeWriter<W> {
         Ok(writer)
     }
 
-    /// Writes events that are added, as [`TraceWriter::add_events`](super::TraceWriter::add_events) takes them; of the tracepoint formats, those
-    /// after the former ones. Call it only between flushes.
+    /// The events so far, and what describes them.
+    #[must_use]
+    pub const fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
+    /// Writes events that are added. Call it only between flushes.
     ///
     /// # Errors
-    /// As there, and [`WriteError::Io`].
-    pub fn add_events(&mut self, info: &TraceInfo) -> Result<(), WriteError> {
-        if !info.events.starts_with(&self.events) {
-            return Err(WriteError::FormerEvents);
-        }
-        let part = self.known.counts.rest(info);
-        let former = self.events.len();
+    /// As for [`TraceWriter::add_events`](super::TraceWriter::add_events), and [`WriteError::Io`].
+    pub fn add_events(&mut self, new: NewEvents) -> Result<(), WriteError> {
+        let part = new.part();
         let mut records = Vec::new();
         for event in part.events {
             put_attr(event, &mut records)?;
         }
-        put_added_names(&info.events, former, &mut records);
+        put_added_names(&self.info.events, part.events, &mut records);
         let mut formats = self.formats;
-        formats.put(&info.tracepoints, &mut records);
-        put_definitions(definitions_of(info, &part).as_ref(), &mut records)?;
+        formats.put(part.formats, &mut records);
+        put_definitions(definitions_of(&self.info, &part).as_ref(), &mut records)?;
         Limit::StreamHead.check(records.len() as u64)?;
-        let checked = self.known.check(&self.events, &part)?;
+        let checked = self.known.check(&self.info.events, &part)?;
         self.known.take(checked);
-        self.events.extend_from_slice(part.events);
+        new.add_to(&mut self.info);
         self.formats = formats;
         self.write(&records)?;
         self.flush_output()
@@ -327,24 +329,24 @@ fn put_event_descs(events: &[EventAttr], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the names of events of which all but the first `former` were added. perf names events by their order and leaves those alone that
+/// Appends the names of events that are added to `former` ones. perf names events by their order and leaves those alone that
 /// have a name, so that the record has the former ones, too, unless it gets too long.
-fn put_added_names(events: &[EventAttr], former: usize, out: &mut Vec<u8>) {
+fn put_added_names(former: &[EventAttr], added: &[EventAttr], out: &mut Vec<u8>) {
     let mut body = Vec::new();
-    body.extend((events.len() as u32).to_le_bytes());
+    body.extend(((former.len() + added.len()) as u32).to_le_bytes());
     body.extend((Attr::MIN as u32).to_le_bytes());
-    for (number, event) in events.iter().enumerate() {
+    for (number, event) in former.iter().chain(added).enumerate() {
         let end = body.len() + Attr::MIN;
         event.attr.encode(&mut body);
         body.truncate(end);
-        let is_added = number >= former;
+        let is_added = number >= former.len();
         let ids = if is_added { event.ids.as_slice() } else { &[] };
         put_name_and_ids(&event.name, ids, &mut body);
     }
     if body.len() + 8 <= MAX_BODY {
         put_feature(Feature::EVENT_DESC, &body, out);
     } else {
-        put_event_descs(events.get(former..).unwrap_or_default(), out);
+        put_event_descs(added, out);
     }
 }
 
@@ -419,18 +421,16 @@ fn put_attr(event: &EventAttr, out: &mut Vec<u8>) -> Result<(), WriteError> {
 /// The formats of tracepoints that were written.
 #[derive(Clone, Copy, Debug, Default)]
 struct WrittenFormats {
-    count: usize,
     /// Length of all `TRACING_DATA`, bytes.
     len: usize,
 }
 
 impl WrittenFormats {
-    /// Appends a record with the length of `TRACING_DATA` and the data after it, with those of `formats` that were not written yet.
+    /// Appends a record with the length of `TRACING_DATA` and the data after it, with formats that were not written yet.
     ///
     /// perf has no second `TRACING_DATA` in a stream: it takes the length of all together (`trace_data_size` in
     /// `tools/perf/util/trace-event-read.c`) and refuses another length. So records that it ignores make up the difference.
-    fn put(&mut self, formats: &[TracepointFormat], out: &mut Vec<u8>) {
-        let new = formats.get(self.count..).unwrap_or_default();
+    fn put(&mut self, new: &[TracepointFormat], out: &mut Vec<u8>) {
         if new.is_empty() {
             return;
         }
@@ -443,7 +443,6 @@ impl WrittenFormats {
         out.extend(&body);
         put_ignored(self.len, out);
         self.len += body.len();
-        self.count = formats.len();
     }
 }
 

@@ -29,9 +29,6 @@ pub enum WriteError {
         /// The error in its attr.
         fault: EventFault,
     },
-    /// The events do not begin with those that the trace has.
-    #[error("expected the events of the trace, with others after them")]
-    FormerEvents,
     /// Readers would ignore something, because there is too much of it.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),

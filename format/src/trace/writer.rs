@@ -16,6 +16,7 @@ use super::index::{IndexEntry, IndexNode, MAX_NODE};
 use super::known_events::{HeadCounts, KnownEvents};
 use super::limits::fitting_losses;
 use super::loss_counts::{LossCounts, put_loss};
+use super::new_events::NewEvents;
 use super::packed_records::PackedRecords;
 use super::part::Part;
 use super::part_queue::{NextPart, PartQueue};
@@ -26,38 +27,31 @@ use super::write_error::WriteError;
 use super::{Loss, Storage, TraceInfo, added_events, added_piece, definitions_record};
 use crate::perf::header::FileHeader;
 use crate::perf::record::RecordBuilder;
-use crate::perf::{EventAttr, RecordType, SampleType};
+use crate::perf::{RecordType, SampleType};
 
 /// Length of the losses in the last node, which has at most a page of entries besides, bytes.
 const MAX_LOSSES: usize = MAX_NODE - (1 << 20);
 
-/// Events that were added.
-struct AddedEvents {
-    /// All events, and what describes them.
-    info: TraceInfo,
-    /// The head without them.
-    first: Head,
-    /// What the file describes of them.
-    written: HeadCounts,
-    /// Length of all heads that were written for them, bytes.
-    head_bytes: u64,
+/// What was written of events that were added.
+#[derive(Clone, Copy, Debug, Default)]
+struct WrittenHeads {
+    /// What the file describes.
+    counts: HeadCounts,
+    /// Length of all heads that were written for added events, bytes.
+    bytes: u64,
 }
 
-impl AddedEvents {
+impl WrittenHeads {
     /// Length of heads that is never too much, bytes.
     const SHORT: u64 = 4 << 20;
     /// How many times the length of the newest head all of them may have.
     const MOST: u64 = 2;
 
-    fn is_written(&self) -> bool {
-        self.written == HeadCounts::of(&self.info)
-    }
-
     /// Whether a whole head of the events is to be written now, and not only what is new.
-    const fn needs_head(&self, bytes: u64) -> bool {
+    const fn need_head(&self, info: &TraceInfo, bytes: u64) -> bool {
         // Events without definitions are those of perf alone.
-        let is_whole = self.info.definitions.is_none() || self.written.events == 0;
-        is_whole || self.head_bytes + bytes <= Self::SHORT + Self::MOST * bytes
+        let is_whole = info.definitions.is_none() || self.counts.events == 0;
+        is_whole || self.bytes + bytes <= Self::SHORT + Self::MOST * bytes
     }
 }
 
@@ -74,13 +68,13 @@ pub struct PackedPiece<R> {
 pub struct TraceWriter<S: Storage = File> {
     storage: S,
     head: Head,
-    /// The events so far, unless some were added.
-    events: Vec<EventAttr>,
+    compression: Compression,
+    /// The events so far, and what describes them.
+    info: TraceInfo,
     known: KnownEvents,
-    /// The events that were added, if any were.
-    added: Option<AddedEvents>,
-    /// The head as it was written first, from file offset 0 to the data.
-    start: Vec<u8>,
+    /// What the first head has of them.
+    first: HeadCounts,
+    written: WrittenHeads,
     /// Records that are not in the file yet.
     queue: PartQueue,
     index: IndexTail,
@@ -115,17 +109,21 @@ impl<S: Storage> TraceWriter<S> {
     ) -> Result<Self, WriteError> {
         let known = KnownEvents::new(info);
         known.size.check()?;
-        let EncodedHead { head, mut bytes } = Head::encode(info, compression)?;
-        bytes.shrink_to_fit();
+        let EncodedHead { head, bytes } = Head::encode(info, compression)?;
         let id_type = info
             .events
             .first()
             .map_or_else(SampleType::default, |event| event.attr.id_type());
         let mut writer = Self {
             storage,
-            events: info.events.clone(),
+            compression,
+            info: info.clone(),
+            first: known.counts,
+            written: WrittenHeads {
+                counts: known.counts,
+                bytes: 0,
+            },
             known,
-            added: None,
             queue: PartQueue::new(id_type, compression).map_err(WriteError::Compressor)?,
             index: IndexTail::default(),
             digest: DigestTail::default(),
@@ -136,28 +134,34 @@ impl<S: Storage> TraceWriter<S> {
             out: Vec::new(),
             id_type,
             head,
-            start: bytes,
         };
         let magic = FileHeader::MAGIC.len();
         // The magic is written last, so that an incomplete head is not taken for a trace.
-        let (storage, start) = (&mut writer.storage, &writer.start);
-        write(storage, &start[magic..], magic as u64)?;
+        write(&mut writer.storage, &bytes[magic..], magic as u64)?;
         writer.write_start()?;
-        write(&mut writer.storage, &writer.start[..magic], 0)?;
+        write(&mut writer.storage, &bytes[..magic], 0)?;
         Ok(writer)
+    }
+
+    /// The events so far, and what describes them.
+    #[must_use]
+    pub const fn info(&self) -> &TraceInfo {
+        &self.info
     }
 
     /// Writes the head again, after another process has truncated or overwritten the file. With the next flush the file can be read again;
     /// events that are gone are damage.
     ///
     /// # Errors
-    /// [`WriteError::Io`].
+    /// [`WriteError::Io`]; those of [`create`](Self::create).
     pub fn restore_head(&mut self) -> Result<(), WriteError> {
-        write(&mut self.storage, &self.start, 0)?;
-        if let Some(added) = &mut self.added {
-            self.head.clone_from(&added.first);
-            added.written = HeadCounts::default();
-            added.head_bytes = 0;
+        let first = self.first.beginning(&self.info);
+        let EncodedHead { head, bytes } = Head::encode(&first, self.compression)?;
+        write(&mut self.storage, &bytes, 0)?;
+        if self.first != self.known.counts {
+            self.head = head;
+            self.head.definitions = Vec::new();
+            self.written = WrittenHeads::default();
             self.index.added = 0;
         }
         match self.counts.time() {
@@ -166,39 +170,21 @@ impl<S: Storage> TraceWriter<S> {
         }
     }
 
-    /// Adds events: those of `info` after the ones that the trace has, which `info` begins with. Of its other fields only the formats of
-    /// tracepoints and the definitions are taken. The next flush writes them, before its records.
+    /// Adds events. The next flush writes them, before its records.
     ///
     /// # Errors
-    /// [`WriteError::FormerEvents`], [`WriteError::Event`], [`WriteError::Limit`]; the events are as before.
-    pub fn add_events(&mut self, info: &TraceInfo) -> Result<(), WriteError> {
-        let added = self.added.as_mut();
-        let former = added.as_ref().map_or(&self.events, |all| &all.info.events);
-        if !info.events.starts_with(former) {
-            return Err(WriteError::FormerEvents);
-        }
-        let before = self.known.counts;
-        let checked = self.known.check(former, &before.rest(info))?;
+    /// [`WriteError::Event`], [`WriteError::Limit`]; the events are as before.
+    pub fn add_events(&mut self, new: NewEvents) -> Result<(), WriteError> {
+        let checked = self.known.check(&self.info.events, &new.part())?;
         self.known.take(checked);
-        match added {
-            Some(added) => before.extend(&mut added.info, info),
-            None => {
-                self.events = Vec::new();
-                self.added = Some(AddedEvents {
-                    info: info.clone(),
-                    first: self.head.clone(),
-                    written: before,
-                    head_bytes: 0,
-                });
-            }
-        }
+        new.add_to(&mut self.info);
         Ok(())
     }
 
     /// Whether the next flush writes events that were added.
     #[must_use]
     pub fn has_added_events(&self) -> bool {
-        self.added.as_ref().is_some_and(|added| !added.is_written())
+        self.written.counts != self.known.counts
     }
 
     /// Buffers whole records, in the order of their ring. After bytes that are not whole records, the next [`flush`](Self::flush) writes all
@@ -365,7 +351,8 @@ impl<S: Storage> TraceWriter<S> {
     /// Writes the definitions as records, and the first footer.
     fn write_start(&mut self) -> Result<(), WriteError> {
         let mut sink = Sink::new(&mut self.storage, &mut self.out, self.end);
-        definitions_record::put_records(PART_MAGIC, &self.head.definitions, sink.out());
+        let definitions = std::mem::take(&mut self.head.definitions);
+        definitions_record::put_records(PART_MAGIC, &definitions, sink.out());
         let footer = put_footer(&self.head, &mut self.index, &self.losses, &mut sink);
         sink.drain()?;
         self.commit(footer.data_end)?;
@@ -378,18 +365,18 @@ impl<S: Storage> TraceWriter<S> {
         let mut index = self.index.clone();
         let mut counts = self.counts;
         let mut sink = Sink::new(&mut self.storage, &mut self.out, self.end);
-        let added = self.added.as_ref().filter(|added| !added.is_written());
+        let adds = self.written.counts != self.known.counts;
         let mut changed = None;
-        if let Some(added) = added {
+        if adds {
             let at = sink.position();
-            let part = added.written.rest(&added.info);
-            let former = added.written.events;
-            let is_piece = !added.needs_head(self.known.size.bytes())
-                && added_piece::put(&added.info, &part, index.added, former, sink.out())?;
+            let former = self.written.counts.events;
+            let part = self.written.counts.rest(&self.info);
+            let is_piece = !self.written.need_head(&self.info, self.known.size.bytes())
+                && added_piece::put(&self.info, &part, index.added, former, sink.out())?;
             if is_piece {
                 index.added = at;
             } else {
-                changed = Some(put_head(&self.head, &added.info, &mut index, &mut sink)?);
+                changed = Some(put_head(&self.head, &self.info, &mut index, &mut sink)?);
             }
             let head = changed.as_ref().map_or(&self.head, |changed| &changed.head);
             // For readers of a file that is cut after it.
@@ -425,9 +412,7 @@ impl<S: Storage> TraceWriter<S> {
             Some(changed) => self.commit_head(changed, footer.data_end)?,
             None => self.commit(footer.data_end)?,
         }
-        if let Some(added) = &mut self.added {
-            added.written = HeadCounts::of(&added.info);
-        }
+        self.written.counts = self.known.counts;
         self.end = footer.end;
         self.index = index;
         self.clocks.clear();
@@ -441,8 +426,8 @@ impl<S: Storage> TraceWriter<S> {
         let losses = self.losses.all();
         let mut sink = Sink::new(&mut self.storage, &mut self.out, self.end);
         let mut changed = None;
-        if let Some(added) = self.added.as_ref().filter(|_| self.index.added != 0) {
-            let whole = put_head(&self.head, &added.info, &mut self.index, &mut sink)?;
+        if self.index.added != 0 {
+            let whole = put_head(&self.head, &self.info, &mut self.index, &mut sink)?;
             put_footer(&whole.head, &mut self.index, &self.losses, &mut sink);
             changed = Some(whole);
         }
@@ -485,9 +470,7 @@ impl<S: Storage> TraceWriter<S> {
         // One write within a page, which no signal interrupts.
         self.write_at(&header.encode()[from..], from as u64)?;
         self.head = head;
-        if let Some(added) = &mut self.added {
-            added.head_bytes += bytes;
-        }
+        self.written.bytes += bytes;
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Events that are added to the synthetic recording: tracepoints, as those of the bpf engine are.
 
 use usdtrec_format::perf::{Attr, EventAttr, SampleType, TracepointField, TracepointFormat};
-use usdtrec_format::trace::{Compression, PipeWriter, Trace, TraceInfo, TraceWriter};
+use usdtrec_format::trace::{Compression, NewEvents, PipeWriter, Trace, TraceInfo, TraceWriter};
 
 use super::log::Log;
 use super::{EVENTS, PID, attr, info, read, time};
@@ -127,7 +127,8 @@ pub fn stream(adding: &[usize], compression: Compression) -> Vec<u8> {
     let mut now = 0;
     for (round, &added) in (0..).zip(adding) {
         if added != now {
-            writer.add_events(&info_with(added)).unwrap();
+            let new = NewEvents::after(writer.info(), &info_with(added));
+            writer.add_events(new).unwrap();
             now = added;
         }
         writer.push(&mixed_samples(
@@ -147,7 +148,8 @@ pub fn file(adding: &[usize], compression: Compression) -> Vec<u8> {
     let mut now = 0;
     for (round, &added) in (0..).zip(adding) {
         if added != now {
-            writer.add_events(&info_with(added)).unwrap();
+            let new = NewEvents::after(writer.info(), &info_with(added));
+            writer.add_events(new).unwrap();
             now = added;
         }
         writer.push(&mixed_samples(

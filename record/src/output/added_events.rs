@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use usdtrec_format::perf::{Attr, EventAttr, TracepointFormat};
-use usdtrec_format::trace::TraceInfo;
+use usdtrec_format::trace::{NewEvents, TraceInfo};
 use usdtrec_format::{FileDefinition, ProbeDefinition};
 
 /// Events that are added while recording, with what describes them.
@@ -21,61 +21,28 @@ pub(crate) struct AddedEvents {
 }
 
 impl AddedEvents {
-    /// Appends them to a head. Names get numbers if they are taken.
-    pub(super) fn add_to(mut self, info: &mut TraceInfo) -> Before {
-        let before = Before::of(info);
+    /// What is new beside a head. Names get numbers if they are taken.
+    pub(super) fn beside(mut self, info: &TraceInfo) -> NewEvents {
         make_unique(&info.events, &mut self.events, &mut self.tracepoints);
-        info.events.append(&mut self.events);
-        info.tracepoints.append(&mut self.tracepoints);
-        let Some(definitions) = &mut info.definitions else {
-            return before;
-        };
-        let files = &mut definitions.files;
+        let known = info.definitions.as_ref().map_or(&[][..], |all| &all.files);
+        let mut new: Vec<FileDefinition> = Vec::new();
         let index = |file| {
-            let known = files.iter().position(|known| *known == file);
-            known.unwrap_or_else(|| {
-                files.push(file);
-                files.len() - 1
+            let mut all = known.iter().chain(&new);
+            all.position(|known| *known == file).unwrap_or_else(|| {
+                new.push(file);
+                known.len() + new.len() - 1
             })
         };
         let files: Vec<usize> = self.files.into_iter().map(index).collect();
-        definitions
-            .probes
-            .extend(self.probes.into_iter().filter_map(|mut probe| {
-                probe.file = *files.get(probe.file)?;
-                Some(probe)
-            }));
-        before
-    }
-}
-
-/// How much a head had.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Before {
-    events: usize,
-    tracepoints: usize,
-    files: usize,
-    probes: usize,
-}
-
-impl Before {
-    fn of(info: &TraceInfo) -> Self {
-        let definitions = info.definitions.as_ref();
-        Self {
-            events: info.events.len(),
-            tracepoints: info.tracepoints.len(),
-            files: definitions.map_or(0, |all| all.files.len()),
-            probes: definitions.map_or(0, |all| all.probes.len()),
-        }
-    }
-
-    /// Removes what was added.
-    pub(super) fn restore(self, info: &mut TraceInfo) {
-        info.events.truncate(self.events);
-        info.tracepoints.truncate(self.tracepoints);
-        if let Some(definitions) = &mut info.definitions {
-            definitions.files.truncate(self.files);
-            definitions.probes.truncate(self.probes);
+        let probes = self.probes.into_iter().filter_map(|mut probe| {
+            probe.file = *files.get(probe.file)?;
+            Some(probe)
+        });
+        NewEvents {
+            events: self.events,
+            tracepoints: self.tracepoints,
+            probes: probes.collect(),
+            files: new,
         }
     }
 }

@@ -158,7 +158,6 @@ pub(crate) struct Packing {
 /// The file being written, and those before it.
 #[derive(Debug)]
 pub(crate) struct Files {
-    info: TraceInfo,
     packing: Packing,
     destination: Destination,
     writer: Writer,
@@ -198,7 +197,6 @@ impl Files {
         writer.add_clocks(&[first])?;
         let began = trace_clock::now();
         Ok(Self {
-            info,
             packing,
             destination,
             writer,
@@ -243,12 +241,10 @@ impl Files {
     /// # Errors
     /// The writer's; the events are as before if they are refused.
     pub(crate) fn add_events(&mut self, added: AddedEvents) -> Result<usize, RecordError> {
-        let first = self.info.events.len();
-        let before = added.add_to(&mut self.info);
-        if let Err(error) = self.writer.add_events(&self.info) {
-            before.restore(&mut self.info);
-            return Err(error.into());
-        }
+        let info = self.writer.info();
+        let first = info.events.len();
+        let new = added.beside(info);
+        self.writer.add_events(new)?;
         Ok(first)
     }
 
@@ -341,7 +337,7 @@ impl Files {
         // Before the oldest files are deleted on purpose.
         let fate = file.as_ref().and_then(WatchedFile::fate);
         note(&mut self.changes, fate);
-        let next = begin(&self.info, self.packing, &mut self.destination)?;
+        let next = begin(self.writer.info(), self.packing, &mut self.destination)?;
         let mut ended = std::mem::replace(&mut self.writer, next);
         if self.cpus_changed {
             self.writer.set_cpus_changed();

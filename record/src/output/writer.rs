@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use usdtrec_attach::FileChange;
 use usdtrec_format::trace::{
-    ClockReading, Compression, Loss, PipeWriter, Totals, TraceInfo, TraceWriter, WriteError,
+    ClockReading, Compression, Loss, NewEvents, PipeWriter, Totals, TraceInfo, TraceWriter,
+    WriteError,
 };
 use usdtrec_kernel::signals::EndSignal;
 
@@ -240,14 +241,22 @@ impl Writer {
         }
     }
 
-    /// Adds the events of `info` after those that the trace has: a pipe has them at once, a file with its next flush. To be called between
-    /// flushes.
-    pub(super) fn add_events(&mut self, info: &TraceInfo) -> Result<(), WriteError> {
+    /// The events so far, and what describes them.
+    pub(super) const fn info(&self) -> &TraceInfo {
         match self {
-            Self::File(writer, _) => writer.add_events(info),
-            Self::Pipe(writer, ..) => writer.add_events(info),
+            Self::File(writer, _) => writer.info(),
+            Self::Pipe(writer, ..) => writer.info(),
+            Self::Window(window) => window.info(),
+        }
+    }
+
+    /// Adds events: a pipe has them at once, a file with its next flush. To be called between flushes.
+    pub(super) fn add_events(&mut self, new: NewEvents) -> Result<(), WriteError> {
+        match self {
+            Self::File(writer, _) => writer.add_events(new),
+            Self::Pipe(writer, ..) => writer.add_events(new),
             Self::Window(window) => {
-                window.add_events(info);
+                window.add_events(new);
                 Ok(())
             }
         }

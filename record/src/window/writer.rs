@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use usdtrec_format::trace::{
-    ClockReading, Compression, Loss, RecordPacker, Totals, TraceInfo, WriteError,
+    ClockReading, Compression, Loss, NewEvents, RecordPacker, Totals, TraceInfo, WriteError,
 };
 
 use super::Window;
@@ -83,9 +83,14 @@ impl WindowWriter {
         self.cpus_changed = true;
     }
 
-    /// Takes the head with events that were added.
-    pub(crate) fn add_events(&mut self, info: &TraceInfo) {
-        self.info = info.clone();
+    /// The events so far, and what describes them.
+    pub(crate) const fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
+    /// Adds events.
+    pub(crate) fn add_events(&mut self, new: NewEvents) {
+        new.add_to(&mut self.info);
     }
 
     pub(crate) fn add_losses(&mut self, losses: &[Loss]) {
