@@ -398,3 +398,67 @@ pub enum NotCaptured {
     #[error("the site has fewer arguments")]
     NoArgument,
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::path::PathBuf;
+
+    use usdtrec_format::{Arch, parse_operands};
+
+    use super::*;
+
+    fn operands(args: &str) -> Vec<Operand> {
+        parse_operands(args, Some(Arch::X86_64))
+    }
+
+    fn program() -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/debug/bare-aarch64")
+    }
+
+    #[test]
+    fn symbols_are_read_by_name() {
+        let file = ObjectFile::open(&program()).unwrap();
+        let mut needed = NeededSymbols::default();
+        needed.add(&operands("8@%rdi 8@8(%rsp)"));
+        let symbols = needed.of_file(&file);
+        assert!(symbols.is_fixed() && symbols.maps(0x40_0110));
+        needed.add(&operands("8@framed(%rip) 4@$d(%rip) 8@%fs:other@tpoff"));
+        let symbols = needed.of_file(&file);
+        assert_eq!(symbols.value("framed"), Ok(0x40_0110));
+        let value = |name: &str| symbols.value(name).unwrap_err().to_string();
+        assert_eq!(value("other"), "the file has no symbol other");
+        // It has these, but nothing needs them.
+        assert_eq!(value("_start"), "the file has no symbol _start");
+        assert_eq!(symbols.addresses.len(), 1);
+    }
+
+    #[test]
+    fn long_tables_of_files_that_nobody_named_are_not_read() {
+        const TYPE: usize = 4;
+        const SIZE: usize = 32;
+        let mut bytes = fs::read(program()).unwrap();
+        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        let sections = word(0x28) as usize;
+        let mut headers = (sections..bytes.len()).step_by(64);
+        let header = headers.find(|at| bytes[at + TYPE] == 2).unwrap();
+        let size = FOUND_SYMBOL_BYTES / 24 * 24 + 24;
+        bytes[header + SIZE..][..8].copy_from_slice(&size.to_le_bytes());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), &bytes).unwrap();
+        let content = File::options().write(true).open(file.path()).unwrap();
+        content.set_len(2 * FOUND_SYMBOL_BYTES).unwrap();
+        let file = ObjectFile::open(file.path()).unwrap();
+        let mut needed = NeededSymbols::default();
+        needed.add(&operands("8@framed(%rip)"));
+        assert_eq!(needed.of_file(&file).value("framed"), Ok(0x40_0110));
+        let mut found = needed.unread();
+        found.set_found();
+        let symbols = found.of_file(&file);
+        let error = symbols.value("framed").unwrap_err().to_string();
+        assert!(
+            error.contains("framed: ") && error.contains("expected at most"),
+            "{error}"
+        );
+    }
+}

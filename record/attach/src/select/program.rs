@@ -135,6 +135,11 @@ impl Program {
         }
     }
 
+    /// Frees the unwind table, which may be long: anybody may map any number of files.
+    pub fn free_frames(&self) {
+        self.parts().frames = None;
+    }
+
     /// Frees what was read. The file stays open.
     pub fn free(&self) {
         let mut parts = self.parts();

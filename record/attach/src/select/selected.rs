@@ -31,6 +31,7 @@ pub(super) fn add_debug_info(probes: &mut [PlannedProbe]) {
             name_arguments(info, &mut probes);
             add_lines(info, &mut probes);
         });
+        program.free_frames();
     }
 }
 
