@@ -113,6 +113,68 @@ fn a_stopped_recorder_is_named() {
     recorder.stop();
 }
 
+/// Without a descriptor for a connection, the thread that waits for it does not spin, and the request is served when there is one.
+#[test]
+fn a_recorder_without_descriptors_waits() {
+    need_tool("prlimit");
+    let lab = Lab::privileged();
+    let mut ticker = Ticker::start(&lab);
+    let tick = ticker.event("tick");
+    let pid = ticker.pid().to_string();
+    let options = ["-p", &pid, "-e", &tick, "-o", "t.data", "--ring", "1h"];
+    let recorder = Recorder::start(&lab, options);
+    ticker.hit("fire 10");
+    let limit = |most: &str| {
+        let pid = recorder.pid().to_string();
+        let mut command = Command::new("prlimit");
+        command.args(["--pid", &pid, &format!("--nofile={most}:")]);
+        run(command).success();
+    };
+    let before = soft_limit(recorder.pid());
+    limit("3");
+    let mut command = lab.command(["dump", "-p", &recorder.pid().to_string()]);
+    let mut asking = command.spawn().expect("dump runs");
+    let ticks = request_ticks(recorder.pid());
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let spent = request_ticks(recorder.pid()) - ticks;
+    assert!(spent < 50, "{spent} of 200 ticks of a CPU");
+    assert!(asking.try_wait().expect("its status").is_none(), "served");
+    limit(&before);
+    assert!(asking.wait().expect("its status").success());
+    let [file] = &files(lab.path(), "t.data")[..] else {
+        panic!("not one file");
+    };
+    assert_eq!(events(&lab, file).len(), 10);
+    recorder.stop();
+}
+
+/// The soft limit of a process's descriptors.
+fn soft_limit(pid: u32) -> String {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).expect("limits");
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let soft = line.and_then(|line| line.split_whitespace().nth(3));
+    soft.expect("a limit").to_owned()
+}
+
+/// CPU time of the thread of a recorder that waits for requests, clock ticks.
+fn request_ticks(pid: u32) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("threads");
+    let stats = tasks.flatten().filter_map(|task| {
+        let stat = fs::read_to_string(task.path().join("stat")).ok()?;
+        let (name, rest) = stat.rsplit_once(") ")?;
+        name.ends_with("(requests").then(|| rest.to_owned())
+    });
+    let stats: Vec<String> = stats.collect();
+    let [stat] = &stats[..] else {
+        panic!("{} such threads", stats.len());
+    };
+    let mut fields = stat.split(' ').skip(11).map(|field| field.parse::<u64>());
+    let mut next = || fields.next().expect("a field").expect("a number");
+    next() + next()
+}
+
 /// What a killed recorder leaves at its socket goes with the next recorder, and `doctor` names it.
 #[test]
 fn a_killed_recorder_leaves_no_socket() {

@@ -18,9 +18,6 @@ use crate::served::Contents;
 
 /// Maximum size of a section that is read, bytes. libjvm's notes have 60 KB; a larger size means a damaged or hostile file.
 pub(super) const SECTION_LIMIT: u64 = 64 << 20;
-/// Maximum number of note sections, and of other sections that are kept. Programs have up to a dozen note sections, or one for each object
-/// file that they are linked of (`ld --unique`).
-const MAX_KEPT_SECTIONS: u64 = 1024;
 /// Maximum number of bytes in which the build-id is searched for, of one segment or section and in all. libjvm's notes have 60 KB.
 const BUILD_ID_RANGE: u64 = 1 << 18;
 const BUILD_ID_ROOM: u64 = 1 << 22;
@@ -40,6 +37,9 @@ pub(super) struct HeaderLimits {
     sections: u64,
     /// Maximum size of the section names, bytes.
     names: u64,
+    /// Maximum number of note sections, and of other sections that are kept: each takes up to 160 bytes while the file is open. Programs have up to a
+    /// dozen note sections, or one for each object file that they are linked of (`ld --unique`).
+    kept: u64,
 }
 
 impl HeaderLimits {
@@ -48,12 +48,14 @@ impl HeaderLimits {
         segments: 1 << 20,
         sections: 1 << 20,
         names: SECTION_LIMIT,
+        kept: 1024,
     };
     /// Of a file that a process maps. Any user can map any number of sparse files.
     pub(super) const MAPPED: Self = Self {
         segments: 1 << 12,
         sections: 1 << 17,
         names: 1 << 23,
+        kept: 96,
     };
 }
 
@@ -184,7 +186,7 @@ impl Headers {
             }
         }
         let names = section_names(header, endian, data, section_headers, limits)?;
-        let kept = KeptSections::select::<Elf>(section_headers, endian, names)?;
+        let kept = KeptSections::select::<Elf>(section_headers, endian, names, limits.kept)?;
         Ok(Self {
             arch: Arch::from_elf(header.e_machine(endian).0, class64, big_endian),
             relocatable: header.e_type(endian) == ET_REL,
@@ -418,6 +420,7 @@ impl KeptSections {
         headers: &[Elf::SectionHeader],
         endian: Endianness,
         names: &[u8],
+        most: u64,
     ) -> Result<Self, ElfError> {
         let mut kept = Self::default();
         let mut known: HashSet<&[u8]> = HashSet::new();
@@ -439,9 +442,9 @@ impl KeptSections {
                 true => kept.notes.push(section),
                 false => kept.sections.push(section),
             }
-            check_count("note sections", kept.notes.len() as u64, MAX_KEPT_SECTIONS)?;
+            check_count("note sections", kept.notes.len() as u64, most)?;
             let number = kept.sections.len() as u64;
-            check_count("tables and named sections", number, MAX_KEPT_SECTIONS)?;
+            check_count("tables and named sections", number, most)?;
         }
         Ok(kept)
     }

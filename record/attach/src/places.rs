@@ -398,6 +398,86 @@ mod tests {
         assert_eq!(Account::of_process(u32::MAX), None);
     }
 
+    /// A process that a command starts, and that waits until this is dropped.
+    struct Waiting(std::process::Child, u32);
+
+    impl Waiting {
+        fn start(command: &str) -> Self {
+            use std::io::Read as _;
+            let script = format!("exec {command} sh -c 'echo >&2; read line'");
+            let mut child = std::process::Command::new("sh")
+                .args(["-c", &script])
+                .stdin(std::process::Stdio::piped())
+                .stderr(std::process::Stdio::piped())
+                .spawn()
+                .unwrap();
+            // The command may have started another process.
+            let mut byte = [0];
+            child
+                .stderr
+                .as_mut()
+                .unwrap()
+                .read_exact(&mut byte)
+                .unwrap();
+            let mut pid = child.id();
+            while let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))
+                && let Some(child) = text.split(' ').find_map(|word| word.parse().ok())
+            {
+                pid = child;
+            }
+            Self(child, pid)
+        }
+
+        fn account(&self) -> Account {
+            Account::of_process(self.1).unwrap()
+        }
+
+        fn namespace(&self, kind: &str) -> u64 {
+            metadata(format!("/proc/{}/ns/{kind}", self.1))
+                .unwrap()
+                .ino()
+        }
+    }
+
+    impl Drop for Waiting {
+        fn drop(&mut self) {
+            drop(self.0.stdin.take());
+            let _ = self.0.wait();
+        }
+    }
+
+    /// Any user can be any user in a namespace of his own, and in those below it.
+    #[test]
+    fn a_process_is_of_the_owner_of_its_namespace() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        const USER: &str = "setpriv --reuid 1234 --regid 1234 --clear-groups";
+        let usual = Waiting::start(USER);
+        assert_eq!(usual.account(), Account::of_user(1234));
+        for command in [
+            "unshare -U -r",
+            "unshare -U -r unshare -U",
+            "unshare -U -r -p -f --kill-child",
+        ] {
+            let process = Waiting::start(&format!("{USER} {command}"));
+            assert_eq!(process.account(), Account::of_user(1234), "{command}");
+        }
+        // Containers of root: by the user namespace, or by the pid namespace if they have none.
+        let contained = Waiting::start("unshare -U -r");
+        let namespace = contained.namespace("user");
+        assert_eq!(contained.account(), Account { user: 0, namespace });
+        let contained = Waiting::start(&format!("unshare -p -f --kill-child {USER}"));
+        let namespace = contained.namespace("pid");
+        assert_eq!(
+            contained.account(),
+            Account {
+                user: 1234,
+                namespace
+            }
+        );
+    }
+
     const ONE: PlaceCount = PlaceCount {
         files: 1,
         sites: 1,

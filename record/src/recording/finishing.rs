@@ -83,6 +83,8 @@ impl Recording {
         self.files.note_drained(disabled);
         self.note_last(&engine);
         self.triggering.settle(signals);
+        // A signal for a file that was sent before the one for the end may be handled after it, by another thread.
+        self.triggering.take_asked(signals);
         let last = self.triggering.take_last();
         let made = last.map_or(Ok(()), |due| self.make_file(due));
         self.triggering.settle(signals);
@@ -189,7 +191,7 @@ impl Recording {
                 // Hits of spans that are not recorded are counted for all events of spans together.
                 silent: match last.engine.spans.is_some_and(|spans| spans.has_any()) {
                     true => Vec::new(),
-                    false => counts.silent,
+                    false => counts.silent(),
                 },
                 engine: last.engine,
                 cpus_uncounted: misses_hits(&session, &self.cpus),

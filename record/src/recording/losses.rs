@@ -24,8 +24,6 @@ pub(super) struct EventCounts {
     losses: Vec<Loss>,
     /// All probes. A probe may be several events of one name.
     pub(super) by_probe: Vec<ProbeHits>,
-    /// Events of the probes without hits.
-    pub(super) silent: Vec<String>,
     /// Hits of all probes.
     pub(super) hits: u64,
     /// Losses of all probes.
@@ -65,7 +63,6 @@ impl EventCounts {
             lost,
         };
         counts.losses = losses.into_iter().map(loss).collect();
-        counts.silent = silent(&by_probe);
         counts.by_probe = by_probe;
         Ok(counts)
     }
@@ -76,6 +73,15 @@ impl EventCounts {
         let mut losing: Vec<ProbeHits> = losing.cloned().collect();
         losing.sort_by_key(|probe| std::cmp::Reverse(probe.lost));
         losing
+    }
+
+    /// Events of the probes without hits.
+    pub(super) fn silent(&self) -> Vec<String> {
+        let hit = self.by_probe.iter().filter(|probe| probe.hits > 0);
+        let hit: HashSet<&str> = hit.map(|probe| probe.event.as_str()).collect();
+        let names = self.by_probe.iter().map(|probe| probe.event.as_str());
+        let names: BTreeSet<&str> = names.filter(|name| !hit.contains(name)).collect();
+        names.into_iter().map(str::to_owned).collect()
     }
 
     /// Losses since an earlier moment.
@@ -95,15 +101,6 @@ impl EventCounts {
             .filter(|loss| loss.lost > 0)
             .collect()
     }
-}
-
-/// Events without hits. A probe may be several events of one name.
-fn silent(by_probe: &[ProbeHits]) -> Vec<String> {
-    let hit = by_probe.iter().filter(|probe| probe.hits > 0);
-    let hit: HashSet<&str> = hit.map(|probe| probe.event.as_str()).collect();
-    let names = by_probe.iter().map(|probe| probe.event.as_str());
-    let names: BTreeSet<&str> = names.filter(|name| !hit.contains(name)).collect();
-    names.into_iter().map(str::to_owned).collect()
 }
 
 /// What was aggregated until now. `hits` has those of all probes.

@@ -40,6 +40,7 @@ use usdtrec_kernel::host::descendants::Orphans;
 use usdtrec_kernel::host::limits::HighPriority;
 use usdtrec_kernel::host::memory::FreeMemory;
 use usdtrec_kernel::signals::Signals;
+use usdtrec_watch::cgroups::Cgroups;
 use usdtrec_watch::left_breakpoints::KernelLog;
 use usdtrec_watch::process_table::RecordedProcesses;
 use usdtrec_watch::stacks::StackUnwinder;
@@ -241,7 +242,9 @@ impl Recording {
             let known = known.map(|known| known.table().copy());
             self.snapshot = Some(Snapshot::begin(&self.session, known));
         }
-        let is_drained = !self.is_behind;
+        // The old file is to have the control groups of its hits.
+        let cgroups = self.pipeline.stages.get::<Cgroups>();
+        let is_drained = !self.is_behind && !cgroups.is_some_and(Cgroups::is_waiting);
         let switch = self.session.options.switch;
         let is_overdue = switch.is_some_and(|switch| Snapshot::is_overdue(switch, &self.files));
         let snapshot = self.snapshot.as_mut();

@@ -9,7 +9,7 @@ use crate::output::files::{Files, Switch};
 use crate::recording::metadata;
 use crate::recording::session::Session;
 
-/// How long a new file may be delayed because the rings are never empty.
+/// How long a new file may be delayed because the rings are never empty, or control groups are being read.
 const NEW_FILE_LIMIT: Duration = Duration::from_secs(2);
 
 /// The processes at one moment, and their records since then.
@@ -42,7 +42,7 @@ impl Snapshot {
     }
 
     /// Whether all processes have been read, and the hits of those that had ended by then are in the old file. To be called after each pass
-    /// over the rings; `is_drained` is whether the pass emptied them.
+    /// over the rings; `is_drained` is whether the pass emptied them, and what belongs to their hits was read.
     pub(super) fn is_ready(&mut self, is_drained: bool) -> bool {
         match self.complete {
             None => {

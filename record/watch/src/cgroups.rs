@@ -183,6 +183,13 @@ impl Cgroups {
         }
     }
 
+    /// Whether a process with a hit has no record yet.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        let reader = self.reader.as_ref();
+        reader.is_some_and(|reader| reader.missing > 0)
+    }
+
     /// Adds the records of what was read, until none is missing or `patience` is over.
     fn read(&mut self, patience: Duration) {
         let Some(reader) = &mut self.reader else {

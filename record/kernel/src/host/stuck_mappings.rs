@@ -30,9 +30,11 @@ const CALLS: [&str; 9] = [
     "shmdt",
     "userfaultfd",
 ];
-/// How long a thread must not have run to count as stuck, and how long one is waited for. Not running for so long may be what a disk takes.
+/// Part of the names of functions in which a thread waits for the lock itself (kernel/locking/rwsem.c): another thread has it.
+const WAITS_FOR_LOCK: &str = "rwsem_down_";
+/// How long a thread must not have run to count as stuck, and how long one is waited for. Not running for so long may be what a busy disk takes.
 const STUCK_TIME: Duration = Duration::from_millis(20);
-const MAX_WAIT: Duration = Duration::from_millis(200);
+const MAX_WAIT: Duration = Duration::from_secs(1);
 /// How long the threads that were found are not looked for again, and how much longer than the last search took.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 const SEARCH_SHARE: u32 = 50;
@@ -57,7 +59,7 @@ struct Waiting {
     since: Instant,
 }
 
-/// A process that maps a file and whose mappings are locked by a thread that waits. Such a thread is waited for, 200 ms from when it was found.
+/// A process that maps a file and whose mappings are locked by a thread that waits. Such a thread is waited for, 1 s from when it was found.
 pub fn stuck_process(file: impl Fn() -> Option<MapIdentity>) -> Option<i32> {
     loop {
         let mut stuck = stuck_threads();
@@ -120,7 +122,8 @@ impl Waiting {
     fn find(pid: i32, tid: i32) -> Option<Self> {
         let directory = format!("/proc/{pid}/task/{tid}");
         let stack = std::fs::read_to_string(format!("{directory}/stack")).ok()?;
-        if !CALLS.iter().any(|call| stack.contains(call)) {
+        let changes_mappings = CALLS.iter().any(|call| stack.contains(call));
+        if !changes_mappings || stack.contains(WAITS_FOR_LOCK) {
             return None;
         }
         let thread = Process::in_directory(tid, directory.as_ref()).ok()?;
