@@ -131,7 +131,7 @@ fn a_recorder_without_descriptors_waits() {
         run(command).success();
     };
     let before = soft_limit(recorder.pid());
-    limit("3");
+    limit(&next_descriptor(recorder.pid()).to_string());
     let mut command = lab.command(["dump", "-p", &recorder.pid().to_string()]);
     let mut asking = command.spawn().expect("dump runs");
     let ticks = request_ticks(recorder.pid());
@@ -146,6 +146,12 @@ fn a_recorder_without_descriptors_waits() {
     };
     assert_eq!(events(&lab, file).len(), 10);
     recorder.stop();
+}
+
+/// The number of the next descriptor that a process opens.
+fn next_descriptor(pid: u32) -> usize {
+    let open = |number: &usize| fs::symlink_metadata(format!("/proc/{pid}/fd/{number}")).is_ok();
+    (0..).find(|number| !open(number)).expect("a number")
 }
 
 /// The soft limit of a process's descriptors.
