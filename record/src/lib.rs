@@ -68,6 +68,7 @@ pub use usdtrec_kernel::host::inherited::{
 };
 pub use usdtrec_kernel::host::kernel_version::{KernelVersion, profiler_panic};
 pub use usdtrec_kernel::host::limits::raise_open_files;
+pub use usdtrec_kernel::host::memory::share_heaps;
 pub use usdtrec_kernel::host::page_reading::NotCached;
 pub use usdtrec_kernel::nop5::{Nop5Danger, TRIAL_VERB, TrialError, TrialFaults, trial};
 pub use usdtrec_kernel::signals::Signals;

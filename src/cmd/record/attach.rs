@@ -8,7 +8,7 @@ use usdtrec_format::schema::Schemas;
 use usdtrec_record::{
     Following, GroupRemark, HeldCommand, Options, Places, Planting, RecordError, Selection,
     SharedInstruction, Signals, Target, TargetError, Workload, check_privilege, descendants,
-    raise_open_files,
+    raise_open_files, share_heaps,
 };
 
 use super::choose::{choose, completion};
@@ -42,6 +42,7 @@ pub(in crate::cmd) fn select(
     check_privilege()?;
     check_executables(args)?;
     raise_open_files();
+    share_heaps();
     let mut following = Following {
         is_off: args.no_follow,
         waits: waits(args, &events)?,

@@ -35,6 +35,18 @@ impl Default for FreeMemory {
     }
 }
 
+/// Has threads share two heaps: glibc gives each a heap of its own, where what a thread has freed cannot be used by others. A recorder that attached to
+/// 7,400 probes kept 36 MB so. To be called before threads are started.
+#[cfg(target_env = "gnu")]
+pub fn share_heaps() {
+    // SAFETY: mallopt(3) takes two numbers.
+    unsafe { libc::mallopt(libc::M_ARENA_MAX, 2) };
+}
+
+/// Nothing: other allocators have no such heaps.
+#[cfg(not(target_env = "gnu"))]
+pub const fn share_heaps() {}
+
 /// Gives free memory back, also that between pieces in use, which the allocator keeps otherwise.
 #[cfg(target_env = "gnu")]
 fn give_back() {
