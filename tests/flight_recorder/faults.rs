@@ -19,16 +19,7 @@ fn a_full_disk_is_said_and_recording_goes_on() {
     let pid = ticker.pid().to_string();
     let options = ["-p", &pid, "-e", &tick, "-o", "t.data", "--ring", "1h"];
     let recorder = Recorder::start(&lab, options);
-    let limit = |bytes: &str| {
-        let words = [
-            "--pid",
-            &recorder.pid().to_string(),
-            &format!("--fsize={bytes}:unlimited"),
-        ];
-        let mut command = Command::new("prlimit");
-        command.args(words);
-        run(command).success();
-    };
+    let limit = |bytes: &str| limit(&recorder, &format!("--fsize={bytes}:unlimited"));
     ticker.hit("fire 10");
     limit("1000");
     let asked = lab.usdtrec(["dump", "-p", &recorder.pid().to_string()]);
@@ -42,6 +33,13 @@ fn a_full_disk_is_said_and_recording_goes_on() {
         .stop()
         .complains("no file was written, recording continues")
         .complains("wrote 1 file");
+}
+
+/// Sets a limit of a recorder, as prlimit(1) takes it.
+fn limit(recorder: &Recorder, limit: &str) {
+    let mut command = Command::new("prlimit");
+    command.args(["--pid", &recorder.pid().to_string(), limit]);
+    run(command).success();
 }
 
 /// Killed while it writes, it leaves complete files only.
@@ -124,12 +122,7 @@ fn a_recorder_without_descriptors_waits() {
     let options = ["-p", &pid, "-e", &tick, "-o", "t.data", "--ring", "1h"];
     let recorder = Recorder::start(&lab, options);
     ticker.hit("fire 10");
-    let limit = |most: &str| {
-        let pid = recorder.pid().to_string();
-        let mut command = Command::new("prlimit");
-        command.args(["--pid", &pid, &format!("--nofile={most}:")]);
-        run(command).success();
-    };
+    let limit = |most: &str| limit(&recorder, &format!("--nofile={most}:"));
     let before = soft_limit(recorder.pid());
     limit(&next_descriptor(recorder.pid()).to_string());
     let mut command = lab.command(["dump", "-p", &recorder.pid().to_string()]);

@@ -362,12 +362,12 @@ impl<S: Storage> TraceWriter<S> {
 
     /// Writes metadata, samples, the end of the round if `ends_round`, and the footer; then commits.
     fn write_round(&mut self, part: &mut Part, ends_round: bool) -> Result<(), WriteError> {
+        let has_added = self.has_added_events();
         let mut index = self.index.clone();
         let mut counts = self.counts;
         let mut sink = Sink::new(&mut self.storage, &mut self.out, self.end);
-        let adds = self.written.counts != self.known.counts;
         let mut changed = None;
-        if adds {
+        if has_added {
             let at = sink.position();
             let former = self.written.counts.events;
             let part = self.written.counts.rest(&self.info);

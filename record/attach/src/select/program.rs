@@ -27,7 +27,7 @@ use crate::places::Place;
 use crate::plan::frame::Frames;
 use crate::plan::symbols::{NeededSymbols, Symbols};
 
-/// An open file with probes. Its unwind table and its symbols are read once, on first use.
+/// An open file with probes. Its unwind table and the symbols that are needed are read on first use, and kept until they are freed.
 pub struct Program {
     file: Arc<ObjectFile>,
     parts: Mutex<Parts>,
@@ -41,6 +41,20 @@ pub struct Program {
 struct Parts {
     frames: Option<Arc<Frames>>,
     symbols: NeededSymbols,
+}
+
+/// The program whose sites are planned. Only its unwind table is kept, which may be long: anybody may map any number of files.
+#[derive(Debug, Default)]
+pub struct CurrentProgram(Option<Arc<Program>>);
+
+impl CurrentProgram {
+    /// Sites of this program come next.
+    pub fn set(&mut self, program: &Arc<Program>) {
+        let before = self.0.replace(Arc::clone(program));
+        if let Some(before) = before.filter(|before| !Arc::ptr_eq(before, program)) {
+            before.free_frames();
+        }
+    }
 }
 
 impl Program {
@@ -135,7 +149,7 @@ impl Program {
         }
     }
 
-    /// Frees the unwind table, which may be long: anybody may map any number of files.
+    /// Frees the unwind table.
     pub fn free_frames(&self) {
         self.parts().frames = None;
     }

@@ -31,7 +31,7 @@ use crate::plan::layout::{OfThread, Strings, layout};
 use crate::plan::symbols::NotCaptured;
 use crate::select::probe::PlannedProbe;
 use crate::select::probe::PlannedSite;
-use crate::select::program::Program;
+use crate::select::program::CurrentProgram;
 use crate::select::refusal::RefusalReason;
 
 /// Id of our first tracepoint. The kernel's ids are small numbers.
@@ -135,12 +135,9 @@ pub(super) fn group(
         groups: Vec::new(),
     };
     let mut firsts: HashMap<(FileId, &str, &str), usize> = HashMap::new();
-    let mut planned: Option<&Arc<Program>> = None;
+    let mut current = CurrentProgram::default();
     for probe in probes {
-        let before = planned.replace(&probe.program);
-        if let Some(before) = before.filter(|before| !Arc::ptr_eq(before, &probe.program)) {
-            before.free_frames();
-        }
+        current.set(&probe.program);
         let key = (probe.file().id(), &*probe.provider, &*probe.name);
         let next = planner.groups.len();
         let first = *firsts.entry(key).or_insert(next);

@@ -24,7 +24,7 @@ use super::{PerfEngine, PerfMethod, ProbeEvents, SiteEvents};
 use crate::error::{Interruption, RecordError};
 use crate::plan::plan;
 use crate::select::probe::{PlannedProbe, RefusedProbe, SiteOffsets};
-use crate::select::program::Program;
+use crate::select::program::CurrentProgram;
 use crate::select::refusal::RefusalReason;
 
 impl PerfEngine {
@@ -241,12 +241,9 @@ const UNKNOWN_DEPTH: u32 = 8 << 10;
 /// Splits probes so that the sites of each have the same plan.
 pub(crate) fn split(probes: Vec<PlannedProbe>) -> Vec<PlannedProbe> {
     let mut split: Vec<PlannedProbe> = Vec::new();
-    let mut before: Option<Arc<Program>> = None;
+    let mut current = CurrentProgram::default();
     for mut probe in probes {
-        let former = before.replace(Arc::clone(&probe.program));
-        if let Some(former) = former.filter(|former| !Arc::ptr_eq(former, &probe.program)) {
-            former.free_frames();
-        }
+        current.set(&probe.program);
         let first = split.len();
         let frames = probe.program.frames();
         let needed = probe.needed(true, &probe.arguments);
