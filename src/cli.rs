@@ -126,17 +126,26 @@ impl Cli {
         completions::shown_command(&Self::with_examples())
     }
 
-    /// What is parsed.
+    /// All options, and what help and messages show.
     fn whole() -> clap::Command {
         hidden_options::with_hidden_options(Self::with_examples())
     }
 
+    /// All options.
+    fn parsed() -> clap::Command {
+        hidden_options::with_hidden_options(Self::command())
+    }
+
     /// Parses this process's command line. Exits after printing help, the version or a usage error.
     pub(crate) fn from_command_line() -> Self {
-        let matches = Self::whole()
-            .try_get_matches_from(normalized(std::env::args_os()))
+        let words: Vec<OsString> = normalized(std::env::args_os()).collect();
+        let mut command = Self::parsed();
+        // Texts of help are made only where they are shown.
+        let matches = command
+            .try_get_matches_from_mut(&words)
+            .or_else(|_| Self::whole().try_get_matches_from(&words))
             .unwrap_or_else(|error| refuse(&true_advice(error)));
-        conflicts::check(&mut Self::whole(), &matches).unwrap_or_else(|error| refuse(&error));
+        conflicts::check(&mut command, &matches).unwrap_or_else(|error| refuse(&error));
         let cli =
             Self::from_arg_matches(&matches).unwrap_or_else(|error| refuse(&true_advice(error)));
         #[cfg(feature = "record")]
@@ -259,7 +268,7 @@ fn true_advice(mut error: clap::Error) -> clap::Error {
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
         }
     }
-    option_tips::with_true_tips(error, Cli::whole(), std::env::args_os())
+    option_tips::with_true_tips(error, Cli::whole, std::env::args_os())
 }
 
 /// The verbs.

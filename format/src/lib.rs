@@ -47,7 +47,7 @@ mod value;
 
 pub use arch::{Arch, Register, Uprobes};
 pub use btf::{Btf, KernelFunction};
-pub use build_id::{BuildId, BuildIdError, BuildIdPrefix, HexId};
+pub use build_id::{BuildId, BuildIdError, BuildIdPrefix};
 pub use code_names::{
     CodeNames, FileCode, KnownSymbols, LinedFrame, LinedPlace, MadeCode, NamedPlace, StringInFile,
     TimedPlace,
@@ -71,7 +71,7 @@ pub use pattern::{Pattern, PatternError, split_patterns};
 pub use probe::{Binary, Probe, Site};
 pub use raw::{RawArgument, RawField, RawLayout, RawLength, RawString, StringStatus};
 pub use scaled::{clock_seconds, counted, plural_ending};
-pub use thread_context::{ContextStatus, NoContext, ThreadContext};
+pub use thread_context::{ContextStatus, HexId, NoContext, ThreadContext};
 pub use thread_waits::ThreadWaits;
 pub use time_parts::{
     HitWaits, LeastParts, NoTimeParts, NoWaits, TimePart, TimePartSpec, TimeParts,

@@ -32,6 +32,40 @@ pub enum NoContext {
     Unreadable,
 }
 
+/// The digits of an id of at most 16 bytes, in lower case, as W3C Trace Context has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HexId {
+    digits: [u8; 2 * MAX_ID_BYTES],
+    len: usize,
+}
+
+/// Maximum number of bytes of an id.
+const MAX_ID_BYTES: usize = 16;
+
+impl HexId {
+    /// Bytes beyond the first 16 are left out.
+    #[must_use]
+    pub fn new(id: &[u8]) -> Self {
+        let mut digits = [0; 2 * MAX_ID_BYTES];
+        let digit = |value: u8| char::from_digit(value.into(), 16).map_or(b'?', |c| c as u8);
+        let (pairs, _) = digits.as_chunks_mut::<2>();
+        for (pair, byte) in pairs.iter_mut().zip(id) {
+            *pair = [digit(byte >> 4), digit(byte & 15)];
+        }
+        Self {
+            digits,
+            len: 2 * id.len().min(MAX_ID_BYTES),
+        }
+    }
+
+    /// The digits.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        let digits = self.digits.get(..self.len).unwrap_or_default();
+        std::str::from_utf8(digits).unwrap_or_default()
+    }
+}
+
 /// What a program found when it read a thread context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -96,6 +130,13 @@ mod tests {
 
     fn raw(status: u32, trace_id: [u8; 16], span_id: [u8; 8]) -> Vec<u8> {
         [&[9; 8][..], &trace_id, &span_id, &status.to_le_bytes()].concat()
+    }
+
+    #[test]
+    fn digits_are_those_of_the_bytes() {
+        assert_eq!(HexId::new(&[0, 0xa1, 0xff]).as_str(), "00a1ff");
+        assert_eq!(HexId::new(&[]).as_str(), "");
+        assert_eq!(HexId::new(&[7; 17]).as_str(), "07".repeat(16));
     }
 
     #[test]

@@ -12,7 +12,7 @@ const SIMILAR: f64 = 0.65;
 /// Removes the tip about an option that is not similar, and says which verbs have the one that was given.
 pub(super) fn with_true_tips(
     mut error: clap::Error,
-    mut whole: clap::Command,
+    whole: impl FnOnce() -> clap::Command,
     words: impl Iterator<Item = OsString>,
 ) -> clap::Error {
     let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else {
@@ -30,6 +30,7 @@ pub(super) fn with_true_tips(
         return error;
     }
     let name = given.split('=').next().unwrap_or_default();
+    let mut whole = whole();
     let verbs = verbs_with(&whole, name);
     error.remove(ContextKind::SuggestedArg);
     if let Some(usage) = usage(&mut whole, words) {

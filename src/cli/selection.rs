@@ -128,9 +128,18 @@ pub(super) fn with_fields(help: &str) -> String {
         !matches!(spec.values, FieldValues::Process(_)) && spec.field != Field::Span
     };
     let of_hit = FIELDS.iter().filter(is_of_hit).map(|spec| spec.name);
-    let of_hit: Vec<&str> = of_hit.collect();
-    help.replace("{process}", &process_field_names().join(", "))
-        .replace("{of hit}", &of_hit.join(", "))
-        .replace("{fields}", &field_help().join(", "))
-        .replace("{keys}", &group_keys().join(", "))
+    let mut text = help.to_owned();
+    // Every start of the program comes here: what the text does not have is not made.
+    let mut replace = |place, names: &dyn Fn() -> String| {
+        if text.contains(place) {
+            text = text.replace(place, &names());
+        }
+    };
+    replace("{process}", &|| process_field_names().join(", "));
+    replace("{of hit}", &|| {
+        of_hit.clone().collect::<Vec<_>>().join(", ")
+    });
+    replace("{fields}", &|| field_help().join(", "));
+    replace("{keys}", &|| group_keys().join(", "));
+    text
 }

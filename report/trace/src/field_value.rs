@@ -133,7 +133,7 @@ impl<'h, 's> FieldSource<'h, 's> {
             Some(known) => known.process,
             None => self.resolver.process(self.hit.sample),
         };
-        let value = field.value(self.resolver.session().processes(), process)?;
+        let value = self.resolver.session().process_value(field, &process)?;
         Ok(match value {
             ProcessValue::String(name) => FieldValue::Text(name.unescaped().into()),
             ProcessValue::Id(id) => FieldValue::Id(id),

@@ -19,9 +19,9 @@ use usdtrec_kernel::host::process::is_gone;
 
 use super::copied::{CopiedFiles, has_semaphores};
 use super::expected::{ExpectedFiles, MappedExpected};
-use super::fault_words::{FaultWords, words};
-use super::look::{FaultKey, Look, Looking, SiteFault};
+use super::look::{Look, Looking, SiteFault};
 use super::trapped::TrappedProcesses;
+use super::watched::{FileBase, Watched};
 use crate::limits::{MAX_BASES, MAX_OPEN_PROCESSES, MAX_WATCHED};
 use crate::shortfalls::{FoundShortfall, Shortfalls};
 
@@ -103,64 +103,6 @@ pub(super) struct Checker {
     /// Files that processes map more than once.
     pub(super) copied: CopiedFiles,
     trapped: TrappedProcesses,
-}
-
-/// A process that maps files with probes.
-#[derive(Debug)]
-struct Watched {
-    since: Instant,
-    next: Instant,
-    same_build: Vec<usize>,
-    other_build: Vec<usize>,
-    /// The process of which it is a copy, as far as is known.
-    parent: Option<i32>,
-    /// Whether it maps an attached file, and not only a copy of one.
-    is_sure: bool,
-    /// Whether it was read.
-    is_read: bool,
-    has_hit: bool,
-    /// What the last look found and none before.
-    suspected: Vec<SiteFault>,
-    reported: HashSet<FaultKey>,
-    /// `None` if too many are open.
-    process: Option<NamedProcess>,
-    /// Where it maps code of files.
-    bases: BTreeSet<FileBase>,
-    /// Whether it was looked at since the last of them came.
-    is_settled: bool,
-}
-
-/// A file of which a process maps code, and where its begin would be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct FileBase {
-    file: usize,
-    base: u64,
-}
-
-impl Watched {
-    fn new(process: Option<NamedProcess>) -> Self {
-        let now = Instant::now();
-        Self {
-            since: now,
-            next: now,
-            same_build: Vec::new(),
-            other_build: Vec::new(),
-            parent: None,
-            is_sure: false,
-            is_read: false,
-            has_hit: false,
-            suspected: Vec::new(),
-            reported: HashSet::new(),
-            process,
-            bases: BTreeSet::new(),
-            is_settled: false,
-        }
-    }
-
-    /// The number of addresses at which a file was mapped.
-    fn copies(&self, file: usize) -> usize {
-        self.bases.iter().filter(|at| at.file == file).count()
-    }
 }
 
 impl Checker {
@@ -466,26 +408,12 @@ impl Checker {
         let Some(watched) = self.watched.get_mut(&pid) else {
             return PERIOD;
         };
-        let new = faults
-            .into_iter()
-            .filter(|fault| !watched.reported.contains(&fault.key()));
-        let was_found = |fault: &SiteFault| {
-            let mut earlier = watched.suspected.iter();
-            earlier.any(|earlier| earlier.key() == fault.key())
-        };
-        let (certain, suspected): (Vec<_>, Vec<_>) = new.partition(was_found);
-        watched.suspected = suspected;
+        let certain = watched.confirmed(faults);
         let next = match watched.suspected.is_empty() {
             true => PERIOD,
             false => AGAIN,
         };
-        report(
-            &self.files,
-            &self.shortfalls,
-            pid,
-            &mut watched.reported,
-            &certain,
-        );
+        watched.report(pid, &certain, &self.files, &self.shortfalls);
         next
     }
 
@@ -582,55 +510,7 @@ impl Checker {
             return;
         }
         let suspected = std::mem::take(&mut ended.suspected);
-        report(
-            &self.files,
-            &self.shortfalls,
-            pid,
-            &mut ended.reported,
-            &suspected,
-        );
-    }
-}
-
-/// Reports what was found in a process, which was not reported before.
-fn report(
-    files: &ExpectedFiles,
-    shortfalls: &Shortfalls,
-    pid: i32,
-    reported: &mut HashSet<FaultKey>,
-    faults: &[SiteFault],
-) {
-    for fault in faults {
-        let FaultKey { kind, file, .. } = fault.key();
-        let same = |key: &&FaultKey| key.kind == kind && key.file == file;
-        let before = reported.iter().filter(same).count() as u64;
-        if !reported.insert(fault.key()) {
-            continue;
-        }
-        let Some(expected) = files.0.get(file) else {
-            continue;
-        };
-        let event = expected
-            .sites
-            .get(fault.site)
-            .map(|site| site.event.clone());
-        let FaultWords {
-            found,
-            effect,
-            remedy,
-        } = words(&fault.fault);
-        shortfalls.add(FoundShortfall {
-            kind,
-            path: expected.path.clone(),
-            pid: Some(pid),
-            processes: u64::from(before == 0),
-            events: event.into_iter().collect(),
-            sites: before + 1,
-            found,
-            effect: effect.to_owned(),
-            remedy: remedy.to_owned(),
-            ..FoundShortfall::default()
-        });
+        ended.report(pid, &suspected, &self.files, &self.shortfalls);
     }
 }
 

@@ -21,6 +21,7 @@ mod planted;
 mod process;
 mod running;
 mod trapped;
+mod watched;
 
 use std::collections::HashSet;
 use std::os::unix::process::ExitStatusExt as _;

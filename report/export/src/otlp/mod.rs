@@ -272,10 +272,9 @@ impl<'a> OtlpSpans<'a> {
     }
 
     fn resource(&self, row: &HitRow) -> Resource {
-        let processes = self.session.processes();
-        let known = processes.comm(row.pid, row.time).name;
+        let known = self.session.processes().comm(row.pid, row.time).name;
         let text = |field: &ProcessField| {
-            let found = field.get(processes, row.process);
+            let found = self.session.process_value(field, &row.process).ok();
             let text = found.as_ref().and_then(ProcessValue::text);
             text.map_or_else(String::new, str::to_owned)
         };

@@ -97,7 +97,7 @@ impl RowSink for ParquetDataset<'_> {
             hit,
             side,
             stack,
-            process: self.process.values(self.session, hit.row.process),
+            process: self.process.values(self.session, &hit.row.process),
         };
         let change = self.events.put(self.session, &self.facts, row)?;
         self.note(change)
@@ -107,7 +107,7 @@ impl RowSink for ParquetDataset<'_> {
         let mut of_span = SpanCells {
             begin_stack: self.stacks.id(span.begin.stack, self.session)?,
             end_stack: None,
-            process: (self.process).values(self.session, span.begin.row.process),
+            process: (self.process).values(self.session, &span.begin.row.process),
         };
         if let Some(end) = span.end {
             of_span.end_stack = self.stacks.id(end.hit.stack, self.session)?;

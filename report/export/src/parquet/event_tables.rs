@@ -54,11 +54,12 @@ impl<'s> ProcessCells<'s> {
     pub(crate) fn values(
         &mut self,
         session: &'s TraceSession,
-        process: ProcessFacts,
+        process: &ProcessFacts,
     ) -> &[Option<ProcessValue<'s>>] {
-        if self.process != Some(process) {
-            self.process = Some(process);
-            let values = process_fields().map(|(_, field)| field.get(session.processes(), process));
+        if self.process.as_ref() != Some(process) {
+            self.process = Some(*process);
+            let values =
+                process_fields().map(|(_, field)| session.process_value(field, process).ok());
             self.values.clear();
             self.values.extend(values);
         }

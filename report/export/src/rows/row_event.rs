@@ -138,9 +138,10 @@ impl<'r> RowEvent<'r> {
     pub fn process_fields(
         &self,
     ) -> impl Iterator<Item = (&'static str, Option<ProcessValue<'r>>)> + use<'r> {
-        let processes = self.context.session.processes();
-        let process = self.hit.row.process;
-        process_fields().map(move |(_, field)| (field.name, field.get(processes, process)))
+        let session = self.context.session;
+        let process = &self.hit.row.process;
+        process_fields()
+            .map(move |(_, field)| (field.name, session.process_value(field, process).ok()))
     }
 
     /// Address of the hit in the process.

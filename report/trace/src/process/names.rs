@@ -18,6 +18,14 @@ pub struct EscapedName<'n> {
 }
 
 impl<'n> EscapedName<'n> {
+    /// A name that needs no escapes.
+    pub(crate) const fn plain(text: &'n str) -> Self {
+        Self {
+            text,
+            unescaped: text,
+        }
+    }
+
     /// The part that is found in both forms.
     pub(crate) fn part(self, find: fn(&'n str) -> Option<&'n str>) -> Option<Self> {
         Some(Self {

@@ -2,7 +2,7 @@
 
 use usdtrec_format::control_group::{container_id, unit};
 use usdtrec_format::trace::TraceInfo;
-use usdtrec_format::{BuildId, HexId, NoContext, NoWaits, RawLayout, ThreadContext, ThreadWaits};
+use usdtrec_format::{HexId, NoContext, NoWaits, RawLayout, ThreadContext, ThreadWaits};
 
 use crate::process::Processes;
 use crate::process::cgroups::RecordedFacts;
@@ -15,8 +15,8 @@ pub struct ProcessFacts {
     pub recorded: RecordedFacts,
     /// Its real user id at the hit, in the initial user namespace.
     pub uid: Option<u32>,
-    /// The build-id of the file with the probe.
-    pub build_id: Option<BuildId>,
+    /// Index of its event among those of the trace; `None` if it is not known.
+    pub event: Option<u32>,
     /// The request that the thread was working on at the hit.
     pub thread_context: Result<ThreadContext, NoContext>,
     /// How long the thread has waited up to the hit.
@@ -28,7 +28,7 @@ impl Default for ProcessFacts {
         Self {
             recorded: RecordedFacts::NONE,
             uid: None,
-            build_id: None,
+            event: None,
             thread_context: Err(NoContext::NotRecorded),
             thread_waits: Err(NoWaits::NotRecorded),
         }
@@ -59,7 +59,21 @@ pub struct ProcessField {
     /// The reasons that are groups of their own where events are grouped by the field; of others, events are one group without a value.
     pub reasons: &'static [&'static str],
     /// The value, or what is shown in its place: the trace does not have it, or the process has none.
-    get: for<'p> fn(&'p Processes, ProcessFacts) -> Result<ProcessValue<'p>, &'static str>,
+    get: GetProcessField,
+}
+
+/// Gets the value of a field about a process; else what is shown in its place.
+type GetProcessField = for<'p> fn(ProcessSource<'p, '_>) -> Result<ProcessValue<'p>, &'static str>;
+
+/// What the fields about a process are got from.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessSource<'p, 'f> {
+    /// The names of all processes.
+    pub(crate) processes: &'p Processes,
+    /// What is known of this one.
+    pub(crate) facts: &'f ProcessFacts,
+    /// Build-id of the file with the probe.
+    pub(crate) build_id: Option<&'p str>,
 }
 
 /// The value of a field about a process.
@@ -92,7 +106,7 @@ pub static CGROUP: ProcessField = ProcessField {
     is_in: has_cgroups,
     needs: CGROUPS,
     reasons: &[],
-    get: |processes, process| cgroup(processes, process).map(ProcessValue::String),
+    get: |of| cgroup(of).map(ProcessValue::String),
 };
 
 /// Id of the container.
@@ -107,8 +121,8 @@ pub static CONTAINER: ProcessField = ProcessField {
     is_in: has_cgroups,
     needs: CGROUPS,
     reasons: &[],
-    get: |processes, process| {
-        let id = cgroup(processes, process)?.part(container_id);
+    get: |of| {
+        let id = cgroup(of)?.part(container_id);
         id.map(ProcessValue::String).ok_or("<no container>")
     },
 };
@@ -125,8 +139,8 @@ pub static UNIT: ProcessField = ProcessField {
     is_in: has_cgroups,
     needs: CGROUPS,
     reasons: &[],
-    get: |processes, process| {
-        let name = cgroup(processes, process)?.part(unit);
+    get: |of| {
+        let name = cgroup(of)?.part(unit);
         name.map(ProcessValue::String).ok_or("<no unit>")
     },
 };
@@ -144,9 +158,7 @@ pub static EXE: ProcessField = ProcessField {
     is_in: |processes, _| processes.has_recorded(|facts| facts.exe().is_some()),
     needs: "the programs of processes, which a recorder reads after their first hits; the trace has none (a process that ended at once has none either)",
     reasons: &[],
-    get: |processes, process| {
-        of_record(processes, process.recorded.exe()).ok_or("<executable not known>")
-    },
+    get: |of| of_record(of, of.facts.recorded.exe()).ok_or("<executable not known>"),
 };
 
 /// Number of the parent.
@@ -161,8 +173,8 @@ pub static PPID: ProcessField = ProcessField {
     is_in: has_parents,
     needs: PARENTS,
     reasons: &[],
-    get: |_, process| {
-        let parent = process.recorded.parent;
+    get: |of| {
+        let parent = of.facts.recorded.parent;
         let number = parent.map(|parent| ProcessValue::Number(parent.into()));
         number.ok_or(NO_PARENT)
     },
@@ -180,7 +192,7 @@ pub static PARENT: ProcessField = ProcessField {
     is_in: has_parents,
     needs: PARENTS,
     reasons: &[],
-    get: |processes, process| of_record(processes, process.recorded.parent_name()).ok_or(NO_PARENT),
+    get: |of| of_record(of, of.facts.recorded.parent_name()).ok_or(NO_PARENT),
 };
 
 /// Name of the service.
@@ -196,9 +208,7 @@ pub static SERVICE: ProcessField = ProcessField {
     is_in: |processes, _| processes.has_recorded(|facts| facts.service().is_some()),
     needs: "OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES in the environment of processes, which a recorder reads after their first hits; the trace has none",
     reasons: &[],
-    get: |processes, process| {
-        of_record(processes, process.recorded.service()).ok_or("<no service>")
-    },
+    get: |of| of_record(of, of.facts.recorded.service()).ok_or("<no service>"),
 };
 
 const PARENTS: &str =
@@ -210,8 +220,8 @@ fn has_parents(processes: &Processes, _: &TraceInfo) -> bool {
 }
 
 /// A string that is recorded of a process.
-fn of_record(processes: &Processes, name: Option<NameId>) -> Option<ProcessValue<'_>> {
-    let name = name.and_then(|name| processes.recorded_name(name));
+fn of_record<'p>(of: ProcessSource<'p, '_>, name: Option<NameId>) -> Option<ProcessValue<'p>> {
+    let name = name.and_then(|name| of.processes.recorded_name(name));
     name.map(ProcessValue::String)
 }
 
@@ -230,8 +240,8 @@ pub static UID: ProcessField = ProcessField {
     },
     needs: "the users of processes, which the bpf engine records at each hit; the trace has none",
     reasons: &[],
-    get: |_, process| {
-        let uid = process.uid.map(|uid| ProcessValue::Number(uid.into()));
+    get: |of| {
+        let uid = of.facts.uid.map(|uid| ProcessValue::Number(uid.into()));
         uid.ok_or("<user not recorded: the bpf engine records it>")
     },
 };
@@ -248,7 +258,7 @@ pub static TRACE_ID: ProcessField = ProcessField {
     is_in: has_thread_contexts,
     needs: THREAD_CONTEXTS,
     reasons: &NO_CONTEXT,
-    get: |_, process| of_context(process, |context| HexId::new(&context.trace_id)),
+    get: |of| of_context(of.facts, |context| HexId::new(&context.trace_id)),
 };
 
 /// Id of the span that the hit is in.
@@ -263,7 +273,7 @@ pub static SPAN_ID: ProcessField = ProcessField {
     is_in: has_thread_contexts,
     needs: THREAD_CONTEXTS,
     reasons: &NO_CONTEXT,
-    get: |_, process| of_context(process, |context| HexId::new(&context.span_id)),
+    get: |of| of_context(of.facts, |context| HexId::new(&context.span_id)),
 };
 
 const THREAD_CONTEXTS: &str =
@@ -293,7 +303,7 @@ fn has_layout(info: &TraceInfo, is_it: impl Fn(&RawLayout) -> bool) -> bool {
 
 /// An id of the request that the thread was working on.
 fn of_context<'p>(
-    process: ProcessFacts,
+    process: &ProcessFacts,
     id: fn(&ThreadContext) -> HexId,
 ) -> Result<ProcessValue<'p>, &'static str> {
     match &process.thread_context {
@@ -310,7 +320,7 @@ const fn of_waits(
     column: &'static str,
     heading: &'static str,
     [help, meaning]: [&'static str; 2],
-    get: for<'p> fn(&'p Processes, ProcessFacts) -> Result<ProcessValue<'p>, &'static str>,
+    get: GetProcessField,
 ) -> ProcessField {
     ProcessField {
         name,
@@ -336,7 +346,7 @@ pub static RUNNABLE: ProcessField = of_waits(
         "ns that the thread has waited for a CPU since its first hit, if waits were recorded",
         "how long the thread has waited for a CPU since its first hit, ns",
     ],
-    |_, process| waited(process, |waits| waits.runnable),
+    |of| waited(of.facts, |waits| waits.runnable),
 );
 
 /// How long the thread waited for disks.
@@ -348,7 +358,7 @@ pub static IOWAIT: ProcessField = of_waits(
         "ns that it has waited for disks since then",
         "how long the thread has waited for disks since its first hit, ns",
     ],
-    |_, process| waited(process, |waits| waits.iowait),
+    |of| waited(of.facts, |waits| waits.iowait),
 );
 
 /// How long the thread waited for something else.
@@ -360,12 +370,12 @@ pub static BLOCKED: ProcessField = of_waits(
         "ns that it has waited for something else since then",
         "how long the thread has waited for something else since its first hit, as a lock, a timer or a socket, ns",
     ],
-    |_, process| waited(process, |waits| waits.blocked),
+    |of| waited(of.facts, |waits| waits.blocked),
 );
 
 /// One of the sums of a thread.
 fn waited<'p>(
-    process: ProcessFacts,
+    process: &ProcessFacts,
     sum: fn(&ThreadWaits) -> u64,
 ) -> Result<ProcessValue<'p>, &'static str> {
     let waits = process.thread_waits.as_ref().map_err(|_| NONE)?;
@@ -387,29 +397,19 @@ pub static BUILD_ID: ProcessField = ProcessField {
     },
     needs: "the build-ids of the files with the probes; the trace has none",
     reasons: &[],
-    get: |_, process| {
-        let id = process.build_id.map(|id| HexId::new(id.as_bytes()));
-        id.map(ProcessValue::Id).ok_or("<no build-id>")
+    get: |of| {
+        let id = of.build_id.map(EscapedName::plain);
+        id.map(ProcessValue::String).ok_or("<no build-id>")
     },
 };
 
 impl ProcessField {
-    /// The value; `None` if the trace does not have it, or the process has none.
-    pub fn get<'p>(
-        &self,
-        processes: &'p Processes,
-        process: ProcessFacts,
-    ) -> Option<ProcessValue<'p>> {
-        self.value(processes, process).ok()
-    }
-
     /// The value, or what is shown in its place.
-    pub fn value<'p>(
+    pub(crate) fn value<'p>(
         &self,
-        processes: &'p Processes,
-        process: ProcessFacts,
+        of: ProcessSource<'p, '_>,
     ) -> Result<ProcessValue<'p>, &'static str> {
-        (self.get)(processes, process)
+        (self.get)(of)
     }
 }
 
@@ -455,8 +455,8 @@ fn has_cgroups(processes: &Processes, _: &TraceInfo) -> bool {
     processes.has_cgroups()
 }
 
-fn cgroup(processes: &Processes, process: ProcessFacts) -> Result<EscapedName<'_>, &'static str> {
-    let path = process.recorded.path();
-    let path = path.and_then(|path| processes.recorded_name(path));
+fn cgroup<'p>(of: ProcessSource<'p, '_>) -> Result<EscapedName<'p>, &'static str> {
+    let path = of.facts.recorded.path();
+    let path = path.and_then(|path| of.processes.recorded_name(path));
     path.ok_or("<cgroup not known>")
 }

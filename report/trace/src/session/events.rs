@@ -10,7 +10,8 @@ use usdtrec_format::schema::telemetry::Telemetry;
 use usdtrec_format::schema::{Argument, Disagreement, LockUse, ProbeSchema, Schemas, ScriptCall};
 use usdtrec_format::trace::TraceInfo;
 use usdtrec_format::{
-    Arch, BuildId, Definitions, NoWaits, Probe, ProbeDefinition, ShownArgument, ThreadWaits,
+    Arch, Definitions, NoContext, NoWaits, Probe, ProbeDefinition, ShownArgument, ThreadContext,
+    ThreadWaits,
 };
 
 use crate::added::added_argument::{AddedArgument, AddedPlace};
@@ -28,7 +29,7 @@ pub struct Event {
     /// Index of its definition in [`Definitions::probes`]; `None` if the trace has none for it.
     pub probe: Option<usize>,
     /// The build-id of the file with the probe, if the trace has it.
-    pub build_id: Option<BuildId>,
+    pub build_id: Option<Box<str>>,
     /// Its arguments, as an argument list names and chooses them, then those that were added.
     pub arguments: Vec<Argument>,
     /// The arguments that were added: the last ones.
@@ -136,6 +137,13 @@ impl Event {
             Some(names) => names.iter().position(|known| known == name),
             None => self.arguments.iter().position(|known| known.name == name),
         }
+    }
+
+    /// The request that the thread of a sample was working on.
+    #[inline]
+    pub(crate) fn context_of(&self, sample: &Sample<'_>) -> Result<ThreadContext, NoContext> {
+        let offset = self.thread_context.ok_or(NoContext::NotRecorded)?;
+        ThreadContext::decode(sample.raw, offset)
     }
 
     /// How long the thread of a sample has waited.
@@ -322,7 +330,8 @@ impl Events {
         event.thread_context = raw.and_then(|layout| layout.thread_context);
         event.thread_waits = raw.and_then(|layout| layout.thread_waits);
         event.probe = Some(probe);
-        event.build_id = file.and_then(|file| file.build_id);
+        let build_id = file.and_then(|file| file.build_id);
+        event.build_id = build_id.map(|id| id.to_string().into());
         event.is_probe = true;
         event.show(own, defined.shown.as_deref());
     }

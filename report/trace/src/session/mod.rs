@@ -30,7 +30,7 @@ use usdtrec_format::schema::Schemas;
 use usdtrec_format::trace::{
     Damage, DamageKind, FiredTrigger, Pause, Shortfall, TimeRange, Trace, TraceInfo,
 };
-use usdtrec_format::{BuildId, HitWaits, NoContext, NoWaits, ThreadContext, ThreadWaits};
+use usdtrec_format::{HitWaits, NoContext, NoWaits};
 
 use crate::added::added_argument::AddedArgument;
 use crate::error::ReportError;
@@ -38,8 +38,8 @@ use crate::process::hit_names::HitNames;
 use crate::process::log::ProcessLog;
 use crate::process::mappers::{Mappers, RecordedFiles};
 use crate::process::mappings::Mappings;
-use crate::process::process_field::ProcessField;
-use crate::process::{Dso, DsoId, Processes};
+use crate::process::process_field::{ProcessFacts, ProcessField, ProcessSource, ProcessValue};
+use crate::process::{Dso, DsoId, Processes, RecordedFacts};
 use crate::session::deferred_chains::DeferredChains;
 use crate::session::events::Events;
 use crate::session::found_files::{FoundFiles, name, open_together};
@@ -546,22 +546,6 @@ impl TraceSession {
         Some(ParsedHit { target, sample })
     }
 
-    /// The request that the thread of a sample was working on.
-    pub(crate) fn thread_context(&self, sample: &Sample<'_>) -> Result<ThreadContext, NoContext> {
-        let target = self.ids.get(sample.id);
-        let event = target.and_then(|target| self.events.events.get(target.event as usize));
-        let offset = event.and_then(|event| event.thread_context);
-        let offset = offset.ok_or(NoContext::NotRecorded)?;
-        ThreadContext::decode(sample.raw, offset)
-    }
-
-    /// How long the thread of a sample has waited.
-    pub(crate) fn thread_waits(&self, sample: &Sample<'_>) -> Result<ThreadWaits, NoWaits> {
-        let target = self.ids.get(sample.id);
-        let event = target.and_then(|target| self.events.events.get(target.event as usize));
-        event.map_or(Err(NoWaits::NotRecorded), |event| event.waits_of(sample))
-    }
-
     /// The thread of a hit, and how long it has waited.
     #[inline]
     pub fn hit_waits(&self, target: SampleTarget, sample: &Sample<'_>) -> HitWaits {
@@ -583,10 +567,35 @@ impl TraceSession {
         (field.is_in)(&self.processes, self.info())
     }
 
-    /// The build-id of the file with the probe of a sample, if the trace has it.
-    pub(crate) fn build_id(&self, sample: &Sample<'_>) -> Option<BuildId> {
-        let target = self.ids.get(sample.id).or(self.ids.only)?;
-        self.events.events.get(target.event as usize)?.build_id
+    /// A field about a process; else what is shown in its place.
+    pub fn process_value(
+        &self,
+        field: &ProcessField,
+        facts: &ProcessFacts,
+    ) -> Result<ProcessValue<'_>, &'static str> {
+        let event = facts
+            .event
+            .and_then(|at| self.events.events.get(at as usize));
+        field.value(ProcessSource {
+            processes: &self.processes,
+            facts,
+            build_id: event.and_then(|event| event.build_id.as_deref()),
+        })
+    }
+
+    /// What the trace says of the process of a sample, but for what was read of it at another time.
+    #[inline]
+    pub(crate) fn facts_of(&self, sample: &Sample<'_>, recorded: RecordedFacts) -> ProcessFacts {
+        let event = self.ids.get(sample.id).or(self.ids.only);
+        let event = event.map(|target| target.event);
+        let of = event.and_then(|at| self.events.events.get(at as usize));
+        ProcessFacts {
+            recorded,
+            uid: sample.uid(),
+            event,
+            thread_context: of.map_or(Err(NoContext::NotRecorded), |of| of.context_of(sample)),
+            thread_waits: of.map_or(Err(NoWaits::NotRecorded), |of| of.waits_of(sample)),
+        }
     }
 
     /// The event and the site of a sample id.

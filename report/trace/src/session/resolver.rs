@@ -241,13 +241,8 @@ impl<'s> Resolver<'s> {
     /// What the trace says of the process of a sample.
     #[inline]
     pub fn process(&mut self, sample: &Sample<'_>) -> ProcessFacts {
-        ProcessFacts {
-            recorded: self.cgroup(sample.pid, sample.time),
-            uid: sample.uid(),
-            build_id: self.session.build_id(sample),
-            thread_context: self.session.thread_context(sample),
-            thread_waits: self.session.thread_waits(sample),
-        }
+        let recorded = self.cgroup(sample.pid, sample.time);
+        self.session.facts_of(sample, recorded)
     }
 
     /// A field about the process of a sample; else what is shown in its place.
@@ -257,7 +252,7 @@ impl<'s> Resolver<'s> {
         sample: &Sample<'_>,
     ) -> Result<ProcessValue<'s>, &'static str> {
         let process = self.process(sample);
-        field.value(&self.session.processes, process)
+        self.session.process_value(field, &process)
     }
 
     /// The trace that it is of.
