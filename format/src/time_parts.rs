@@ -137,16 +137,19 @@ pub enum NoTimeParts {
     NoRoom,
     /// The sums fall, or are longer than the span.
     Contradictory,
+    /// The kernel did not report a switch of its thread, so that a wait is not in the sums.
+    Missed,
 }
 
 impl NoTimeParts {
     /// All reasons.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::NotRecorded,
         Self::OneSide,
         Self::OtherThread,
         Self::NoRoom,
         Self::Contradictory,
+        Self::Missed,
     ];
 
     /// Its member in JSON.
@@ -158,6 +161,7 @@ impl NoTimeParts {
             Self::OtherThread => "other_thread",
             Self::NoRoom => "no_room",
             Self::Contradictory => "contradictory",
+            Self::Missed => "missed_switch",
         }
     }
 
@@ -170,6 +174,7 @@ impl NoTimeParts {
             Self::OtherThread => "ended by another thread",
             Self::NoRoom => "the recorder had no room for the thread",
             Self::Contradictory => "longer waits than the span",
+            Self::Missed => "the kernel did not report a switch of the thread",
         }
     }
 }
@@ -193,6 +198,9 @@ impl TimeParts {
                 return Err(NoTimeParts::OneSide);
             }
             _ if begin.tid != end.tid => return Err(NoTimeParts::OtherThread),
+            (Ok(earlier), Ok(later)) if earlier.missed != later.missed => {
+                return Err(NoTimeParts::Missed);
+            }
             (Ok(earlier), Ok(later)) => (earlier, later),
             _ => return Err(NoTimeParts::NoRoom),
         };
@@ -291,6 +299,7 @@ mod tests {
             runnable,
             iowait,
             blocked,
+            missed: 0,
         };
         HitWaits {
             tid,
@@ -336,6 +345,19 @@ mod tests {
             let found = TimeParts::between(begin, end, 20);
             assert_eq!(found, Err(reason), "{begin:?} {end:?}");
         }
+    }
+
+    #[test]
+    fn a_span_with_a_missed_switch_has_no_parts() {
+        let missed = |hit: HitWaits, missed| HitWaits {
+            waits: hit.waits.map(|waits| ThreadWaits { missed, ..waits }),
+            ..hit
+        };
+        let (begin, end) = (at(7, [1, 2, 3]), at(7, [5, 2, 13]));
+        let parts = |begin, end| TimeParts::between(begin, end, 20).map(TimeParts::all);
+        assert_eq!(parts(begin, missed(end, 1)), Err(NoTimeParts::Missed));
+        let later = parts(missed(begin, 1), missed(end, 1));
+        assert_eq!(later, Ok([6, 4, 0, 10]), "it was before the span");
     }
 
     #[test]

@@ -104,7 +104,7 @@ fn parts_and_self_are_sums_of_what_is_known() {
         "known": 2,
         "oncpu_ns": 12_000 + 37_000, "runnable_ns": 15_000, "iowait_ns": 16_000, "blocked_ns": 60_000,
         "self_oncpu_ns": 37_000, "self_runnable_ns": 15_000, "self_iowait_ns": 8000, "self_blocked_ns": 40_000,
-        "unknown": {"not_recorded": 0, "one_side": 0, "other_thread": 0, "no_room": 1, "contradictory": 1},
+        "unknown": {"not_recorded": 0, "one_side": 0, "other_thread": 0, "no_room": 1, "contradictory": 1, "missed_switch": 0},
     });
     assert_eq!(found["parts"], expected);
     let slowest = &found["slowest"][0]["parts"];

@@ -326,7 +326,7 @@ const fn of_waits(
         name,
         help,
         meaning,
-        lacking: "null if not recorded, and where the recorder had no room for the thread",
+        lacking: "null if not recorded, where the recorder had no room for the thread, and from the first switch of it on that the kernel did not report",
         column,
         heading,
         is_number: true,
@@ -379,6 +379,9 @@ fn waited<'p>(
     sum: fn(&ThreadWaits) -> u64,
 ) -> Result<ProcessValue<'p>, &'static str> {
     let waits = process.thread_waits.as_ref().map_err(|_| NONE)?;
+    if waits.missed > 0 {
+        return Err(NONE);
+    }
     Ok(ProcessValue::Number(sum(waits)))
 }
 

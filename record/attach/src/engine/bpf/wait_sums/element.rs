@@ -76,6 +76,30 @@ pub(in crate::engine::bpf) fn sums_of_current(
     asm.call_map(Helper::MapLookup, Map::WaitSums, KEY);
     asm.jump_if(If::Equal, Reg::R0, 0, none);
     asm.place(found);
+    // It is on a CPU, so that it was not seen to come there.
+    // if (sums->LEFT) { sums->LEFT = 0; sums->WOKEN = 0; miss(sums); }
+    let has_arrived = asm.label();
+    asm.load(Width::Double, Reg::R1, Reg::R0, LEFT);
+    asm.jump_if(If::Equal, Reg::R1, 0, has_arrived);
+    asm.store_value(Width::Double, Reg::R0, LEFT, 0);
+    asm.store_value(Width::Double, Reg::R0, WOKEN, 0);
+    miss(asm, Reg::R0);
+    asm.place(has_arrived);
+}
+
+/// Counts a wait that is not in the sums of `element`. `R4` and `R5` are lost.
+pub(super) fn miss(asm: &mut Assembler, element: Reg) {
+    let counted = asm.label();
+    // sums->IOWAIT += MISSED; if (!(sums->IOWAIT >> 56)) sums->RUNNABLE += MISSED;
+    asm.set(Reg::R5, ThreadWaits::MISSED.cast_signed());
+    asm.load(Width::Double, Reg::R4, element, sum::IOWAIT);
+    asm.op(Op::Add, Reg::R4, Reg::R5);
+    asm.store(Width::Double, element, sum::IOWAIT, Reg::R4);
+    asm.jump_if_reg(If::AtLeast, Reg::R4, Reg::R5, counted);
+    asm.load(Width::Double, Reg::R4, element, sum::RUNNABLE);
+    asm.op(Op::Add, Reg::R4, Reg::R5);
+    asm.store(Width::Double, element, sum::RUNNABLE, Reg::R4);
+    asm.place(counted);
 }
 
 /// Removes the element of the thread in [`KEY`], if it has one. `R0` to `R5` are lost.

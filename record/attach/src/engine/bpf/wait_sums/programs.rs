@@ -68,10 +68,15 @@ impl TaskMembers {
 /// [`Tracepoint::Switch`].
 pub(super) fn switched(members: TaskMembers) -> Option<Code> {
     let mut asm = Assembler::default();
-    let (arrives, out) = (asm.label(), asm.label());
+    let [arrives, has_arrived, out] = [(); 3].map(|()| asm.label());
     begin(&mut asm);
-    // sums = find_sums(ctx->prev, arrives); sums->LEFT = now; sums->STATE = load_reason();
+    // sums = find_sums(ctx->prev, arrives); if (sums->LEFT) miss(sums);
     find_sums(&mut asm, members, PREVIOUS, arrives);
+    asm.load(Width::Double, Reg::R1, Reg::R7, LEFT);
+    asm.jump_if(If::Equal, Reg::R1, 0, has_arrived);
+    element::miss(&mut asm, Reg::R7);
+    asm.place(has_arrived);
+    // sums->LEFT = now; sums->STATE = load_reason();
     asm.store(Width::Double, Reg::R7, LEFT, Reg::R8);
     load_reason(&mut asm, members);
     asm.store(Width::Double, Reg::R7, STATE, Reg::R1);
@@ -156,15 +161,18 @@ fn load_reason(asm: &mut Assembler, members: TaskMembers) {
     asm.place(known);
 }
 
-/// Adds the wait that ends, of the element `R7` at the time `R8`; jumps to `out` if none does.
+/// Adds the wait that ends, of the element `R7` at the time `R8`; jumps to `out` if it is not known when it began.
 fn arrive(asm: &mut Assembler, out: Label) {
-    let [could_not_run, in_io, runnable] = [(); 3].map(|()| asm.label());
-    // woken = sums->WOKEN; sums->WOKEN = 0; left = sums->LEFT; sums->LEFT = 0; if (!left) goto out;
+    let [has_left, could_not_run, in_io, runnable] = [(); 4].map(|()| asm.label());
+    // woken = sums->WOKEN; sums->WOKEN = 0; left = sums->LEFT; sums->LEFT = 0; if (!left) { miss(sums); goto out; }
     asm.load(Width::Double, Reg::R3, Reg::R7, WOKEN);
     asm.store_value(Width::Double, Reg::R7, WOKEN, 0);
     asm.load(Width::Double, Reg::R1, Reg::R7, LEFT);
     asm.store_value(Width::Double, Reg::R7, LEFT, 0);
-    asm.jump_if(If::Equal, Reg::R1, 0, out);
+    asm.jump_if(If::NotEqual, Reg::R1, 0, has_left);
+    element::miss(asm, Reg::R7);
+    asm.jump(out);
+    asm.place(has_left);
     // Clocks of CPUs may differ by little.
     // if (now < left) goto out;
     asm.jump_if_reg(If::Below, Reg::R8, Reg::R1, out);

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use usdtrec_format::ThreadWaits;
 use usdtrec_kernel::bpf::features::members::PidNamespace;
 use usdtrec_kernel::bpf::insn::Helper;
 use usdtrec_kernel::bpf::preemption::Preemption;
@@ -188,8 +189,6 @@ fn a_wait_is_of_the_kind_that_its_thread_left_for() {
 #[test]
 fn clocks_and_races_never_make_a_sum_fall() {
     let mut machine = Machine::new(true);
-    machine.arrive(500);
-    assert_eq!(machine.sums(), [0; 3], "it was not seen to leave");
     // Another CPU wakes it while it is on its way.
     machine.wake(990);
     machine.leave(1000, SLEEPS);
@@ -209,6 +208,23 @@ fn clocks_and_races_never_make_a_sum_fall() {
     machine.leave(4000, SLEEPS);
     machine.arrive(3990);
     assert_eq!(machine.sums(), [100, 0, 105]);
+}
+
+#[test]
+fn switches_that_are_not_reported_are_counted() {
+    let missed = |machine: &Machine| machine.sums().map(|sum| sum / ThreadWaits::MISSED);
+    let mut machine = Machine::new(true);
+    machine.arrive(500);
+    assert_eq!(missed(&machine), [0, 1, 0], "it was not seen to leave");
+    machine.leave(1000, SLEEPS);
+    machine.leave(2000, SLEEPS);
+    assert_eq!(missed(&machine), [0, 2, 0], "it was not seen to arrive");
+    machine.arrive(2100);
+    assert_eq!(machine.sums(), [0, 2 * ThreadWaits::MISSED, 100]);
+    for _ in 2..300 {
+        machine.arrive(3000);
+    }
+    assert_eq!(missed(&machine), [1, 300 - 256, 0]);
 }
 
 #[test]
