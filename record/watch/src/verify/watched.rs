@@ -26,7 +26,7 @@ pub(super) struct Watched {
     pub(super) has_hit: bool,
     /// What the last look found and none before.
     pub(super) suspected: Vec<SiteFault>,
-    reported: HashSet<FaultKey>,
+    pub(super) reported: HashSet<FaultKey>,
     /// `None` if too many are open.
     pub(super) process: Option<NamedProcess>,
     /// Where it maps code of files.
