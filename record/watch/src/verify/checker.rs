@@ -466,8 +466,7 @@ impl Checker {
 
     /// Reports what processes without hits were found to lack, and the number of those that were not checked.
     fn finish(&mut self) {
-        // What was raised by hand is lowered.
-        self.copied.copies = None;
+        self.copied.lower(&self.shortfalls);
         for (pid, ended) in std::mem::take(&mut self.ended) {
             self.report_ended(pid, ended);
         }
