@@ -3,7 +3,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
 use super::priority;
@@ -27,9 +27,9 @@ pub(super) enum Job {
     HandOver { pid: u32, due: Instant, tries: u32 },
     /// A process may have ended.
     Ended { pid: u32, due: Instant },
-    /// Events since then are missing: look at all processes. ns of `CLOCK_MONOTONIC`.
+    /// Events since then are missing: look at all processes. ns of `CLOCK_MONOTONIC`. One look is for all that were asked for before it.
     LookAtAll { since: u64 },
-    /// No more jobs.
+    /// No more jobs; looks that were asked for are not begun any more.
     End,
 }
 
@@ -74,6 +74,8 @@ pub(super) struct HandOver {
     table: Arc<Table>,
     queue: Receiver<Job>,
     waiting: Vec<Job>,
+    /// Since when events are missing; `None` if none are.
+    missed: Option<u64>,
     /// Of processes that have ended.
     closing: Vec<OwnedFd>,
 }
@@ -84,6 +86,7 @@ impl HandOver {
             table,
             queue,
             waiting: Vec::new(),
+            missed: None,
             closing: Vec::new(),
         }
     }
@@ -93,27 +96,36 @@ impl HandOver {
         // While it is suspended with a lock, the urgent thread would wait.
         priority::raise(1);
         loop {
-            let due = self.waiting.iter().filter_map(Job::due).min();
-            let received = match due {
-                None => self
-                    .queue
-                    .recv()
-                    .map_err(|_| RecvTimeoutError::Disconnected),
-                Some(due) => self
-                    .queue
-                    .recv_timeout(due.saturating_duration_since(Instant::now())),
-            };
-            match received {
+            match self.receive() {
                 Ok(Job::End) | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(Job::LookAtAll { since }) => {
-                    let raised = self.table.raise_running(since);
-                    self.waiting.extend(raised.into_iter().map(Job::hand_over));
+                    self.missed = Some(self.missed.map_or(since, |missed| missed.min(since)));
                 }
                 Ok(job) => self.waiting.push(job),
-                Err(RecvTimeoutError::Timeout) => self.do_one(),
+                Err(RecvTimeoutError::Timeout) => match self.missed.take() {
+                    Some(since) => {
+                        let raised = self.table.raise_running(since);
+                        self.waiting.extend(raised.into_iter().map(Job::hand_over));
+                    }
+                    None => self.do_one(),
+                },
             }
         }
         self.table.close(self.closing);
+    }
+
+    /// The next message. A time-out says that something is to be done: the look at all processes, or else what is due.
+    fn receive(&self) -> Result<Job, RecvTimeoutError> {
+        if self.missed.is_some() {
+            return self.queue.try_recv().map_err(|error| match error {
+                TryRecvError::Empty => RecvTimeoutError::Timeout,
+                TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
+            });
+        }
+        match self.waiting.iter().filter_map(Job::due).min() {
+            None => (self.queue.recv()).map_err(|_| RecvTimeoutError::Disconnected),
+            Some(due) => (self.queue).recv_timeout(due.saturating_duration_since(Instant::now())),
+        }
     }
 
     /// Does the job that is due first.
