@@ -10,6 +10,7 @@ use usdtrec_kernel::clocks::trace_clock;
 use usdtrec_kernel::signals::Signals;
 use usdtrec_watch::left_breakpoints::{KernelLog, OwnSites};
 use usdtrec_watch::makers::CodeMakers;
+use usdtrec_watch::semaphores::Semaphores;
 use usdtrec_watch::shortfalls::{FoundShortfall, Shortfalls};
 use usdtrec_watch::stacks::StackUnwinder;
 use usdtrec_watch::verify::Verifier;
@@ -247,13 +248,19 @@ impl Recording {
         let Some(semaphores) = self.session.semaphores.take() else {
             return;
         };
+        let mut semaphores = Some(semaphores);
         thread::scope(|scope| {
-            let lowering = scope.spawn(|| semaphores.finish());
-            while !lowering.is_finished() {
+            let lower = || semaphores.take().map(Semaphores::finish);
+            let lowering = thread::Builder::new().spawn_scoped(scope, lower);
+            while lowering.as_ref().is_ok_and(|thread| !thread.is_finished()) {
                 self.drain();
                 thread::sleep(MIN_GATHER_TIME);
             }
         });
+        // No thread could be started.
+        if let Some(semaphores) = semaphores {
+            semaphores.finish();
+        }
     }
 
     /// Verifies the processes a last time, before anything is removed.
