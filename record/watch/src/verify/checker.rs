@@ -218,10 +218,11 @@ impl Checker {
         self.note_build(pid, mapped);
         let is_copy = |watched: &Watched| is_new && watched.copies(file) > 1;
         let is_counted = (self.files.0.get(file)).is_some_and(|file| has_semaphores(file));
-        if is_counted && self.watched.get(&pid).is_some_and(is_copy) {
-            // Its code may be hit at once.
+        // Its code may be hit at once. Any user may map files again and again, so the pause is kept; after it the process is due.
+        let may_look = Instant::now() >= self.not_before;
+        if may_look && is_counted && self.watched.get(&pid).is_some_and(is_copy) {
             self.due.retain(|(_, due)| *due != pid);
-            self.look_at(pid);
+            self.look_and_pause(pid, FIRST_PAUSE);
         }
     }
 
@@ -339,11 +340,14 @@ impl Checker {
             .watched
             .get(&pid)
             .is_some_and(|watched| !watched.is_read || !watched.suspected.is_empty());
+        self.look_and_pause(pid, if is_first { FIRST_PAUSE } else { PAUSE });
+    }
+
+    /// Looks at a process that is not among the due ones. The next look is after `pause` times as long as this one takes.
+    fn look_and_pause(&mut self, pid: i32, pause: u32) {
         let begun = Instant::now();
         self.look_at(pid);
-        let took = begun.elapsed();
-        let pause = if is_first { FIRST_PAUSE } else { PAUSE };
-        self.not_before = Instant::now() + took * pause;
+        self.not_before = Instant::now() + begun.elapsed() * pause;
     }
 
     /// Looks at a process that is not among the due ones, and makes it due again.
