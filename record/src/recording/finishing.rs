@@ -166,7 +166,9 @@ impl Recording {
         let makers = self.pipeline.stages.take_out();
         let mut session = self.session;
         let mut syncs = last.syncs;
-        let outcome = last.looped.and_then(|end| {
+        let lost = last.counts.as_ref().ok();
+        let lost = lost.map_or_else(Vec::new, |counts| counts.since(&self.counts));
+        let recorded = last.looped.and_then(|end| {
             last.made?;
             let counts = last.counts?;
             let aggregation = session.options.engine.aggregation.as_ref();
@@ -174,13 +176,25 @@ impl Recording {
                 let engine = &session.attached.engine;
                 losses::read_totals(engine, last.elapsed, counts.by_probe.clone())
             });
-            let counted = counted.transpose()?;
-            let finished = self.files.finish(&counts.since(&self.counts))?;
+            Ok((end, counts, counted.transpose()?))
+        });
+        let recorded = match recorded {
+            // It could not be written before.
+            Err(error @ RecordError::Write(_)) => Err(error),
+            // The hits that were read last are in the file all the same. What ended the recording is the error to be told.
+            Err(error) => {
+                let finished = self.files.finish(&lost);
+                syncs.extend(finished.map_or_else(|_| Vec::new(), |finished| finished.syncs));
+                Err(error)
+            }
+            Ok(recorded) => (self.files.finish(&lost)).map(|finished| (recorded, finished)),
+        };
+        let outcome = recorded.map(|((end, counts, counted), finished)| {
             let totals = finished.totals;
             syncs.extend(finished.syncs);
             let stacks = self.pipeline.stages.get();
             let budgeting = self.budgeting.as_mut();
-            Ok(Outcome {
+            Outcome {
                 totals,
                 elapsed: last.elapsed,
                 unaccounted: match counted {
@@ -208,7 +222,7 @@ impl Recording {
                 budget: budgeting.map_or_else(Vec::new, Budgeting::take_events),
                 end,
                 ended: last.ended,
-            })
+            }
         });
         let outcome = outcome.map_err(|error| match (error, hits) {
             (RecordError::Write(source), Some(hits)) => RecordError::Incomplete {
