@@ -95,23 +95,27 @@ impl HandOver {
     pub(super) fn run(mut self) {
         // While it is suspended with a lock, the urgent thread would wait.
         priority::raise(1);
-        loop {
-            match self.receive() {
-                Ok(Job::End) | Err(RecvTimeoutError::Disconnected) => break,
-                Ok(Job::LookAtAll { since }) => {
-                    self.missed = Some(self.missed.map_or(since, |missed| missed.min(since)));
-                }
-                Ok(job) => self.waiting.push(job),
-                Err(RecvTimeoutError::Timeout) => match self.missed.take() {
-                    Some(since) => {
-                        let raised = self.table.raise_running(since);
-                        self.waiting.extend(raised.into_iter().map(Job::hand_over));
-                    }
-                    None => self.do_one(),
-                },
-            }
-        }
+        while self.step() {}
         self.table.close(self.closing);
+    }
+
+    /// Takes a message, or does what is due. Returns whether there is more to come.
+    fn step(&mut self) -> bool {
+        match self.receive() {
+            Ok(Job::End) | Err(RecvTimeoutError::Disconnected) => return false,
+            Ok(Job::LookAtAll { since }) => {
+                self.missed = Some(self.missed.map_or(since, |missed| missed.min(since)));
+            }
+            Ok(job) => self.waiting.push(job),
+            Err(RecvTimeoutError::Timeout) => match self.missed.take() {
+                Some(since) => {
+                    let raised = self.table.raise_running(since);
+                    self.waiting.extend(raised.into_iter().map(Job::hand_over));
+                }
+                None => self.do_one(),
+            },
+        }
+        true
     }
 
     /// The next message. A time-out says that something is to be done: the look at all processes, or else what is due.
@@ -153,5 +157,39 @@ impl HandOver {
             }
             Job::LookAtAll { .. } | Job::End => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use usdtrec_attach::engine::{Counting, TaskFilter, UprobePmu};
+
+    use super::*;
+    use crate::shortfalls::Shortfalls;
+
+    /// A flood of lost records has neither a look for each nor one before the end.
+    #[test]
+    fn one_look_is_for_all_lost_records() {
+        let counting = Counting::new(UprobePmu::find());
+        let shortfalls = Shortfalls::default();
+        let table = Table::new(Vec::new(), &TaskFilter::All, counting, shortfalls);
+        let (jobs, queue) = channel();
+        let mut hand_over = HandOver::new(Arc::new(table), queue);
+        for since in [5, 3, 4] {
+            jobs.send(Job::LookAtAll { since }).unwrap();
+        }
+        for _ in 0..3 {
+            assert!(hand_over.step());
+        }
+        assert_eq!(hand_over.missed, Some(3));
+        assert!(hand_over.step());
+        assert_eq!(hand_over.missed, None);
+        jobs.send(Job::LookAtAll { since: 6 }).unwrap();
+        jobs.send(Job::End).unwrap();
+        assert!(hand_over.step());
+        assert!(!hand_over.step());
+        assert_eq!(hand_over.missed, Some(6));
     }
 }

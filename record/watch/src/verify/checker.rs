@@ -563,6 +563,31 @@ mod tests {
         assert_eq!(one.processes, 3);
     }
 
+    /// Who maps a file again and again has the recorder look no more often.
+    #[test]
+    fn a_file_that_is_mapped_again_waits_for_the_end_of_the_pause() {
+        let mut files = ExpectedFiles::of_site(&std::env::current_exe().unwrap(), 64);
+        let file = files.0.first_mut().and_then(Arc::get_mut).unwrap();
+        file.sites.first_mut().unwrap().ref_ctr = 8;
+        let mut checker = Checker::new(Arc::new(files), Shortfalls::default(), false);
+        let map = |base| Change::Mapped {
+            pid: -2,
+            mapped: MappedExpected {
+                file: 0,
+                has_build_id: None,
+                is_it: true,
+                base: Some(base),
+            },
+        };
+        checker.not_before = Instant::now() + SETTLED;
+        (1..4).for_each(|base| checker.take(map(base)));
+        assert!(checker.due.iter().any(|(_, pid)| *pid == -2));
+        checker.not_before = Instant::now();
+        checker.take(map(4));
+        // It has ended, which the look shows.
+        assert!(!checker.watched.contains_key(&-2));
+    }
+
     #[test]
     fn an_ended_copy_of_a_process_that_was_right_is_right() {
         let mut checker = checker();
