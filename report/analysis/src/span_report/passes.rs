@@ -89,7 +89,8 @@ pub(crate) fn matched<T>(
     }
     drop(found);
     let bound = question.order.bounded_by();
-    let sketches = pairs.iter().map(|_| Sketch::new(bound.combine)).collect();
+    let sketch = |_| Sketch::one_of(pairs.len(), bound.combine);
+    let sketches = pairs.iter().map(sketch).collect();
     options.kept = GroupChoice::Bounded(sketches, bound.figure);
     asked.walk(&options, &Dictionary::default(), notices);
     let sketches = match std::mem::take(&mut options.kept) {
