@@ -72,7 +72,9 @@ impl Totals<OpenSpan> for Counting<'_> {
             spent,
         } = ended;
         let options = self.options;
-        self.stats.counts.nesting.add(frame);
+        let counts = &mut self.stats.counts;
+        counts.nesting.add(frame);
+        counts.longest = counts.longest.max(Some(duration));
         let span = Interval {
             begin: frame.time,
             end: frame.time.saturating_add(duration),
@@ -93,7 +95,9 @@ impl Totals<OpenSpan> for Counting<'_> {
                 None => Some(duration),
                 Some(part) => spent.whole.ok().map(|parts| parts.get(part)),
             },
-            interval: options.heat.map(|heat| heat.place(frame.time) as u32),
+            interval: (options.heat)
+                .and_then(|heat| heat.place_from_begin(frame.time))
+                .map(|interval| interval as u32),
         };
         let group = match whole.is_empty() {
             true => &frame.what.group,
@@ -168,4 +172,83 @@ impl Counting<'_> {
 /// Whether a part of a span is in a time.
 pub(crate) const fn overlaps(time: TimeRange, begin: u64, end: u64) -> bool {
     begin <= time.last && end >= time.first
+}
+
+#[cfg(test)]
+mod tests {
+    use usdtrec_format::NoTimeParts;
+
+    use super::*;
+    use crate::spans::spent_time::SpentTime;
+    use crate::stats::timeline::Timeline;
+
+    fn finish(stats: &mut PairStats, options: &SpanOptions, asked: bool, span: Interval) {
+        let end = PendingEnd {
+            asked: true,
+            ..PendingEnd::default()
+        };
+        let mut counting = Counting {
+            options,
+            time: TimeRange::new(100, 199),
+            pair: 0,
+            stats,
+            covers: &mut WindowCovers::default(),
+            end: &end,
+        };
+        let begun = OpenSpan {
+            asked,
+            group: Box::default(),
+            place: SamplePlace::default(),
+            added: None,
+        };
+        let mut frame = Frame::new(span.begin, Default::default(), begun);
+        let ended = Ended {
+            duration: span.len(),
+            own: span.len(),
+            spent: SpentTime {
+                whole: Err(NoTimeParts::NotRecorded),
+                own: None,
+            },
+        };
+        counting.finished(&mut frame, ended);
+    }
+
+    /// In heat maps with `--time`.
+    #[test]
+    fn spans_that_began_before_are_in_no_interval() {
+        let options = SpanOptions {
+            heat: Some(Timeline {
+                from: 100,
+                interval: 50,
+                intervals: 2,
+                until: 200,
+            }),
+            ..SpanOptions::default()
+        };
+        let mut stats = PairStats::new(1);
+        for begin in [20, 110, 150] {
+            let end = begin + 90;
+            finish(&mut stats, &options, true, Interval { begin, end });
+        }
+        assert_eq!(stats.counts.ended, 3);
+        let intervals = stats.all.heat.iter();
+        let mut intervals: Vec<_> = intervals
+            .map(|(cell, count)| (cell.interval, *count))
+            .collect();
+        intervals.sort_unstable();
+        assert_eq!(intervals, [(0, 1), (1, 1)]);
+    }
+
+    /// Those that a filter leaves out have begun, too, and may have lasted longest.
+    #[test]
+    fn all_spans_say_what_may_have_begun_before_the_recording() {
+        let mut stats = PairStats::new(1);
+        assert!(stats.counts.has_no_begins());
+        let options = SpanOptions::default();
+        let (begin, end) = (100, 190);
+        finish(&mut stats, &options, false, Interval { begin, end });
+        assert!(!stats.counts.has_no_begins());
+        finish(&mut stats, &options, true, Interval { begin, end: 110 });
+        assert_eq!((stats.counts.ended, stats.counts.longest), (1, Some(90)));
+    }
 }

@@ -173,7 +173,7 @@ impl<'s> SpanWalk<'s> {
         let mut spans = across.finish();
         for (stats, times) in spans.pair_stats.iter_mut().zip(unmatched) {
             stats.settle();
-            stats.counts.early = match stats.longest() {
+            stats.counts.early = match stats.counts.longest {
                 Some(longest) => times.within(longest),
                 None => stats.counts.unmatched,
             };
@@ -491,7 +491,10 @@ impl Across<'_, '_> {
             let taken = self.open.take(segment, end.as_ref(), &mut counting);
             stats.counts.is_out_of_order |= taken.has_others;
             let time = self.walk.filter.time();
-            let unmatched = end.filter(|end| taken.unmatched && overlaps(time, end.time, end.time));
+            let is_unmatched = |end: &PendingEnd| {
+                taken.unmatched && end.asked && overlaps(time, end.time, end.time)
+            };
+            let unmatched = end.filter(is_unmatched);
             if let Some(end) = unmatched {
                 match self.open.pauses.begin_before(pair as u32, end.time) {
                     true => stats.counts.paused_ends += 1,
