@@ -116,7 +116,15 @@ impl Totals<OpenSpan> for Counting<'_> {
                 }
                 self.stats.add(ended, &[]);
             }
-            _ => {
+            GroupChoice::Halves(found) => {
+                let hash = self.hash(frame);
+                if let Some(found) = found.get(self.pair).filter(|found| found.groups.has(hash)) {
+                    found.begins.add(frame.group, 1);
+                    found.ends.add(self.end.group.hash, 1);
+                }
+                self.stats.add(ended, &[]);
+            }
+            GroupChoice::All | GroupChoice::Chosen(_) => {
                 let is_kept = self.stats.add(ended, group);
                 if options.covers {
                     let has_own = frame.children.time > 0;
@@ -158,7 +166,7 @@ impl Counting<'_> {
         let options = self.options;
         if let GroupChoice::Chosen(chosen) = &options.kept
             && let Some(chosen) = chosen.get(self.pair)
-            && !chosen.has(self.hash(frame))
+            && !chosen.groups.has(self.hash(frame))
         {
             return OTHERS.into();
         }
@@ -179,7 +187,10 @@ mod tests {
     use usdtrec_format::NoTimeParts;
 
     use super::*;
+    use crate::spans::matcher::SpanGroupWords;
+    use crate::spans::options::FoundHalves;
     use crate::spans::spent_time::SpentTime;
+    use crate::stats::sketch::{Combine, Sketch};
     use crate::stats::timeline::Timeline;
 
     fn finish(stats: &mut PairStats, options: &SpanOptions, asked: bool, span: Interval) {
@@ -187,13 +198,24 @@ mod tests {
             asked: true,
             ..PendingEnd::default()
         };
+        finish_grouped(stats, options, &end, (asked, 0), span);
+    }
+
+    /// The begin is given by whether it is selected, and the hash of its part of the group.
+    fn finish_grouped(
+        stats: &mut PairStats,
+        options: &SpanOptions,
+        end: &PendingEnd,
+        (asked, group): (bool, u64),
+        span: Interval,
+    ) {
         let mut counting = Counting {
             options,
             time: TimeRange::new(100, 199),
             pair: 0,
             stats,
             covers: &mut WindowCovers::default(),
-            end: &end,
+            end,
         };
         let begun = OpenSpan {
             asked,
@@ -202,6 +224,7 @@ mod tests {
             added: None,
         };
         let mut frame = Frame::new(span.begin, Default::default(), begun);
+        frame.group = group;
         let ended = Ended {
             duration: span.len(),
             own: span.len(),
@@ -250,5 +273,47 @@ mod tests {
         assert!(!stats.counts.has_no_begins());
         finish(&mut stats, &options, true, Interval { begin, end: 110 });
         assert_eq!((stats.counts.ended, stats.counts.longest), (1, Some(90)));
+    }
+
+    /// Of spans of other groups, neither begin nor end is needed.
+    #[test]
+    fn begins_and_ends_of_chosen_groups_are_found() {
+        let of_span = |begin: u64, end: u64| content_hash((begin, end));
+        let groups = Sketch::one_of(1, Combine::Sum);
+        groups.add(of_span(7, 70), 100);
+        groups.add(of_span(8, 80), 1);
+        let sketch = || Sketch::one_of(2, Combine::Max);
+        let options = SpanOptions {
+            kept: GroupChoice::Halves(vec![FoundHalves {
+                groups: groups.choose(1),
+                begins: sketch(),
+                ends: sketch(),
+            }]),
+            ..SpanOptions::default()
+        };
+        for (begin, end) in [(7, 70), (8, 80), (7, 80)] {
+            let mut stats = PairStats::new(1);
+            let end = PendingEnd {
+                asked: true,
+                group: SpanGroupWords {
+                    words: OTHERS.into(),
+                    hash: end,
+                },
+                ..PendingEnd::default()
+            };
+            let span = Interval {
+                begin: 100,
+                end: 110,
+            };
+            finish_grouped(&mut stats, &options, &end, (true, begin), span);
+            assert!(stats.groups.is_empty());
+        }
+        let GroupChoice::Halves(found) = &options.kept else {
+            unreachable!()
+        };
+        let [begins, ends] =
+            [&found[0].begins, &found[0].ends].map(|found| found.choose(usize::MAX));
+        assert!(begins.has(7) && !begins.has(8));
+        assert!(ends.has(70) && !ends.has(80));
     }
 }

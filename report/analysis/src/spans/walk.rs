@@ -321,7 +321,7 @@ impl<'s> SpanWalk<'s> {
                     marks,
                     waits,
                     asked: self.filter.ends(target, &sample, resolver),
-                    group: self.end_group(resolver, hit, &found.hashing),
+                    group: self.end_group(role.pair, resolver, hit, &found.hashing),
                     added: context.added.cloned(),
                 };
                 self.end(worker, key, end);
@@ -376,11 +376,6 @@ impl<'s> SpanWalk<'s> {
         key.hit_key(self.rows, resolver, hit, hashing)
     }
 
-    /// Whether a part of what spans are grouped by is only known when they end.
-    fn groups_by_end(&self) -> bool {
-        self.options.by.iter().any(|by| by.of_end)
-    }
-
     /// The part of the group of a span that its begin has, and its hash.
     #[inline]
     fn begun_group(
@@ -408,31 +403,38 @@ impl<'s> SpanWalk<'s> {
             return SpanGroupWords { words, hash };
         };
         let chosen = chosen.get(pair as usize);
-        if self.groups_by_end() || chosen.is_some_and(|chosen| chosen.has(hash)) {
-            let words = self.group(false, resolver, hit, self.dictionary);
-            return SpanGroupWords { words, hash };
-        }
-        SpanGroupWords {
-            words: OTHERS.into(),
-            hash: content_hash(OTHERS),
-        }
+        let words = match chosen.is_some_and(|chosen| chosen.has_begin(hash)) {
+            true => self.group(false, resolver, hit, self.dictionary),
+            false => OTHERS.into(),
+        };
+        SpanGroupWords { words, hash }
     }
 
     /// The part of the group of a span that only its end has.
     #[inline]
     fn end_group(
         &self,
+        pair: u32,
         resolver: &mut Resolver<'s>,
         hit: Hit<'_>,
         hashing: &Dictionary,
     ) -> SpanGroupWords {
-        if !self.groups_by_end() {
+        if !self.options.groups_by_end() {
             return SpanGroupWords::default();
         }
-        let words = self.group(true, resolver, hit, self.dictionary);
-        let hash = match self.options.kept {
-            GroupChoice::All => 0,
-            _ => content_hash(self.group(true, resolver, hit, hashing)),
+        if let GroupChoice::All = self.options.kept {
+            let words = self.group(true, resolver, hit, self.dictionary);
+            return SpanGroupWords { words, hash: 0 };
+        }
+        let words = self.group(true, resolver, hit, hashing);
+        let hash = content_hash(&words);
+        let GroupChoice::Chosen(chosen) = &self.options.kept else {
+            return SpanGroupWords { words, hash };
+        };
+        let chosen = chosen.get(pair as usize);
+        let words = match chosen.is_some_and(|chosen| chosen.has_end(hash)) {
+            true => self.group(true, resolver, hit, self.dictionary),
+            false => OTHERS.into(),
         };
         SpanGroupWords { words, hash }
     }

@@ -5,7 +5,8 @@
 //!
 //! * The second pass adds up the figure that groups are sorted by in a million buckets, by a hash of what the group's
 //!   key says. No group's figure is greater than its bucket's.
-//! * The third pass counts the groups of the greatest buckets one by one, and all others together.
+//! * The third pass counts the groups of the greatest buckets one by one, and all others together. Of spans that are grouped by what only
+//!   their ends say, a pass before it finds the begins and ends of these groups, so that strings of others need not be kept.
 //!
 //! If the last group shown has less than the greatest bucket that was left out, the report says so (`doubtful`): a
 //! group that is not shown may come before it. Hashes and sums do not depend on the order of samples, so the answer is
