@@ -186,7 +186,8 @@ impl Pattern {
     /// Whether the pattern says nothing about provider, probe and file, as `*:*`.
     #[must_use]
     pub fn is_any(&self) -> bool {
-        self.file.is_none() && self.text.chars().all(|c| "*?:".contains(c))
+        let mut letters = self.text.chars();
+        self.file.is_none() && self.text.contains('*') && letters.all(|c| "*:".contains(c))
     }
 
     /// The pattern as written.
@@ -443,6 +444,8 @@ mod tests {
         assert!(!pattern.fits_build(None));
         assert!(pattern.is_exact() && !pattern.is_any());
         assert!(!Pattern::parse("*:*@build-id:3f2a00117").unwrap().is_any());
+        assert!(!Pattern::parse("?:?").unwrap().is_any());
+        assert!(Pattern::parse("*:*").unwrap().is_any());
         let other = Pattern::parse("app:x@./build-id:3f2a0011").unwrap();
         assert_eq!(other.path(), Some(Path::new("./build-id:3f2a0011")));
         assert!(other.fits_build(None));

@@ -4,13 +4,20 @@ use usdtrec_format::expr::{Capture, Datum, EventSpec, Expr, Name};
 use usdtrec_format::{Missing, StringAt, Value};
 use usdtrec_testing::SplitMix64;
 
-/// The value of an expression where `a` is 5, `b` -3, `big` 2^64-1, `f` 1.5, some are of 4 bytes, `s` "GET", `none` missing.
+/// The value of an expression where `a` is 5, `b` -3, `big` 2^64-1, `f` 1.5, some are of 4 bytes, `s` "GET", `cut` begins with "/index", `none` missing.
 fn value(text: &str) -> String {
     let expression = Expr::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     let text = Value::String(StringAt {
         address: 1,
         bytes: b"GET".to_vec(),
         cut: false,
+        guessed: false,
+        from_file: false,
+    });
+    let cut = Value::String(StringAt {
+        address: 1,
+        bytes: b"/index".to_vec(),
+        cut: true,
         guessed: false,
         from_file: false,
     });
@@ -25,24 +32,19 @@ fn value(text: &str) -> String {
         ("nought", Value::Float32(0.0)),
         ("infinite", Value::Float32(f32::INFINITY)),
         ("s", text),
+        ("cut", cut),
         ("none", missing),
     ];
     let names = |name: &Name| {
         let known = values.iter().find(|(known, _)| *known == name.text);
-        known.map_or(Datum::Missing, |(_, value)| match value {
-            Value::String(string) => Datum::String(string.bytes.clone().into()),
-            Value::Unsigned(number) => Datum::Integer((*number).into()),
-            Value::Signed(number) => Datum::Integer((*number).into()),
-            Value::Float64(number) => Datum::Float(*number),
-            Value::Float32(number) => Datum::Float32(*number),
-            _ => Datum::Missing,
-        })
+        known.map_or(Datum::Missing, |(_, value)| Datum::from_value(value))
     };
     match expression.evaluate(&names) {
         Datum::Integer(number) => number.to_string(),
         Datum::Float32(number) => format!("{number:?}"),
         Datum::Float(number) => format!("{number:?}"),
         Datum::String(text) => format!("{:?}", String::from_utf8_lossy(&text)),
+        Datum::Cut(text) => format!("{:?}...", String::from_utf8_lossy(&text)),
         Datum::Lowest(..) | Datum::Missing => "-".to_owned(),
     }
 }
@@ -107,6 +109,10 @@ fn numbers_are_compared_by_their_value_and_wrap_at_64_bits() {
         ("1 << 63", "9223372036854775808"),
         ("1 << 64", "0"),
         ("b >> 1", "-2"),
+        ("b << 1", "-6"),
+        ("b << 62", "4611686018427387904"),
+        ("b << 64", "0"),
+        ("big << 1", "18446744073709551614"),
         ("(u8)b", "253"),
         ("(s8)200", "-56"),
         ("(u32)f", "1"),
@@ -117,6 +123,39 @@ fn numbers_are_compared_by_their_value_and_wrap_at_64_bits() {
         ("a / 0", "-"),
         ("b % 2", "-1"),
         ("1 << -1", "-"),
+    ] {
+        assert_eq!(value(text), expected, "{text}");
+    }
+}
+
+/// Of a string that is cut, what its captured bytes decide has a value.
+#[test]
+fn strings_that_are_cut() {
+    for (text, expected) in [
+        (r#"cut == "/other""#, "0"),
+        (r#"cut == "/ind""#, "0"),
+        (r#"cut == "/index""#, "-"),
+        (r#"cut == "/index.html""#, "-"),
+        (r#"cut != "/index""#, "-"),
+        (r#"cut != "/other""#, "1"),
+        (r#""/other" != cut"#, "1"),
+        (r#"cut > "/ind""#, "1"),
+        (r#"cut < "/j""#, "1"),
+        (r#"cut < "/index.html""#, "-"),
+        (r#"cut ~ "/in*""#, "1"),
+        (r#"cut ~ "/index*""#, "1"),
+        (r#"cut ~ "*.html""#, "-"),
+        (r#"cut ~ "*.html*""#, "-"),
+        (r#"cut ~ "/index""#, "-"),
+        (r#"!(cut ~ "/other*")"#, "1"),
+        ("cut == cut", "-"),
+        ("cut < s", "1"),
+        ("cut == 5", "-"),
+        ("!cut", "0"),
+        ("str(cut)", "\"/index\"..."),
+        ("str(cut, 7)", "\"/index\"..."),
+        ("str(cut, 6)", "\"/index\""),
+        (r#"str(cut, 3) == "/in""#, "1"),
     ] {
         assert_eq!(value(text), expected, "{text}");
     }

@@ -87,6 +87,10 @@ fn operands_in_words() {
         ),
         (Arch::Arm, "8f@#1.5e+0", "f64 constant 1.5"),
         (Arch::Ppc64le, "8@29", "u64 in r29"),
+        // Register 0 as a base is the number 0.
+        (Arch::Ppc64le, "8@16(0)", "u64 in memory at 0x10"),
+        (Arch::Ppc64le, "8@0,9", "u64 in memory at r9"),
+        (Arch::Ppc64le, "8@9,0", "u64 in memory at r9+r0"),
         (Arch::Riscv64, "-8@-24(s0)", "s64 in memory at s0-24"),
     ];
     for (arch, args, words) in cases {

@@ -66,6 +66,34 @@ impl Segments {
         Self(segments.collect())
     }
 
+    /// Those of a program, from the program or its file of debug information. There `objcopy` leaves segments of code no contents, or few, and other
+    /// offsets; then those are taken where linkers place segments. After data that programs write, they are not known.
+    #[must_use]
+    pub fn of_program<'data>(file: &impl Object<'data>) -> Self {
+        let lacks_contents = file.segments().any(|segment| {
+            let is_writable = segment.permissions().writable();
+            let is_code = segment.permissions().executable() && !is_writable;
+            is_code && segment.file_range().1 < segment.size()
+        });
+        if !lacks_contents {
+            return Self::from_file(file);
+        }
+        let segments = file.segments();
+        let read_only = segments.take_while(|segment| !segment.permissions().writable());
+        let mut end = 0;
+        let segments = read_only.map(|segment| {
+            let (address, len) = (segment.address(), segment.size());
+            let offset = next_offset(end, address, segment.align());
+            end = offset.wrapping_add(len);
+            Segment {
+                offset,
+                len,
+                address,
+            }
+        });
+        Self(segments.collect())
+    }
+
     /// The link-time address of a file offset.
     #[must_use]
     pub fn address(&self, offset: u64) -> Option<u64> {
@@ -76,9 +104,25 @@ impl Segments {
     }
 }
 
+/// Where linkers place a segment after the previous one, which ends at `end`: at the first offset that has the place of its address in a page.
+fn next_offset(end: u64, address: u64, align: u64) -> u64 {
+    end.wrapping_add(address.wrapping_sub(end) % align.max(1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn segments_are_placed_in_order() {
+        // Programs of GNU ld, with and without a fixed address, and of lld.
+        assert_eq!(next_offset(0, 0x40_0000, 0x1000), 0);
+        assert_eq!(next_offset(0x618, 0x1000, 0x1000), 0x1000);
+        assert_eq!(next_offset(0x618, 0x40_1000, 0x1000), 0x1000);
+        assert_eq!(next_offset(0x620, 0x1620, 0x1000), 0x620);
+        assert_eq!(next_offset(0x570, 0x20_0570, 0x20_0000), 0x570);
+        assert_eq!(next_offset(5, 7, 0), 5);
+    }
 
     #[test]
     fn addresses_may_wrap() {

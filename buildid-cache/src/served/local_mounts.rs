@@ -17,27 +17,9 @@ use rustix::fs::{MemfdFlags, fstat, major, memfd_create, minor};
 use crate::file_mapping::DeviceNumber;
 
 /// Types of file systems that read from a disk or from memory, as mountinfo has them (proc_pid_mountinfo(5)).
-const TYPES: [&str; 19] = [
-    "bcachefs",
-    "btrfs",
-    "devtmpfs",
-    "exfat",
-    "ext2",
-    "ext3",
-    "ext4",
-    "f2fs",
-    "hugetlbfs",
-    "iso9660",
-    "jfs",
-    "nilfs2",
-    "ramfs",
-    "rootfs",
-    "squashfs",
-    "tmpfs",
-    "udf",
-    "vfat",
-    "xfs",
-];
+const TYPES: &str = "\
+    bcachefs btrfs devtmpfs exfat ext2 ext3 ext4 f2fs hugetlbfs iso9660 jfs nilfs2 ramfs rootfs \
+    squashfs tmpfs udf vfat xfs";
 /// Major numbers of block devices that a file or another host may be below: loop and nbd (Documentation/admin-guide/devices.txt).
 const NOT_LOCAL_DISKS: [u32; 2] = [7, 43];
 /// Maximum number of bytes of mounts that are read.
@@ -96,7 +78,8 @@ fn local_mount(line: &str) -> Option<(u64, DeviceNumber)> {
         minor: minor.parse().ok()?,
     };
     let kind = file_system.split(' ').next()?;
-    (TYPES.contains(&kind) && !NOT_LOCAL_DISKS.contains(&device.major)).then_some((id, device))
+    let is_local = TYPES.split(' ').any(|known| known == kind);
+    (is_local && !NOT_LOCAL_DISKS.contains(&device.major)).then_some((id, device))
 }
 
 /// Asks the list as it is now; `false` if it cannot be read.

@@ -167,6 +167,13 @@ fn register_operand(
         }
         float => float,
     };
+    // A floating-point register of s390x has shorter values at its left.
+    let at_left = arch == Arch::S390x && register.name.starts_with('f');
+    let shift = if at_left {
+        64 - 8 * shape.bytes()
+    } else {
+        shift
+    };
     let source = BitSource::Register { register, shift };
     Ok(OperandBits { source, shape })
 }

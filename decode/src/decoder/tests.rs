@@ -344,7 +344,14 @@ fn s390_operands_are_big_endian() {
     let sp = 0x3ff_0000_0000;
     let mut stack = vec![0; 200];
     stack[188..192].copy_from_slice(&0x0102_0304_u32.to_be_bytes());
-    let hit = Hit::new(&[(11, 0xaa_0000_ff80), (15, sp)], &stack);
+    let floats = [(16, 0x3fc0_0000_dead_beef), (17, 0x3ff8_0000_0000_0000)];
+    let hit = Hit::new(
+        &[(11, 0xaa_0000_ff80), (15, sp), floats[0], floats[1]],
+        &stack,
+    );
+    assert_eq!(hit.value(S390x, "4f@%f0"), Float32(1.5));
+    assert_eq!(hit.value(S390x, "4@%f0"), Unsigned(0x3fc0_0000));
+    assert_eq!(hit.value(S390x, "8f@%f1"), Float64(1.5));
     assert_eq!(hit.value(S390x, "4@188(%r15)"), Unsigned(0x0102_0304));
     assert_eq!(hit.value(S390x, "2@188(%r15)"), Unsigned(0x0102));
     assert_eq!(hit.value(S390x, "8@%r11"), Unsigned(0xaa_0000_ff80));

@@ -16,6 +16,8 @@ pub enum Datum<'a> {
     Float(f64),
     /// A string.
     String(Cow<'a, [u8]>),
+    /// The captured bytes of a string that is longer. What they do not decide has no value.
+    Cut(Cow<'a, [u8]>),
     /// The low bytes of a wider integer, with their number. Only casts to that size or less have a value.
     Lowest(u8, u64),
     /// No value.
@@ -31,6 +33,7 @@ impl<'a> Datum<'a> {
             Value::Signed(number) => Self::Integer((*number).into()),
             Value::Float32(number) => Self::Float32(*number),
             Value::Float64(number) => Self::Float(*number),
+            Value::String(string) if string.cut => Self::Cut(Cow::Borrowed(&string.bytes)),
             Value::String(string) => Self::String(Cow::Borrowed(&string.bytes)),
             Value::Missing(Missing::Wide(_, low)) => Self::Lowest(8, *low),
             Value::Missing(Missing::Pair(bytes, low)) => Self::Lowest(*bytes, *low),
@@ -46,16 +49,24 @@ impl<'a> Datum<'a> {
             Self::Float32(number) => Some(*number != 0.0),
             Self::Float(number) => Some(*number != 0.0),
             Self::String(string) => Some(!string.is_empty()),
+            Self::Cut(start) => (!start.is_empty()).then_some(true),
             Self::Lowest(..) | Self::Missing => None,
         }
     }
 
-    /// Compares two values; `None` for a number and a string, without a value, and for NaN.
+    /// Compares two values; `None` for a number and a string, without a value, for NaN, and where strings differ after what was captured.
     #[must_use]
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::String(a), Self::String(b)) => return Some(a.cmp(b)),
-            (Self::String(_), _) | (_, Self::String(_)) => return None,
+            (Self::Cut(start), Self::String(b)) => return cut_and_whole(start, b),
+            (Self::String(a), Self::Cut(start)) => {
+                return cut_and_whole(start, a).map(Ordering::reverse);
+            }
+            (Self::Cut(a), Self::Cut(b)) => {
+                let decided = !a.starts_with(b) && !b.starts_with(a);
+                return decided.then(|| a.cmp(b));
+            }
             _ => {}
         }
         match (self.wide(), other.wide()) {
@@ -96,6 +107,11 @@ impl Datum<'_> {
         }
         Self::Float32(rounded)
     }
+}
+
+/// Compares a string of which the start is known with a whole one.
+fn cut_and_whole(start: &[u8], whole: &[u8]) -> Option<Ordering> {
+    (!whole.starts_with(start)).then(|| start.cmp(whole))
 }
 
 /// Compares an integer and a float exactly, even if a float cannot represent the integer.

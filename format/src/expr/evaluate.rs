@@ -102,8 +102,14 @@ fn whole(operator: BinaryOperator, left: i128, right: i128) -> Option<i128> {
         BinaryOperator::BitOr => left | right,
         BinaryOperator::BitXor => left ^ right,
         BinaryOperator::BitAnd => left & right,
-        // A bit beyond the 64th is lost, as it is in 64 bits.
-        BinaryOperator::ShiftLeft => i128::from((left as u64).checked_shl(shift()?).unwrap_or(0)),
+        // A bit beyond the 64th is lost, as it is in 64 bits, and a negative number is one of C's `int64_t`.
+        BinaryOperator::ShiftLeft => {
+            let shifted = (left as u64).checked_shl(shift()?).unwrap_or(0);
+            match left < 0 {
+                true => shifted.cast_signed().into(),
+                false => shifted.into(),
+            }
+        }
         BinaryOperator::ShiftRight => left >> shift()?,
         BinaryOperator::Add => left + right,
         BinaryOperator::Subtract => left - right,
@@ -135,13 +141,27 @@ const fn as_float(datum: &Datum<'_>) -> Option<f64> {
 }
 
 fn glob<'a>(string: &Datum<'_>, pattern: &Datum<'_>) -> Datum<'a> {
-    let (Datum::String(string), Datum::String(pattern)) = (string, pattern) else {
+    let is_cut = matches!(string, Datum::Cut(_));
+    let (Datum::String(string) | Datum::Cut(string), Datum::String(text)) = (string, pattern)
+    else {
         return Datum::Missing;
     };
-    let pattern = std::str::from_utf8(pattern).ok();
-    let pattern = pattern.and_then(|pattern| glob::Pattern::new(pattern).ok());
-    pattern.map_or(Datum::Missing, |pattern| {
-        truth(pattern.matches(&String::from_utf8_lossy(string)))
+    let text = std::str::from_utf8(text).ok();
+    let glob = text.and_then(|text| Some((text, glob::Pattern::new(text).ok()?)));
+    glob.map_or(Datum::Missing, |(text, pattern)| {
+        let matches = pattern.matches(&String::from_utf8_lossy(string));
+        if is_cut && !(matches && text.ends_with('*')) {
+            // What the string begins with may show that the pattern does not match.
+            let first = text.split(['*', '?', '[']).next().unwrap_or_default();
+            let may_match =
+                first.as_bytes().starts_with(string) || string.starts_with(first.as_bytes());
+            return if may_match {
+                Datum::Missing
+            } else {
+                truth(false)
+            };
+        }
+        truth(matches)
     })
 }
 
@@ -182,17 +202,23 @@ fn whole_of(datum: &Datum<'_>) -> Option<i128> {
 
 /// A string that was captured, up to a length.
 fn string<'a>(string: Datum<'a>, length: Option<Datum<'a>>) -> Datum<'a> {
-    let Datum::String(mut bytes) = string else {
+    let is_cut = matches!(string, Datum::Cut(_));
+    let (Datum::String(mut bytes) | Datum::Cut(mut bytes)) = string else {
         return Datum::Missing;
     };
     let length = match length {
-        None => bytes.len(),
+        None => usize::MAX,
         Some(Datum::Integer(length)) => usize::try_from(length.max(0)).unwrap_or(usize::MAX),
         Some(_) => return Datum::Missing,
     };
+    let is_cut = is_cut && length > bytes.len();
     match &mut bytes {
         Cow::Borrowed(bytes) => *bytes = bytes.get(..length).unwrap_or(bytes),
         Cow::Owned(bytes) => bytes.truncate(length),
     }
-    Datum::String(bytes)
+    if is_cut {
+        Datum::Cut(bytes)
+    } else {
+        Datum::String(bytes)
+    }
 }

@@ -37,12 +37,10 @@ impl Machine {
         if parts.next().is_some() {
             return Err(too_many_parts("scale", format!("({registers})")).at(registers));
         }
-        let base = match base {
-            None | Some("") => None,
-            Some(base) => Some(self.expect_register(base)?.register),
-        };
+        let named = base.filter(|base| !base.is_empty());
+        let base = named.map_or(Ok(None), |base| self.base(base))?;
         let Some(index) = index else {
-            let base = base.ok_or_else(|| OperandErrorKind::NoBase.at(registers))?;
+            named.ok_or_else(|| OperandErrorKind::NoBase.at(registers))?;
             return Ok(based(base, &self.displacement(displacement)?));
         };
         let index = self.expect_register(index)?.register;
@@ -75,9 +73,17 @@ impl Machine {
 
     /// `base,index`.
     fn base_and_index<'a>(self, base: &'a str, index: &'a str) -> Parsed<'a, Location> {
-        let base = self.expect_register(base)?.register;
+        let base = self.base(base)?;
         let index = self.expect_register(index)?.register;
-        Ok(indexed(Some(base), index, 1, &Displacement::default()))
+        Ok(indexed(base, index, 1, &Displacement::default()))
+    }
+
+    /// A base register; `None` for register 0 of PowerPC, which means the number 0 there (Power ISA, "RA|0").
+    fn base(self, text: &str) -> Parsed<'_, Option<Register>> {
+        let register = self.expect_register(text)?.register;
+        let may_be_number = matches!(self.syntax.bare_number, BareNumber::Register);
+        let is_number = may_be_number && self.arch.register_name(register) == "r0";
+        Ok((!is_number).then_some(register))
     }
 
     /// `[base]`, `[base, displacement]`, `[base, index]` or `[base, index, extend shift]`.
@@ -97,7 +103,7 @@ impl Machine {
         }
         let base = self.expect_register(base.unwrap_or_default())?.register;
         let Some(second) = second else {
-            return Ok(based(base, &Displacement::default()));
+            return Ok(based(Some(base), &Displacement::default()));
         };
         if let Some(index) = self.register(second) {
             return self.shifted(base, index, third.unwrap_or_default());
@@ -109,7 +115,7 @@ impl Machine {
             };
             return Err(kind.at(second));
         }
-        Ok(based(base, &self.bracket_displacement(second)?))
+        Ok(based(Some(base), &self.bracket_displacement(second)?))
     }
 
     /// A displacement in brackets: a number, with or without `#`, or `#:lo12:symbol`.
@@ -177,14 +183,13 @@ fn parse_scale(text: &str) -> Parsed<'_, u8> {
     }
 }
 
-/// Memory at a base register and a displacement.
-fn based(register: Register, place: &Displacement<'_>) -> Location {
-    match place.symbol {
-        Some(symbol) => symbol_memory(symbol, place, Some(register)),
-        None => Location::RegisterDeref {
-            register,
-            offset: place.offset,
-        },
+/// Memory at a base register, if there is one, and a displacement.
+fn based(register: Option<Register>, place: &Displacement<'_>) -> Location {
+    let offset = place.offset;
+    match (place.symbol, register) {
+        (Some(symbol), _) => symbol_memory(symbol, place, register),
+        (None, Some(register)) => Location::RegisterDeref { register, offset },
+        (None, None) => Location::Absolute { address: offset },
     }
 }
 

@@ -35,6 +35,8 @@ use crate::perf::cursor::Cursor;
 use crate::perf::{RecordType, Records, TracingData};
 
 const VERSION: u32 = 1;
+/// Maximum length of all pieces and of their records, bytes: more than those of as many events as a trace has.
+const MAX_PIECES: u64 = 4 * Limit::StreamHead.max();
 /// Length of what precedes the frame.
 const FRAME_AT: usize = 32;
 
@@ -73,32 +75,39 @@ struct Piece {
     previous: u64,
     /// Number of events before it.
     former: u64,
-    records: Vec<u8>,
+    /// Length of the records, bytes.
+    len: u64,
+    blob: Vec<u8>,
 }
 
 impl Piece {
     /// The piece at an offset; `None` if it is damaged.
     fn read(source: &TraceFiles, at: u64) -> Result<Option<Self>, ReadError> {
         let blob = definitions_record::read_records(source, at, MORE_MAGIC)?;
-        Ok(blob.and_then(|blob| Self::parse(&blob)))
+        Ok(blob.and_then(Self::parse))
     }
 
-    fn parse(blob: &[u8]) -> Option<Self> {
-        let mut cursor = Cursor::new(blob);
+    fn parse(blob: Vec<u8>) -> Option<Self> {
+        let mut cursor = Cursor::new(&blob);
         cursor.u32()?;
         let crc = cursor.u32()?;
         (crc == crc32fast::hash(cursor.rest())).then_some(())?;
         let (previous, former, len) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
-        let frame = blob.get(FRAME_AT..)?;
-        let believed = definitions_record::max_content(frame.len() as u64);
-        let is_believed = len <= believed.min(Limit::StreamHead.max());
-        let records = is_believed.then(|| codec::decompress(frame, len + 1))?;
-        let records = records.ok().filter(|records| records.len() as u64 == len)?;
-        Some(Self {
+        let believed = definitions_record::max_content(cursor.rest().len() as u64);
+        (len <= believed.min(Limit::StreamHead.max())).then_some(Self {
             previous,
             former,
-            records,
+            len,
+            blob,
         })
+    }
+
+    /// The records; `None` if they are damaged.
+    fn records(&self) -> Option<Vec<u8>> {
+        let records = codec::decompress(self.blob.get(FRAME_AT..)?, self.len + 1);
+        records
+            .ok()
+            .filter(|records| records.len() as u64 == self.len)
     }
 }
 
@@ -109,11 +118,19 @@ impl Piece {
 pub(crate) fn read(trace: &mut Trace, newest: u64) -> Result<(), ReadError> {
     let mut offsets = Vec::new();
     let mut at = newest;
+    let mut room = MAX_PIECES;
     while at != 0 {
-        let Some(piece) = Piece::read(&trace.source, at)? else {
+        let piece = Piece::read(&trace.source, at)?;
+        // Each piece has events.
+        let piece = piece.filter(|_| (offsets.len() as u64) < Limit::Events.max());
+        let left = piece
+            .as_ref()
+            .and_then(|piece| room.checked_sub(piece.blob.len() as u64 + piece.len));
+        let (Some(piece), Some(left)) = (piece, left) else {
             trace.damage.push(damage(at, AddedEventsFault::Damaged));
             break;
         };
+        room = left;
         offsets.push(at);
         at = match piece.previous {
             previous if previous < at => previous,
@@ -130,7 +147,11 @@ pub(crate) fn read(trace: &mut Trace, newest: u64) -> Result<(), ReadError> {
             trace.damage.push(damage(at, fault));
             break;
         }
-        add(trace, &mut added, at, &piece.records);
+        let Some(records) = piece.records() else {
+            trace.damage.push(damage(at, AddedEventsFault::Damaged));
+            break;
+        };
+        add(trace, &mut added, at, &records);
     }
     Ok(())
 }

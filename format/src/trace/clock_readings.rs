@@ -13,6 +13,7 @@
 //!
 //! Each node of the [`index`](super::index) has the offset of the newest record.
 
+use super::chunk::RECORD_HEADER;
 use super::footer::put_ignored_record;
 use super::read_error::ReadError;
 use super::trace_files::TraceFiles;
@@ -148,14 +149,14 @@ struct Readings {
 }
 
 impl Readings {
-    /// Parses the payload of a record; `None` if it has no readings, or is damaged.
+    /// Parses the payload of a record; `None` if it has no readings, as none is written, or is damaged.
     fn parse(payload: &[u8]) -> Option<Self> {
         let mut cursor = Cursor::new(payload);
         if cursor.take(MAGIC.len())? != MAGIC.as_slice() {
             return None;
         }
         let (crc, count) = (cursor.u32()?, cursor.u32()? as usize);
-        if count > MAX_IN_RECORD {
+        if !(1..=MAX_IN_RECORD).contains(&count) {
             return None;
         }
         let bytes = payload.get(CRC_FROM..HEAD + count * READING)?;
@@ -188,8 +189,12 @@ pub(crate) struct FoundReadings {
 impl FoundReadings {
     /// Adds those of a record, in any order.
     fn add(&mut self, source: &TraceFiles, at: u64) -> Result<Option<u64>, ReadError> {
-        let payload = source.bytes(at, HEAD + MAX_IN_RECORD * READING)?;
-        match Readings::parse(&payload) {
+        let mut record = Vec::new();
+        if let Some(record_at) = at.checked_sub(RECORD_HEADER as u64) {
+            source.read_record(record_at, &mut record)?;
+        }
+        let payload = record.get(RECORD_HEADER..).unwrap_or_default();
+        match Readings::parse(payload) {
             Some(found) => {
                 self.readings.extend(found.readings);
                 Ok(Some(found.previous))
@@ -300,6 +305,21 @@ mod tests {
         let found = walk(&source(&file), 72).unwrap();
         assert_eq!(found.readings.len(), 1);
         assert_eq!(found.damaged_at, Some(72));
+    }
+
+    /// Records without readings would be followed through the whole file.
+    #[test]
+    fn a_record_without_readings_is_damaged() {
+        let mut file = vec![0; 64];
+        let newest = put(&[reading(1)], 0, 8, &mut file).unwrap();
+        let start = newest as usize;
+        file[start + CRC_FROM..][..4].fill(0);
+        let crc = crc32fast::hash(&file[start + CRC_FROM..start + HEAD]);
+        file[start + 8..start + CRC_FROM].copy_from_slice(&crc.to_le_bytes());
+        assert_eq!(
+            walk(&source(&file), newest).unwrap().damaged_at,
+            Some(newest)
+        );
     }
 
     #[test]

@@ -105,7 +105,7 @@ pub(crate) fn read_records(
     let mut parts = Parts::new(magic);
     let mut bytes = Vec::new();
     loop {
-        source.read(at, usize::from(u16::MAX), &mut bytes)?;
+        source.read_record(at, &mut bytes)?;
         let Some(record) = Records::new(&bytes).next() else {
             return Ok(None);
         };

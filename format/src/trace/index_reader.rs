@@ -4,13 +4,15 @@ use std::ops::Range;
 
 use super::block::{Block, BlockKind};
 use super::chunk::MAX_RAW;
-use super::index::{IndexEntry, IndexNode, NODE};
+use super::index::{IndexEntry, IndexNode, MAX_NODE, NODE};
 use super::read_error::ReadError;
 use super::trace_files::TraceFiles;
 use crate::perf::header::Section;
 
 /// Maximum number of blocks for which memory is reserved at once, because a node may claim any number.
 const MAX_EXPECTED: u64 = 1 << 17;
+/// Maximum length of all that may be the newest node, bytes: what begins as a node may claim any length, in many places of a file.
+pub(crate) const MAX_CANDIDATES: usize = 4 * MAX_NODE;
 
 /// The contents of the index.
 #[derive(Debug)]
@@ -79,22 +81,27 @@ fn is_whole(newest: &IndexNode, blocks: &[Block]) -> bool {
 }
 
 /// Finds the newest node of a file whose data end at `data_end`, and its offset. It follows the feature table, whose length is unknown if
-/// the header is damaged.
+/// the header is damaged. `room` is the number of bytes that may be read of candidates, which is reduced; longer ones are left out.
 ///
 /// # Errors
 /// [`ReadError::Read`].
 pub(crate) fn newest_node(
     source: &TraceFiles,
     data_end: u64,
+    room: &mut usize,
 ) -> Result<Option<(u64, IndexNode)>, ReadError> {
     const MAX_TABLE: usize = 256 * Section::LEN;
     let bytes = source.bytes(data_end, MAX_TABLE + NODE)?;
     for table in (0..=MAX_TABLE).step_by(Section::LEN) {
-        let is_node = |start: &[u8]| IndexNode::claimed_len(start).is_some();
+        let len = bytes
+            .get(table..table + NODE)
+            .and_then(IndexNode::claimed_len);
+        let Some(left) = len.and_then(|len| room.checked_sub(len)) else {
+            continue;
+        };
+        *room = left;
         let at = data_end + table as u64;
-        if bytes.get(table..table + NODE).is_some_and(is_node)
-            && let Some(node) = read_node(source, at, u64::MAX)?
-        {
+        if let Some(node) = read_node(source, at, u64::MAX)? {
             return Ok(Some((at, node)));
         }
     }
@@ -150,5 +157,32 @@ fn block(entry: &IndexEntry) -> Block {
         samples: Some(entry.counts.samples),
         time: entry.counts.time(),
         metadata: entry.metadata,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn candidates_have_a_common_limit() {
+        let mut node = Vec::new();
+        IndexNode::default().encode(&mut node);
+        let mut damaged = node.clone();
+        damaged[8] ^= 1;
+        damaged.resize(node.len().next_multiple_of(Section::LEN), 0);
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[damaged.as_slice(), &node].concat())
+            .unwrap();
+        let source = TraceFiles::new(vec![file]).unwrap();
+        let mut room = 2 * node.len();
+        let found = newest_node(&source, 0, &mut room).unwrap();
+        assert_eq!(found.map(|(at, _)| at), Some(damaged.len() as u64));
+        assert_eq!(room, 0);
+        room = 2 * node.len() - 1;
+        let found = newest_node(&source, 0, &mut room).unwrap();
+        assert!(found.is_none());
     }
 }

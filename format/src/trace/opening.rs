@@ -220,7 +220,8 @@ impl Opening {
     fn check_header(&mut self, header: &FileHeader) -> Result<FileHeader, ReadError> {
         let data = DataEnd::find(&self.trace.source, header);
         if !data.cut {
-            self.checked = index_reader::newest_node(&self.trace.source, data.end)?;
+            let mut room = index_reader::MAX_CANDIDATES;
+            self.checked = index_reader::newest_node(&self.trace.source, data.end, &mut room)?;
         }
         let Some(written) = self.sums().map(|sums| sums.header) else {
             return Ok(*header);
@@ -472,8 +473,10 @@ impl Opening {
 
     /// The offset of the payload of the last footer; its checksums are used if there are no others.
     fn older_footer(&mut self, found: &ScannedRecords) -> Result<Option<u64>, ReadError> {
+        let mut room = index_reader::MAX_CANDIDATES;
         for &at in found.footers.iter().rev() {
-            let Some((node_at, node)) = index_reader::newest_node(&self.trace.source, at)? else {
+            let found = index_reader::newest_node(&self.trace.source, at, &mut room)?;
+            let Some((node_at, node)) = found else {
                 continue;
             };
             let bits = node.head.as_ref().map(|head| head.header.features);

@@ -165,7 +165,7 @@ pub(crate) fn add_events(trace: &mut Trace, records: &[u64]) -> Result<(), ReadE
     let mut added = AddedRecords::default();
     let mut bytes = Vec::new();
     for &at in records {
-        trace.source.read(at, usize::from(u16::MAX), &mut bytes)?;
+        trace.source.read_record(at, &mut bytes)?;
         let Some(record) = Records::new(&bytes).next() else {
             continue;
         };

@@ -255,24 +255,25 @@ impl Scanner<'_> {
     /// Searches for the next chunk after bytes that are not a record, and adds the damage. Returns where to continue.
     fn search(&mut self, from: u64, reason: NoRecord) -> Result<u64, ReadError> {
         let next = self.next_chunk(from + 1)?;
-        let before = self.whole();
         let kind = match next {
             Some(next) => DamageKind::Gap {
                 reason,
                 lost: next - from,
             },
-            None if self.rules.cut => DamageKind::CutRecord { before },
+            None if self.rules.cut => DamageKind::CutRecord {
+                before: self.whole(),
+            },
             None => DamageKind::NoMoreRecords {
                 reason,
                 lost: self.end - from,
-                before,
+                before: self.whole(),
             },
         };
         self.found.damage.push(Damage::new(from, kind));
         Ok(next.unwrap_or(self.end))
     }
 
-    /// The undamaged part before the damage.
+    /// The undamaged part before the damage. It counts all blocks, so it is asked for once, where nothing follows.
     fn whole(&self) -> WholeBefore {
         let blocks = self.found.blocks.iter();
         let chunks = blocks.filter(|block| block.kind == BlockKind::Chunk);

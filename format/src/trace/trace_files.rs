@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use super::chunk::RECORD_HEADER;
 use super::read_error::ReadError;
 
 /// Open files, concatenated, with their lengths when they were opened. Most traces are one file.
@@ -154,6 +155,17 @@ impl TraceFiles {
         }
         out.truncate(filled);
         Ok(())
+    }
+
+    /// Reads the record at an offset, whose header says how long it is.
+    ///
+    /// # Errors
+    /// [`ReadError::Read`].
+    pub(crate) fn read_record(&self, offset: u64, out: &mut Vec<u8>) -> Result<(), ReadError> {
+        self.read(offset, RECORD_HEADER, out)?;
+        let size = out.get(6..).and_then(<[u8]>::first_chunk);
+        let size = size.map_or(0, |size| u16::from_le_bytes(*size));
+        self.read(offset, size.into(), out)
     }
 
     /// As [`read`](Self::read), into a new vector.

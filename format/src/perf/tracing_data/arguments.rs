@@ -14,30 +14,19 @@ const MAX_WORDS: usize = 64;
 
 /// Names that perf looks up before an event's own fields, or that are used by its scripting engine and by uprobe events
 /// (`tools/lib/traceevent/event-parse.c`, `tools/perf/util/scripting-engines/trace-event-python.c`).
-const TAKEN: [&str; 18] = [
-    "common_type",
-    "common_flags",
-    "common_preempt_count",
-    "common_preempt_lazy_count",
-    "common_migrate_disable",
-    "common_pid",
-    "common_tgid",
-    "common_cpu",
-    "common_comm",
-    "common_secs",
-    "common_nsecs",
-    "common_callchain",
-    "event_name",
-    "context",
-    "perf_sample_dict",
-    "__probe_ip",
-    "__probe_func",
-    "__probe_ret_ip",
-];
+const TAKEN: &str = "\
+    common_type common_flags common_preempt_count common_preempt_lazy_count \
+    common_migrate_disable common_pid common_tgid common_cpu common_comm common_secs \
+    common_nsecs common_callchain event_name context perf_sample_dict __probe_ip __probe_func \
+    __probe_ret_ip";
+
+fn is_taken(name: &str) -> bool {
+    TAKEN.split(' ').any(|taken| taken == name)
+}
 
 /// Appends underscores to a name until neither perf nor an argument uses it.
 fn free(mut name: String, arguments: &[Argument]) -> String {
-    while TAKEN.contains(&name.as_str()) || arguments.iter().any(|known| known.name == name) {
+    while is_taken(&name) || arguments.iter().any(|known| known.name == name) {
         name.push('_');
     }
     name
@@ -46,7 +35,7 @@ fn free(mut name: String, arguments: &[Argument]) -> String {
 /// The name of an argument's field: the argument's name, unless perf reserves it.
 fn field_name(argument: &Argument, arguments: &[Argument]) -> String {
     let name = argument.name.clone();
-    if TAKEN.contains(&name.as_str()) {
+    if is_taken(&name) {
         free(name, arguments)
     } else {
         name

@@ -23,22 +23,9 @@ pub(crate) enum Side {
 }
 
 /// Names of annotations that are not arguments.
-const FIXED: [&str; 14] = [
-    "args",
-    "missing",
-    "cut",
-    "bytes",
-    "numbers",
-    "cpu",
-    "end",
-    "end_missing",
-    "end_cut",
-    "end_bytes",
-    "end_numbers",
-    "end_cpu",
-    "self_ns",
-    "span",
-];
+const FIXED: &str = "\
+    args missing cut bytes numbers cpu end end_missing end_cut end_bytes end_numbers end_cpu \
+    self_ns span";
 
 /// Names of all annotations of a trace.
 pub(crate) struct AnnotationNames {
@@ -88,7 +75,7 @@ impl AnnotationNames {
     const OF_END: u64 = 7;
 
     pub(crate) fn new(session: &TraceSession, redacted: &RedactedArguments) -> Self {
-        let mut names: Vec<String> = FIXED.map(str::to_owned).into();
+        let mut names: Vec<String> = FIXED.split(' ').map(str::to_owned).collect();
         let events = session.events().events.iter().enumerate();
         let events = events.map(|(at, event)| {
             let arguments = redacted.kept(at, event).map(|kept| {

@@ -1,5 +1,7 @@
 //! At which events functions are called and return, and what the hits of these say of the function.
 
+use foldhash::HashSet;
+
 use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 use usdtrec_format::schema::{NamePart, ScriptCall};
@@ -33,21 +35,14 @@ enum Part {
 /// The roles of events. An event at which functions are called has one only if there is one at which they return, and the other way round.
 pub(crate) fn roles(events: &[Event]) -> Vec<Option<CallRole>> {
     let all: Vec<Option<CallRole>> = events.iter().map(CallRole::from_event).collect();
-    let has = |stem: &str, enters: bool| {
-        let mut both = events.iter().zip(&all);
-        both.any(|(event, role)| {
-            stem_of(&event.name) == stem && role.as_ref().is_some_and(|role| role.enters == enters)
-        })
-    };
-    let paired: Vec<bool> = events
-        .iter()
-        .map(|event| {
-            let stem = stem_of(&event.name);
-            has(stem, true) && has(stem, false)
-        })
+    let stems = || events.iter().map(|event| stem_of(&event.name));
+    let known: HashSet<(&str, bool)> = stems()
+        .zip(&all)
+        .filter_map(|(stem, role)| Some((stem, role.as_ref()?.enters)))
         .collect();
-    let both = all.into_iter().zip(paired);
-    both.map(|(role, paired)| role.filter(|_| paired)).collect()
+    let both = stems().zip(all);
+    both.map(|(stem, role)| role.filter(|role| known.contains(&(stem, !role.enters))))
+        .collect()
 }
 
 /// An event's name without its last word: what call and return have in common.

@@ -3,34 +3,14 @@
 use usdtrec_format::perf::Attr;
 
 /// `PERF_TYPE_HARDWARE`: `enum perf_hw_id`.
-const HARDWARE: [&str; 10] = [
-    "cycles",
-    "instructions",
-    "cache-references",
-    "cache-misses",
-    "branches",
-    "branch-misses",
-    "bus-cycles",
-    "stalled-cycles-frontend",
-    "stalled-cycles-backend",
-    "ref-cycles",
-];
+const HARDWARE: &str = "\
+    cycles instructions cache-references cache-misses branches branch-misses bus-cycles \
+    stalled-cycles-frontend stalled-cycles-backend ref-cycles";
 
 /// `PERF_TYPE_SOFTWARE`: `enum perf_sw_ids`.
-const SOFTWARE: [&str; 12] = [
-    "cpu-clock",
-    "task-clock",
-    "page-faults",
-    "context-switches",
-    "cpu-migrations",
-    "minor-faults",
-    "major-faults",
-    "alignment-faults",
-    "emulation-faults",
-    "dummy",
-    "bpf-output",
-    "cgroup-switches",
-];
+const SOFTWARE: &str = "\
+    cpu-clock task-clock page-faults context-switches cpu-migrations minor-faults major-faults \
+    alignment-faults emulation-faults dummy bpf-output cgroup-switches";
 
 pub use usdtrec_format::spans::short_name;
 
@@ -42,16 +22,16 @@ pub fn bare_name(event: &str) -> &str {
 /// What an event of this attr is called: perf's name if there is one, else its numbers.
 pub(crate) fn event_name(attr: &Attr) -> String {
     let names = match attr.kind {
-        0 => &HARDWARE[..],
-        1 => &SOFTWARE[..],
-        _ => &[],
+        0 => HARDWARE,
+        1 => SOFTWARE,
+        _ => "",
     };
     let known = usize::try_from(attr.config)
         .ok()
-        .and_then(|config| names.get(config));
+        .and_then(|config| names.split_ascii_whitespace().nth(config));
     known.map_or_else(
         || format!("event {}/{:#x}", attr.kind, attr.config),
-        |name| (*name).to_owned(),
+        str::to_owned,
     )
 }
 

@@ -123,7 +123,7 @@ fn candidates<'data, Elf: FileHeader, R: ReadRef<'data>>(
         (is_code(section) && names_code(symbol) && !is_mapping()).then(|| {
             let size = symbol.st_size(endian).into();
             Candidate {
-                start: symbol.st_value(endian).into(),
+                start: first_byte(machine, symbol.st_type(), symbol.st_value(endian).into()),
                 size,
                 name: symbol.st_name(endian),
                 rank: Rank {
@@ -137,6 +137,14 @@ fn candidates<'data, Elf: FileHeader, R: ReadRef<'data>>(
     Candidates {
         symbols: symbols.filter(|symbol| symbol.name != 0).collect(),
         names,
+    }
+}
+
+/// The address of the first byte of a symbol: on ARM, bit 0 of a function says that it is one of Thumb instructions.
+fn first_byte(machine: elf::Machine, kind: elf::SymbolType, value: u64) -> u64 {
+    match machine == elf::EM_ARM && kind != elf::STT_NOTYPE {
+        true => value & !1,
+        false => value,
     }
 }
 
@@ -192,6 +200,13 @@ fn decompress(data: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn functions_of_thumb_instructions_begin_at_even_addresses() {
+        assert_eq!(first_byte(elf::EM_ARM, elf::STT_FUNC, 0x1235), 0x1234);
+        assert_eq!(first_byte(elf::EM_ARM, elf::STT_NOTYPE, 0x1235), 0x1235);
+        assert_eq!(first_byte(elf::EM_X86_64, elf::STT_FUNC, 0x1235), 0x1235);
+    }
 
     #[test]
     fn mapping_symbols_are_told_from_functions() {

@@ -135,6 +135,7 @@ pub(crate) struct Image {
     pub(crate) symbols: SymbolTable,
     /// Whether the symbols are of `.symtab` or `.gnu_debugdata`, not only those of `.dynsym` that other files can use.
     pub(crate) complete: bool,
+    /// Of the program that the file is, or is about.
     pub(crate) segments: Segments,
     pub(crate) build_id: Option<BuildId>,
     pub(crate) debug_link: Option<DebugLink>,
@@ -169,7 +170,7 @@ impl Image {
         Some(Self {
             symbols: SymbolTable::new(symbols),
             complete,
-            segments: Segments::from_file(&file),
+            segments: Segments::of_program(&file),
             build_id: found,
             debug_link,
         })

@@ -60,8 +60,8 @@ pub struct Symbols {
 #[derive(Debug)]
 struct Code {
     symbols: SymbolTable,
-    /// Of the program itself; `None` if only its debug information is there.
-    segments: Option<Segments>,
+    /// Of the program itself, also if only its debug information is there.
+    segments: Segments,
     /// Whether the symbols are all that the file was linked with.
     complete: bool,
 }
@@ -207,7 +207,7 @@ impl Symbols {
     /// The function's name and the offset in it, by the file's symbols.
     fn of_file(&self, file: DsoId, offset: u64) -> Option<(Arc<str>, u64)> {
         let code = self.code.get(file, |dso| self.read(dso))?.as_ref()?;
-        code.symbols.find(code.address(offset)?)
+        code.symbols.find(code.segments.address(offset)?)
     }
 
     /// The functions that are inlined at a file offset, and the lines there; `None` if nothing is known.
@@ -225,11 +225,10 @@ impl Symbols {
     }
 
     fn inlining_of_file(&self, file: DsoId, offset: u64) -> Option<Inlining> {
-        let code = self.code.get(file, |dso| self.read(dso))?.as_ref();
+        let code = self.code.get(file, |dso| self.read(dso))?.as_ref()?;
         let info = self.info.get(file, |dso| self.read_info(dso))?;
         let info = info.as_ref().ok()?;
-        let address = code.map_or(Some(offset), |code| code.address(offset))?;
-        let found = info.at(address);
+        let found = info.at(code.segments.address(offset)?);
         (!found.is_unknown()).then_some(found)
     }
 
@@ -312,7 +311,7 @@ impl Symbols {
         let image = debug.or(program)?;
         Some(Code {
             symbols: image.symbols,
-            segments,
+            segments: segments.unwrap_or(image.segments),
             complete: image.complete,
         })
     }
@@ -321,17 +320,6 @@ impl Symbols {
 /// The place before one in the same function: older recordings name the addresses after calls.
 fn before((name, offset): (Arc<str>, u64)) -> Option<(Arc<str>, u64)> {
     Some((name, offset.checked_sub(1)?))
-}
-
-impl Code {
-    /// The address as linked of a file offset.
-    fn address(&self, offset: u64) -> Option<u64> {
-        // Most linkers give code the same address as offset.
-        match &self.segments {
-            Some(segments) => segments.address(offset),
-            None => Some(offset),
-        }
-    }
 }
 
 /// The symbols of one file, which are read when first requested, from where [`Symbols`] takes those of a trace's files.

@@ -18,27 +18,9 @@ use crate::text::quoted::Csv;
 use crate::text::scalar;
 
 /// Members of a figure, in their order.
-const MEMBERS: [&str; 19] = [
-    "kind",
-    "name",
-    "argument",
-    "group",
-    "figure",
-    "value",
-    "a",
-    "b",
-    "a_low",
-    "a_high",
-    "b_low",
-    "b_high",
-    "change",
-    "change_low",
-    "change_high",
-    "noise",
-    "score",
-    "verdict",
-    "shown",
-];
+const MEMBERS: &str = "\
+    kind name argument group figure value a b a_low a_high b_low b_high change change_low \
+    change_high noise score verdict shown";
 
 /// The place of `value` among them.
 const VALUE: usize = 5;
@@ -48,8 +30,8 @@ pub(crate) fn json(comparison: &Comparison, options: &DiffOptions) -> String {
     let figures = ordered(comparison).into_iter();
     let figures: Vec<Value> = figures
         .map(|figure| {
-            let members = MEMBERS.iter().zip(members(figure, options));
-            let members = members.map(|(name, value)| ((*name).to_owned(), value));
+            let members = MEMBERS.split(' ').zip(members(figure, options));
+            let members = members.map(|(name, value)| (name.to_owned(), value));
             let mut object = members.collect::<Map<_, _>>();
             if let Some(name) = readable(figure) {
                 object.insert("demangled".to_owned(), name.into());
@@ -81,7 +63,7 @@ pub(crate) fn json(comparison: &Comparison, options: &DiffOptions) -> String {
 
 /// The comparison as CSV.
 pub(crate) fn csv(csv: Csv, comparison: &Comparison, options: &DiffOptions) -> String {
-    let mut out = MEMBERS.join(",") + "\n";
+    let mut out = MEMBERS.replace(' ', ",") + "\n";
     for figure in ordered(comparison) {
         let mut members = members(figure, options);
         if let (Some(name), Some(value)) = (readable(figure), members.get_mut(VALUE)) {
