@@ -1,4 +1,4 @@
-//! Files of mode 0600, of the user who called sudo, that are written while a recording continues. What other verbs write gets its name when it is complete
+//! Traces of mode 0600, of the user who called sudo, that are written while a recording continues. What other verbs write gets its name later
 //! (`UnfinishedFile`).
 //!
 //! Another user may be able to write the directory, so its contents are not trusted. Written are only files created here, character
@@ -16,7 +16,7 @@ use crate::stream::{self, is_trusted};
 use crate::sudo_user;
 use crate::unfinished_file::folder_of;
 
-/// Creates an empty output file of mode 0600. An existing file or link is renamed to `PATH.old`. A character device or FIFO is
+/// Creates an empty trace of mode 0600. An existing file or link is renamed to `PATH.old`. A character device or FIFO is
 /// opened instead, also through a link that root or this user owns.
 ///
 /// Errors name the path.
@@ -27,7 +27,7 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
             Some(stream) if stream.is_terminal() => {
                 Err(io::Error::other("is a terminal: traces are binary"))
             }
-            Some(stream) => Ok(stream),
+            Some(stream) => stream::refuse_open_file(&stream).map(|()| stream),
             None => keep_old(path).and_then(|()| create_new(path)),
         }),
         Err(_) => create_new(path),

@@ -28,7 +28,7 @@ pub(crate) enum UnfinishedFile {
     Unnamed(File),
     /// Has another name, where the file system cannot have files without one.
     Named(NamedTempFile),
-    /// A character device or FIFO, which is written front to back.
+    /// A character device, a FIFO, or what this process has open, which is written front to back.
     Stream(File),
 }
 
@@ -39,6 +39,19 @@ impl UnfinishedFile {
     /// The path is a folder, or a FIFO of another user; the error of the system call. They do not name the path.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         Self::create_with(path, PRIVATE)
+    }
+
+    /// As [`create`](Self::create), for a trace.
+    ///
+    /// # Errors
+    /// The errors of [`create`](Self::create); the path names an open file of this process.
+    #[cfg(feature = "record")]
+    pub(crate) fn create_trace(path: &Path) -> io::Result<Self> {
+        let created = Self::create(path)?;
+        if let Self::Stream(stream) = &created {
+            stream::refuse_open_file(stream)?;
+        }
+        Ok(created)
     }
 
     /// As [`create`](Self::create), for a file that others can read, too, as far as the umask allows.

@@ -260,7 +260,7 @@ fn zsh_completes_spans() {
     let complete = r#"        "$0" completions zsh | grep -c ':_usdtrec_spans'
         compadd() { [[ "$1" = -a ]] && print -l ${(P)2}; }
         words=(stat --span ''); PREFIX=re; _usdtrec_spans"#;
-    prints(&with_spans(), "zsh", complete, "7\nrequest\n");
+    prints(&with_spans(), "zsh", complete, "9\nrequest\n");
 }
 
 /// Each key that is completed is one.

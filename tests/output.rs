@@ -365,6 +365,33 @@ fn a_fifo_is_written_front_to_back_and_need_not_be_read() {
     assert!(!lab.file("fifo.old").exists());
 }
 
+/// What fails before the probes are attached leaves the file of an earlier run, and its `.old`.
+#[test]
+fn a_failed_stat_or_trace_leaves_the_older_file() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "first.c", "first");
+    let program = program.to_str().expect("a path");
+    let misspelt = format!("sdt_shapes:firts@{program}");
+    fs::write(lab.file("out"), "older").expect("a file");
+    for verb in ["stat", "trace"] {
+        for _ in 0..2 {
+            lab.usdtrec([verb, "-o", "out", "-e", &misspelt, "--", program])
+                .exits(1);
+            assert_eq!(fs::read(lab.file("out")).expect("the file"), b"older");
+            assert!(!lab.file("out.old").exists(), "{verb}");
+        }
+    }
+    let event = format!("sdt_shapes:first@{program}");
+    for verb in ["stat", "trace"] {
+        fs::write(lab.file("out"), "older").expect("a file");
+        lab.usdtrec([verb, "-o", "out", "-e", &event, "--", program])
+            .success();
+        assert_eq!(fs::read(lab.file("out.old")).expect("the file"), b"older");
+        let shown = fs::read_to_string(lab.file("out")).expect("the output");
+        assert!(shown.contains("sdt_shapes:first"), "{verb}: {shown}");
+    }
+}
+
 /// The name of no program, also as an interpreter or without the right to run it, makes no trace and moves none.
 #[test]
 fn a_command_that_cannot_start_leaves_the_old_trace() {

@@ -211,3 +211,56 @@ fn devices_take_what_verbs_write() {
         }
     }
 }
+
+/// `/dev/stdout` is a link of the host: it is followed to what is open there, and never renamed or replaced.
+#[test]
+fn links_to_standard_output_stay() {
+    let lab = Lab::new();
+    for writer in writers(&lab) {
+        let extension = Path::new(writer.name).extension();
+        let extension = extension.map_or(String::new(), |text| format!(".{}", text.display()));
+        let name = format!("stdout{extension}");
+        let link = lab.file(&name);
+        symlink("/proc/self/fd/1", &link).expect("a link");
+        let words = [
+            &["-c", "\"$@\" >read", "sh", env!("CARGO_BIN_EXE_usdtrec")][..],
+            &command(&writer, &name),
+        ];
+        let written = run(lab.at_home(Path::new("sh"), words.concat()));
+        let read = fs::read(lab.file("read")).expect("standard output");
+        if writer.keeps_old {
+            written
+                .exits(1)
+                .complains("names an open file of this process");
+            assert_eq!(read, b"", "{name}");
+        } else {
+            written.success();
+            assert!(read.len() > 20, "{:?}: {} bytes", writer.words, read.len());
+        }
+        assert!(fs::symlink_metadata(&link).expect("it").is_symlink());
+        assert!(!lab.file(&format!("{name}.old")).exists());
+        fs::remove_file(&link).expect("it");
+    }
+}
+
+#[test]
+fn no_output_replaces_its_input() {
+    let lab = Lab::new();
+    let commands: &[&[&str]] = &[
+        #[cfg(feature = "flame")]
+        &["flame", "-i", "in.svg", "in.svg"],
+        #[cfg(feature = "flame")]
+        &["flame", "--diff", STACKS, "in.svg", "in.svg"],
+        &["export", "-i", "in.svg", "--to", "html", "-o", "in.svg"],
+        &["export", "-i", "in.svg", "--to", "perf", "-o", "./in.svg"],
+        &["archive", "--debug", "-i", "in.svg", "-o", "in.svg"],
+    ];
+    fs::copy(STACKS, lab.file("in.svg")).expect("a copy");
+    for words in commands {
+        lab.usdtrec(*words)
+            .exits(2)
+            .complains("in.svg: is a file of the trace that is read");
+        let left = fs::read(lab.file("in.svg")).expect("the trace");
+        assert!(left == fs::read(STACKS).expect("the trace"), "{words:?}");
+    }
+}

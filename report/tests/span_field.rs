@@ -141,6 +141,11 @@ fn it_is_the_last_field_of_lines() {
          5000001000,sdt_app:request,,\n\
          5000003000,sdt_app:done,app:request,2000\n"
     );
+    // Alone, it has the first cells.
+    assert_eq!(
+        show("span", Format::Csv),
+        "span,span_ns\napp:request,\n,\napp:request,2000\n"
+    );
     let refused = |selection: &EventSelection, options: &ScriptOptions| match script::print(
         &recorded.session(),
         selection,

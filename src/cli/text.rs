@@ -17,7 +17,7 @@ pub(crate) struct PagerArgs {
 /// How wide texts are.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct WidthArgs {
-    /// Width of lines of text, columns [default: $COLUMNS, else that of the terminal; 80 in a file or pipe]
+    /// Width of lines of text, columns [default: $COLUMNS, else that of the terminal; 80 in a file or pipe, where list folds no lines]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(i64::from(MIN_COLUMNS)..))]
     pub(crate) width: Option<u16>,
 }

@@ -11,7 +11,7 @@ use usdtrec_format::scaled::size;
 use usdtrec_report::{CodeFile, Sources, TraceSession};
 
 use super::pack::{self, Packed};
-use super::selection::{cache_dir, fetch, named};
+use super::selection::{cache_dir, fetch, named, refuse_input};
 use super::unpack::{self, Unpacked};
 use crate::cli::ArchiveArgs;
 use crate::terminal::say;
@@ -54,12 +54,13 @@ fn unpack(tarball: &Path, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode
 fn pack(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result<()> {
     let buildid_dir = cache_dir(buildid_dir);
     let session = open(&args.input, buildid_dir.clone())?;
-    let files = progress::shown(&session, || CodeFile::all(&session, buildid_dir.as_deref()))?;
     let tarball = args.output.clone().unwrap_or_else(|| {
         let mut name = args.input.clone().into_os_string();
         name.push(".tar.bz2");
         PathBuf::from(name)
     });
+    refuse_input(&session, &tarball)?;
+    let files = progress::shown(&session, || CodeFile::all(&session, buildid_dir.as_deref()))?;
     let written = pack::write(&files, &tarball);
     let Packed { count, bytes } =
         written.with_context(|| format!("cannot write {}", shown(&tarball)))?;

@@ -34,13 +34,15 @@ const KEYS: [(&str, &str); 5] = [
 ];
 
 /// Verbs and their arguments that are names of spans.
-const SPANS: [(&str, &str); 7] = [
+const SPANS: [(&str, &str); 9] = [
     ("record", "span"),
     ("trace", "span"),
     ("top", "span"),
     ("stat", "span"),
     ("report", "span"),
+    ("diff", "span"),
     ("script", "span"),
+    ("flame", "span"),
     ("export", "span"),
 ];
 

@@ -13,7 +13,7 @@ use super::print;
 use super::report::colours;
 use super::selection::{self, Extent};
 use crate::advice::HINTS;
-use crate::cli::DiffArgs;
+use crate::cli::{DiffArgs, PagerArgs};
 use crate::terminal::{Usage, fail, is_closed_pipe, say};
 use crate::text_room;
 use crate::units::least_ns;
@@ -60,7 +60,11 @@ fn compare(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCo
     let asked = selection::selection(&args.which);
     let mut text = Vec::new();
     let comparison = diff::print(&a, &b, &asked, &options, &mut text)?;
-    let mut out = selection::paged_output(args.pager)?;
+    // Leaving a pager ends the process with success, whatever differs.
+    let pager = PagerArgs {
+        no_pager: args.pager.no_pager || args.fail_above.is_some(),
+    };
+    let mut out = selection::paged_output(pager)?;
     let written = out.write_all(&text).and_then(|()| out.flush());
     // A reader that has seen enough does not change what was found.
     let error = written.err().map(anyhow::Error::from);

@@ -75,6 +75,7 @@ fn write(
 ) -> anyhow::Result<ExitCode> {
     let are_spans = options.format.has_spans() || !options.spans.is_empty();
     let session = selection::open(args, Extent::for_spans(are_spans), buildid_dir)?;
+    selection::refuse_input(&session, output)?;
     let asked = selection::selection(&args.which);
     let what = Exported {
         session: &session,

@@ -37,6 +37,7 @@ pub(crate) fn run(args: &FlameArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
     };
     let extent = Extent::for_spans(matches!(options.weight, StackWeight::Spans(_)));
     let session = selection::open(&args.selection, extent, buildid_dir)?;
+    selection::refuse_input(&session, &args.output)?;
     let asked = selection::selection(&args.selection.which);
     let mut picture = Vec::new();
     let notices = flame::print(&session, &asked, &options, &mut picture)?;
@@ -61,6 +62,9 @@ fn diff(
     let inline = args.selection.inline;
     let a = selection::open_file(a, which, inline, Extent::Part, buildid_dir)?;
     let b = selection::open_file(b, which, inline, Extent::Part, buildid_dir)?;
+    for session in [&a, &b] {
+        selection::refuse_input(session, &args.output)?;
+    }
     let mut picture = Vec::new();
     let asked = selection::selection(which);
     let notices = flame::print_diff(&a, &b, &asked, &options, &mut picture)?;

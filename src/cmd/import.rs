@@ -101,7 +101,7 @@ fn read(
 fn write(args: &ImportArgs, input: &File, learned: Learned) -> anyhow::Result<()> {
     let Learned { shapes, counts } = learned;
     let path = || shown(&args.output).to_string();
-    let mut unfinished = UnfinishedFile::create(&args.output).with_context(path)?;
+    let mut unfinished = UnfinishedFile::create_trace(&args.output).with_context(path)?;
     let file = unfinished.file().try_clone().with_context(path)?;
     let mut writing = TraceMaker::begin(file, shapes, counts.losses()).with_context(path)?;
     let mut failed = Ok(());

@@ -11,7 +11,7 @@
 
 use std::fs::File;
 use std::io::{self, PipeReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -33,9 +33,11 @@ use super::screen::leave_screen;
 use super::selection;
 use crate::advice::HINTS;
 use crate::cli::CaptureArgs;
+use crate::output;
 use crate::service;
 use crate::slow_start::{STARTING, waiting_for};
 use crate::terminal::{inform, is_closed_pipe, say};
+use crate::unfinished_file::UnfinishedFile;
 
 /// Result of a recording.
 struct Recorded {
@@ -84,6 +86,34 @@ impl<V: CountView + ?Sized> CountView for &mut V {
     }
 }
 
+/// A file that a verb prints to.
+pub(super) struct LiveFile {
+    file: UnfinishedFile,
+    path: PathBuf,
+}
+
+impl LiveFile {
+    /// One that has no name yet. Errors name the path.
+    pub(super) fn create(path: &Path) -> io::Result<Self> {
+        let created = UnfinishedFile::create(path);
+        Ok(Self {
+            file: created.map_err(|error| output::named(path, &error))?,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Another handle of it.
+    pub(super) fn handle(&mut self) -> io::Result<File> {
+        self.file.file().try_clone()
+    }
+
+    /// Gives it its name. A file of this name is renamed to `PATH.old`. Errors name the path.
+    fn name(self) -> io::Result<()> {
+        let named = self.file.finish_and_keep_old(&self.path);
+        named.map_err(|error| output::named(&self.path, &error))
+    }
+}
+
 /// A verb that prints hits while they are captured.
 pub(super) struct Live<'a> {
     /// Name of the verb.
@@ -94,6 +124,8 @@ pub(super) struct Live<'a> {
     pub(super) buildid_dir: Option<&'a Path>,
     /// The verb's output. The recording ends when its reader closes it.
     pub(super) output: File,
+    /// The file that is the output, which gets its name when the probes are attached: what fails before leaves an older file in place.
+    pub(super) unnamed: Option<LiveFile>,
     /// Whether the command's standard output is redirected to standard error.
     pub(super) muted: bool,
     /// Whether the recorder ends its rounds regularly even if there are no hits, so that the reader sees time pass.
@@ -145,6 +177,9 @@ impl Live<'_> {
         };
         let Ready { session, command } =
             attach_when_due(self.args, selected, options, self.muted, beside)?;
+        if let Some(file) = self.unnamed.take() {
+            file.name()?;
+        }
         signals.watch_output(self.output.try_clone()?);
         let sources = Sources {
             buildid_dir: selection::cache_dir(self.buildid_dir),

@@ -1,9 +1,10 @@
 //! Shared by `script`, `report` and `diff`: opening a trace, selecting events, printing notices.
 
-use std::fs::File;
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use crate::terminal::Usage;
 use crate::{schemas, terminal};
 
 /// File name that means standard input.
-const STDIN: &str = "-";
+pub(super) const STDIN: &str = "-";
 
 /// Sources of symbols and schemas besides the trace. Without a build-id cache, symbols come from the files at their original paths only.
 ///
@@ -184,6 +185,29 @@ pub(super) fn named(error: ReportError, path: &Path) -> anyhow::Error {
 /// Whether the trace comes from standard input.
 pub(super) fn is_stdin(args: &SelectionArgs) -> bool {
     matches!(&*args.input, [only] if only.as_os_str() == STDIN)
+}
+
+/// Refuses an output that is a file of the trace, which the complete output would replace.
+pub(super) fn refuse_input(session: &TraceSession, output: &Path) -> anyhow::Result<()> {
+    let found = match fs::metadata(output) {
+        Ok(found) if found.is_file() => found,
+        _ => return Ok(()),
+    };
+    let is_output = |input: &Metadata| (input.dev(), input.ino()) == (found.dev(), found.ino());
+    let is_path_of_output = |path: &Path| fs::metadata(path).is_ok_and(|input| is_output(&input));
+    let is_input = match session.path().as_os_str() == STDIN {
+        true => stdin_file()?.is_some_and(|file| file.metadata().is_ok_and(|it| is_output(&it))),
+        false => is_path_of_output(session.path()),
+    };
+    let mut files = session.files().iter();
+    Usage::ensure(
+        !is_input && !files.any(|file| is_path_of_output(&file.path)),
+        format!(
+            "-o {}: is a file of the trace that is read: expected another name",
+            shown(output)
+        ),
+    )?;
+    Ok(())
 }
 
 /// Standard input, if it is a regular file; `None` for a pipe.

@@ -29,12 +29,12 @@ use self::metrics::Metrics;
 use self::snapshots::Snapshots;
 use self::sums::StatGrouping;
 use super::count_screen::{CountScreen, TableKeys};
-use super::live::{CountView, Live};
+use super::live::{CountView, Live, LiveFile};
 use super::{named_counts, selection};
 use crate::cli::{CaptureArgs, OutputFormat, StatArgs};
 use crate::terminal::{Usage, say};
+use crate::text_room;
 use crate::units::parse_duration;
-use crate::{output, text_room};
 
 /// Runs the verb.
 pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -53,6 +53,7 @@ pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         args: &args.capture,
         buildid_dir,
         output: view.out.try_clone()?,
+        unnamed: view.unnamed.take(),
         muted: args.output.is_none(),
         heartbeat: false,
         redraws: view.screen.is_some(),
@@ -102,6 +103,8 @@ fn shown_spans(args: &StatArgs) -> Option<StatSpans> {
 /// Where counts are shown.
 struct Output {
     out: File,
+    /// The file that `out` is of, until the recording begins.
+    unnamed: Option<LiveFile>,
     /// What is printed, if there is no screen.
     view: StatView,
     /// A table that is redrawn at each interval, if the output is a terminal.
@@ -126,8 +129,9 @@ impl Output {
         let spans = shown_spans(args);
         let shown: Vec<StatArgument> = shown.collect();
         let metrics = Metrics::new(args)?;
-        let out = match &args.output {
-            Some(path) => output::create(path)?,
+        let mut unnamed = args.output.as_deref().map(LiveFile::create).transpose()?;
+        let out = match &mut unnamed {
+            Some(file) => file.handle()?,
             None => selection::output()?,
         };
         let colours = args.output.is_none() && AutoStream::choice(&out) != ColorChoice::Never;
@@ -150,6 +154,7 @@ impl Output {
         let has_totals = metrics.is_some();
         Ok(Self {
             out,
+            unnamed,
             view: StatView::new(format, colours, args.by.clone(), shown)
                 .with_columns(columns)
                 .with_spans(spans),
@@ -203,7 +208,9 @@ impl CountView for Output {
 
 /// `--interval`; a number without a unit is milliseconds.
 fn interval(text: &str) -> Result<Duration, Usage> {
-    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
     let time = match is_number {
         true => parse_duration("--interval", &format!("{text}ms"))?,
         false => parse_duration("--interval", text)?,

@@ -10,11 +10,10 @@ use usdtrec_record::SlowSpans;
 use usdtrec_report::EventSelection;
 use usdtrec_report::script::{self, ScriptOptions, SpanRowQuestion, StreamOutput};
 
-use super::live::Live;
+use super::live::{Live, LiveFile};
 use super::record::trace_call_graph;
 use super::{print, selection};
 use crate::cli::{CaptureArgs, TraceArgs};
-use crate::output;
 use crate::terminal::{Usage, say};
 
 /// Runs the verb.
@@ -46,8 +45,9 @@ pub(crate) fn run(args: &TraceArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
         spans,
         ..print::options(&args.print)?
     };
-    let mut out = match &args.output {
-        Some(path) => output::create(path)?,
+    let mut unnamed = args.output.as_deref().map(LiveFile::create).transpose()?;
+    let mut out = match &mut unnamed {
+        Some(file) => file.handle()?,
         None => selection::output()?,
     };
     let verb = Live {
@@ -55,6 +55,7 @@ pub(crate) fn run(args: &TraceArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
         args: &capture,
         buildid_dir,
         output: out.try_clone()?,
+        unnamed,
         muted: args.output.is_none(),
         heartbeat: false,
         redraws: false,

@@ -10,6 +10,7 @@ use usdtrec_report::script::{self, ScriptOptions};
 use usdtrec_report::trigger;
 use usdtrec_report::{EventSelection, ReportError, TimeSpan, TraceSession, TriggerFacts};
 
+use super::selection::STDIN;
 use crate::shell;
 
 /// Number of events that are shown of the thread, and of all others together.
@@ -106,9 +107,10 @@ fn put_lines(out: &mut Vec<u8>, lines: LastLines) -> io::Result<()> {
 
 /// The command that prints the second before the trigger.
 fn around(input: &[PathBuf], time: u64) -> String {
-    let input = input
-        .iter()
-        .map(|path| format!(" -i {}", shell::path(path)));
+    let input = input.iter().map(|path| match path.as_os_str() == STDIN {
+        true => format!(" -i {STDIN}"),
+        false => format!(" -i {}", shell::path(path)),
+    });
     format!(
         "usdtrec script{} --time {},{}",
         input.collect::<String>(),
@@ -164,6 +166,11 @@ mod tests {
         assert!(
             command.starts_with("usdtrec script -i 'a b.data*' -i c.data --time 4"),
             "{command}"
+        );
+        let of_stdin = around(&["-".into()], 5_000_000_000);
+        assert!(
+            of_stdin.starts_with("usdtrec script -i - --time 4"),
+            "{of_stdin}"
         );
     }
 

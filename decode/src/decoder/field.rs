@@ -29,6 +29,8 @@ enum FieldSource {
     LocatedString {
         /// Base of the offset in that word.
         base: usize,
+        /// Whether it is of a kprobe or uprobe. The kernel writes no bytes there, without a NUL, if it could not read the string.
+        of_probe: bool,
     },
 }
 
@@ -43,10 +45,12 @@ pub(super) struct FieldArgument {
 /// The arguments of a tracepoint: its fields, except for the address of the hit. Every element of a
 /// short array is an argument of its own.
 pub(super) fn arguments(format: &TracepointFormat) -> Vec<FieldArgument> {
+    let mut fields = format.fields.iter();
+    let of_probe = fields.any(TracepointField::is_address_of_hit);
     let fields = format.fields.iter();
     let mut arguments: Vec<FieldArgument> = fields
         .filter(|field| !field.is_address_of_hit())
-        .flat_map(of_field)
+        .flat_map(|field| of_field(field, of_probe))
         .collect();
     for (slot, argument) in arguments.iter_mut().enumerate() {
         if let Compiled::PerSample(operation) = &mut argument.operation {
@@ -56,7 +60,7 @@ pub(super) fn arguments(format: &TracepointFormat) -> Vec<FieldArgument> {
     arguments
 }
 
-fn of_field(field: &TracepointField) -> Vec<FieldArgument> {
+fn of_field(field: &TracepointField, of_probe: bool) -> Vec<FieldArgument> {
     let offset = usize::from(field.offset);
     let one = |name: String, kind: &str, offset: usize, source: FieldSource| FieldArgument {
         name,
@@ -101,7 +105,12 @@ fn of_field(field: &TracepointField) -> Vec<FieldArgument> {
                 let offset = offset + at * 4;
                 let base = if relative { offset + 4 } else { 0 };
                 let name = format!("{name}[{at}]");
-                one(name, "str", offset, FieldSource::LocatedString { base })
+                one(
+                    name,
+                    "str",
+                    offset,
+                    FieldSource::LocatedString { base, of_probe },
+                )
             })
             .collect(),
         FieldShape::LocatedString { relative } => {
@@ -110,7 +119,7 @@ fn of_field(field: &TracepointField) -> Vec<FieldArgument> {
                 name,
                 "str",
                 offset,
-                FieldSource::LocatedString { base },
+                FieldSource::LocatedString { base, of_probe },
             )]
         }
         _ => {
@@ -145,8 +154,11 @@ impl FieldOperation {
         let found = match self.source {
             FieldSource::Bits(shape) => bits(rest, shape).map(|bits| *value = shape.value(bits)),
             FieldSource::String(len) => rest.get(..len).map(|bytes| put_string(value, bytes)),
-            FieldSource::LocatedString { base } => {
-                located(raw, rest, base).map(|bytes| put_string(value, bytes))
+            FieldSource::LocatedString { base, of_probe } => {
+                located(raw, rest, base).map(|bytes| match bytes {
+                    [] if of_probe => *value = Value::Missing(Missing::Unreadable),
+                    _ => put_string(value, bytes),
+                })
             }
         };
         if found.is_none() {
@@ -294,5 +306,26 @@ mod tests {
             Value::Missing(Missing::Truncated),
             "reaches over the end"
         );
+    }
+
+    /// A string of a probe has its NUL, unless its memory could not be read; others may be of no bytes.
+    #[test]
+    fn strings_that_a_probe_could_not_read_are_missing() {
+        let fields = [
+            ("unsigned long __probe_ip", 8, 8, false),
+            ("__data_loc char[] empty", 16, 4, true),
+            ("__data_loc char[] fault", 20, 4, true),
+        ];
+        let mut raw = vec![0; 16];
+        raw.extend((1_u32 << 16 | 24).to_le_bytes());
+        raw.extend(25_u32.to_le_bytes());
+        raw.push(0);
+        let values = |format: &TracepointFormat| {
+            let values = decoded(format, &raw).into_iter();
+            values.map(|(_, value)| value).collect::<Vec<_>>()
+        };
+        let fault = Value::Missing(Missing::Unreadable);
+        assert_eq!(values(&format(&fields)), [string(b""), fault]);
+        assert_eq!(values(&format(&fields[1..])), [string(b""), string(b"")]);
     }
 }

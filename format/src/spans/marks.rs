@@ -9,7 +9,7 @@ use crate::Value;
 pub struct Marks([u64; Self::APART]);
 
 impl Marks {
-    /// Number of arguments with a mark of their own; further ones share the last.
+    /// Number of arguments with a mark of their own; further ones share the last, which is not known if one of them is not.
     pub const APART: usize = 4;
 
     /// The marks of this number of arguments without known values.
@@ -21,10 +21,10 @@ impl Marks {
     #[inline]
     pub fn set(&mut self, at: usize, mark: u64) {
         let slot = &mut self.0[at.min(Self::APART - 1)];
-        *slot = if at < Self::APART {
-            mark
-        } else {
-            slot.rotate_left(7) ^ mark
+        *slot = match at < Self::APART {
+            true => mark,
+            false if *slot == 0 || mark == 0 => 0,
+            false => slot.rotate_left(7) ^ mark,
         };
     }
 
@@ -77,4 +77,31 @@ pub fn mark(value: &Value, numbers: bool, state: &impl BuildHasher) -> u64 {
 #[inline]
 pub fn mark_of_number(bits: u64, state: &impl BuildHasher) -> u64 {
     state.hash_one(bits) | 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marks(of: &[u64]) -> Marks {
+        let mut marks = Marks::unknown(of.len());
+        let all = of.iter().enumerate();
+        all.for_each(|(at, mark)| marks.set(at, *mark));
+        marks
+    }
+
+    /// A value that is missing is a known difference to none, whichever argument it is.
+    #[test]
+    fn a_shared_mark_is_unknown_if_one_of_its_arguments_is() {
+        let known = marks(&[1, 3, 5, 7, 9, 11]);
+        assert!(!known.is_partial());
+        for missing in 0..6 {
+            let mut of = [1, 3, 5, 7, 9, 11];
+            of[missing] = 0;
+            let partial = marks(&of);
+            assert!(partial.is_partial(), "{missing}");
+            assert!(partial.is_compatible(known), "{missing}");
+        }
+        assert!(!marks(&[1, 3, 5, 7, 9, 13]).is_compatible(known));
+    }
 }

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 
 use rustix::process::{Pid, Signal, kill_process};
 use usdtrec_attach::error::RecordError;
@@ -69,7 +69,8 @@ impl HeldCommand {
         }
         hold(&mut command, held, child_pid, gate.as_raw_fd());
         // `spawn` returns only when the command has begun, so it has to wait on a thread of its own.
-        let spawner = std::thread::spawn(move || command.spawn());
+        let spawner = thread::Builder::new().spawn(move || command.spawn());
+        let spawner = spawner.map_err(failed)?;
         let mut bytes = [0; 4];
         match pid.read_exact(&mut bytes) {
             Ok(()) => Ok(Self {

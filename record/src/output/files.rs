@@ -295,6 +295,8 @@ impl Files {
 
     /// Adds losses since the last report; in a file the next flush writes them.
     pub(crate) fn add_losses(&mut self, losses: &[Loss]) -> Result<(), RecordError> {
+        // A window has them with the time up to which hits were read.
+        self.writer.set_recorded(self.began, self.drained);
         Ok(self.writer.add_losses(losses)?)
     }
 
@@ -339,6 +341,9 @@ impl Files {
         note(&mut self.changes, fate);
         let next = begin(self.writer.info(), self.packing, &mut self.destination)?;
         let mut ended = std::mem::replace(&mut self.writer, next);
+        // What is written counts, even if it fails to end the file.
+        let before = self.finished;
+        self.finished = sum(before, ended.totals());
         if self.cpus_changed {
             self.writer.set_cpus_changed();
         }
@@ -350,6 +355,7 @@ impl Files {
         ended.set_recorded(self.began, now);
         (self.began, self.drained) = (now, now);
         let totals = ended.finish(losses)?;
+        self.finished = sum(before, totals);
         for done in self.syncs.extract_if(.., |sync| sync.is_done()) {
             done.wait()?;
         }
@@ -361,7 +367,6 @@ impl Files {
             note(&mut self.changes, change);
             self.syncs.push(DiskSync::start(file.into_handle()));
         }
-        self.finished = sum(self.finished, totals);
         self.opened = Instant::now();
         self.take_refusal()
     }
@@ -460,6 +465,7 @@ fn sum(a: Totals, b: Totals) -> Totals {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
     use usdtrec_format::perf::{Attr, EventAttr, SampleType};
     use usdtrec_format::trace::Trace;
 
@@ -565,6 +571,44 @@ mod tests {
         assert_eq!(end(), read);
         files.finish(&[]).unwrap();
         assert_eq!(end(), read);
+    }
+
+    /// Sealing a file has writing fail.
+    #[test]
+    fn samples_of_a_file_whose_end_cannot_be_written_count() {
+        let name = c"trace";
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = File::from(memfd_create(name, flags).unwrap());
+        let sealed = file.try_clone().unwrap();
+        let mut all = vec![tempfile::tempfile().unwrap(), file];
+        let destination =
+            Destination::new(move || all.pop().ok_or_else(|| io::Error::other("two")));
+        let mut files = Files::create(info(), packing(Compression::None, 1), destination).unwrap();
+        files.push(&samples(1..5));
+        files.flush().unwrap();
+        fcntl_add_seals(&sealed, SealFlags::WRITE).unwrap();
+        let error = files.switch(&[]).unwrap_err();
+        assert!(matches!(error, RecordError::Write(_)), "{error:?}");
+        assert_eq!(files.totals().samples, 4);
+    }
+
+    /// A trigger that fires before the next flush gets them.
+    #[test]
+    fn losses_of_a_window_have_the_time_up_to_which_hits_were_read() {
+        let limits = WindowLimits::new(Duration::from_secs(1), 1 << 20);
+        let create = |_| Err(io::Error::other("no file"));
+        let destination = Destination::window(limits, WindowFiles::new(create, None));
+        let mut files = Files::create(info(), packing(Compression::None, 1), destination).unwrap();
+        files.note_start();
+        files.note_drained(trace_clock::now());
+        let loss = Loss {
+            event: 0,
+            id: 1,
+            lost: 3,
+        };
+        files.add_losses(&[loss]).unwrap();
+        let content = files.content().unwrap().unwrap();
+        assert_eq!(content.losses, [loss]);
     }
 
     #[test]

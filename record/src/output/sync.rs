@@ -10,7 +10,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread::JoinHandle;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
 
 use usdtrec_attach::error::RecordError;
 use usdtrec_format::trace::WriteError;
@@ -28,6 +29,8 @@ enum SyncMethod {
     Helper(Child),
     /// Flushed by the recorder itself, because no process could be started.
     Thread(JoinHandle<io::Result<()>>),
+    /// Flushed already, because no thread could be started, either.
+    Done(io::Result<()>),
 }
 
 impl DiskSync {
@@ -36,7 +39,7 @@ impl DiskSync {
         let started = file.try_clone().and_then(start_helper);
         Self(match started {
             Ok(helper) => SyncMethod::Helper(helper),
-            Err(_) => SyncMethod::Thread(std::thread::spawn(move || sync(&file))),
+            Err(_) => start_thread(Arc::new(file)),
         })
     }
 
@@ -45,6 +48,7 @@ impl DiskSync {
         match &mut self.0 {
             SyncMethod::Helper(helper) => !matches!(helper.try_wait(), Ok(None)),
             SyncMethod::Thread(thread) => thread.is_finished(),
+            SyncMethod::Done(_) => true,
         }
     }
 
@@ -52,7 +56,7 @@ impl DiskSync {
     pub(crate) fn helper(&self) -> Option<u32> {
         match &self.0 {
             SyncMethod::Helper(helper) => Some(helper.id()),
-            SyncMethod::Thread(_) => None,
+            SyncMethod::Thread(_) | SyncMethod::Done(_) => None,
         }
     }
 
@@ -63,9 +67,16 @@ impl DiskSync {
             SyncMethod::Thread(thread) => thread
                 .join()
                 .unwrap_or_else(|_| Err(io::Error::other("the thread that syncs ended"))),
+            SyncMethod::Done(ended) => ended,
         };
         ended.map_err(|source| WriteError::Sync(source).into())
     }
+}
+
+fn start_thread(file: Arc<File>) -> SyncMethod {
+    let shared = Arc::clone(&file);
+    let thread = Builder::new().spawn(move || sync(&shared));
+    thread.map_or_else(|_| SyncMethod::Done(sync(&file)), SyncMethod::Thread)
 }
 
 fn start_helper(file: File) -> io::Result<Child> {
@@ -129,6 +140,15 @@ mod tests {
     fn what_has_nothing_to_sync_is_no_error() {
         let null = File::options().write(true).open("/dev/null").unwrap();
         sync(&null).unwrap();
+    }
+
+    #[test]
+    fn what_is_flushed_already_has_its_outcome() {
+        let failed = Err(io::Error::from_raw_os_error(libc::EIO));
+        let mut sync = DiskSync(SyncMethod::Done(failed));
+        assert!(sync.is_done());
+        assert_eq!(sync.helper(), None);
+        sync.wait().unwrap_err();
     }
 
     #[test]

@@ -10,6 +10,7 @@ use usdtrec_kernel::clocks::trace_clock;
 use usdtrec_kernel::signals::Signals;
 use usdtrec_watch::left_breakpoints::{KernelLog, OwnSites};
 use usdtrec_watch::makers::CodeMakers;
+use usdtrec_watch::semaphores::Semaphores;
 use usdtrec_watch::shortfalls::{FoundShortfall, Shortfalls};
 use usdtrec_watch::stacks::StackUnwinder;
 use usdtrec_watch::verify::Verifier;
@@ -165,7 +166,9 @@ impl Recording {
         let makers = self.pipeline.stages.take_out();
         let mut session = self.session;
         let mut syncs = last.syncs;
-        let outcome = last.looped.and_then(|end| {
+        let lost = last.counts.as_ref().ok();
+        let lost = lost.map_or_else(Vec::new, |counts| counts.since(&self.counts));
+        let recorded = last.looped.and_then(|end| {
             last.made?;
             let counts = last.counts?;
             let aggregation = session.options.engine.aggregation.as_ref();
@@ -173,13 +176,25 @@ impl Recording {
                 let engine = &session.attached.engine;
                 losses::read_totals(engine, last.elapsed, counts.by_probe.clone())
             });
-            let counted = counted.transpose()?;
-            let finished = self.files.finish(&counts.since(&self.counts))?;
+            Ok((end, counts, counted.transpose()?))
+        });
+        let recorded = match recorded {
+            // It could not be written before.
+            Err(error @ RecordError::Write(_)) => Err(error),
+            // The hits that were read last are in the file all the same. What ended the recording is the error to be told.
+            Err(error) => {
+                let finished = self.files.finish(&lost);
+                syncs.extend(finished.map_or_else(|_| Vec::new(), |finished| finished.syncs));
+                Err(error)
+            }
+            Ok(recorded) => (self.files.finish(&lost)).map(|finished| (recorded, finished)),
+        };
+        let outcome = recorded.map(|((end, counts, counted), finished)| {
             let totals = finished.totals;
             syncs.extend(finished.syncs);
             let stacks = self.pipeline.stages.get();
             let budgeting = self.budgeting.as_mut();
-            Ok(Outcome {
+            Outcome {
                 totals,
                 elapsed: last.elapsed,
                 unaccounted: match counted {
@@ -207,7 +222,7 @@ impl Recording {
                 budget: budgeting.map_or_else(Vec::new, Budgeting::take_events),
                 end,
                 ended: last.ended,
-            })
+            }
         });
         let outcome = outcome.map_err(|error| match (error, hits) {
             (RecordError::Write(source), Some(hits)) => RecordError::Incomplete {
@@ -247,13 +262,19 @@ impl Recording {
         let Some(semaphores) = self.session.semaphores.take() else {
             return;
         };
+        let mut semaphores = Some(semaphores);
         thread::scope(|scope| {
-            let lowering = scope.spawn(|| semaphores.finish());
-            while !lowering.is_finished() {
+            let lower = || semaphores.take().map(Semaphores::finish);
+            let lowering = thread::Builder::new().spawn_scoped(scope, lower);
+            while lowering.as_ref().is_ok_and(|thread| !thread.is_finished()) {
                 self.drain();
                 thread::sleep(MIN_GATHER_TIME);
             }
         });
+        // No thread could be started.
+        if let Some(semaphores) = semaphores {
+            semaphores.finish();
+        }
     }
 
     /// Verifies the processes a last time, before anything is removed.

@@ -225,11 +225,11 @@ impl Recording {
     }
 
     fn is_switch_due(&self, signals: &Signals) -> bool {
-        let asked = signals.take_switch();
-        self.session
-            .options
-            .switch
-            .is_some_and(|switch| asked || self.files.is_due(switch))
+        // Else the signal is one for a file of the window, and is taken with the triggers.
+        let Some(switch) = self.session.options.switch else {
+            return false;
+        };
+        signals.take_switch() || self.files.is_due(switch)
     }
 
     /// Continues with a new file when it is due and the running processes are read, with which the file begins. They are read in another

@@ -129,7 +129,7 @@ pub enum TriggerEvent {
     Written(WrittenWindow),
     /// The file that is written says what fired.
     Noted(FiredTrigger),
-    /// A file could not be written. Recording continues.
+    /// A file could not be written, or not be brought to the disk. Recording continues.
     NotWritten {
         /// What fired.
         fired: FiredTrigger,

@@ -1,12 +1,13 @@
 //! The running processes, with which the next file of a recording begins.
 
-use std::thread::JoinHandle;
+use std::sync::mpsc::channel;
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use usdtrec_watch::process_table::ProcessTable;
 
 use crate::output::files::{Files, Switch};
-use crate::recording::metadata;
+use crate::recording::metadata::{self, Wanted};
 use crate::recording::session::Session;
 
 /// How long a new file may be delayed because the rings are never empty, or control groups are being read.
@@ -15,22 +16,45 @@ const NEW_FILE_LIMIT: Duration = Duration::from_secs(2);
 /// The processes at one moment, and their records since then.
 #[derive(Debug)]
 pub(super) struct Snapshot {
-    processes: JoinHandle<Vec<u8>>,
+    processes: Processes,
     /// When all processes had been read.
     complete: Option<Instant>,
     changes: Vec<u8>,
 }
 
+/// The records of the processes.
+#[derive(Debug)]
+enum Processes {
+    Reading(JoinHandle<Vec<u8>>),
+    /// Read by the recorder's own thread, because none could be started.
+    Read(Vec<u8>),
+}
+
+impl Processes {
+    fn is_read(&self) -> bool {
+        match self {
+            Self::Reading(thread) => thread.is_finished(),
+            Self::Read(_) => true,
+        }
+    }
+}
+
 impl Snapshot {
     /// Starts reading the processes, in a thread of its own. Takes those of a table if they cannot be read.
     pub(super) fn begin(session: &Session, known: Option<ProcessTable>) -> Self {
-        let wanted = session.wanted_of_running();
-        let read = move || match known {
-            Some(known) => known.records(),
-            None => metadata::synthesise(&wanted).records,
+        let asked = (session.wanted_of_running(), known);
+        let (give, given) = channel();
+        let reading = move || given.recv().map(read).unwrap_or_default();
+        let processes = match Builder::new().spawn(reading) {
+            Ok(thread) => {
+                // It waits for that.
+                let _ = give.send(asked);
+                Processes::Reading(thread)
+            }
+            Err(_) => Processes::Read(read(asked)),
         };
         Self {
-            processes: std::thread::spawn(read),
+            processes,
             complete: None,
             changes: Vec::new(),
         }
@@ -46,7 +70,7 @@ impl Snapshot {
     pub(super) fn is_ready(&mut self, is_drained: bool) -> bool {
         match self.complete {
             None => {
-                self.complete = self.processes.is_finished().then(Instant::now);
+                self.complete = self.processes.is_read().then(Instant::now);
                 false
             }
             // Hits may arrive faster than they are drained.
@@ -61,7 +85,18 @@ impl Snapshot {
 
     /// The records, oldest first.
     pub(super) fn records(self) -> [Vec<u8>; 2] {
-        // Without these records hits have no process names, which does not justify ending the recording.
-        [self.processes.join().unwrap_or_default(), self.changes]
+        let processes = match self.processes {
+            // Without these records hits have no process names, which does not justify ending the recording.
+            Processes::Reading(thread) => thread.join().unwrap_or_default(),
+            Processes::Read(records) => records,
+        };
+        [processes, self.changes]
+    }
+}
+
+fn read((wanted, known): (Wanted, Option<ProcessTable>)) -> Vec<u8> {
+    match known {
+        Some(known) => known.records(),
+        None => metadata::synthesise(&wanted).records,
     }
 }

@@ -43,7 +43,8 @@ pub(super) struct WindowState {
     /// Requests for which no file is being made yet, and for which one is.
     pub(super) waiting: Vec<DumpRequest>,
     pub(super) served: Vec<DumpRequest>,
-    syncs: Vec<DiskSync>,
+    /// Files on their way to the disk, with what fired.
+    syncs: Vec<(FiredTrigger, DiskSync)>,
     /// Readable when there is something to do, and what makes it so.
     woken: UnixStream,
     wake: UnixStream,
@@ -159,7 +160,13 @@ impl Triggering {
         }
         let faults = window.commands.look();
         events.extend(faults.into_iter().map(command_event));
-        window.syncs.retain_mut(|sync| !sync.is_done());
+        for (fired, done) in window.syncs.extract_if(.., |(_, sync)| sync.is_done()) {
+            let failed = done.wait().err();
+            events.extend(failed.map(|error| TriggerEvent::NotWritten {
+                fired,
+                error: Arc::new(error),
+            }));
+        }
     }
 
     /// The trigger for which a file is to be made now, or the recording to be ended; all hits up to `read` have been read.
@@ -193,7 +200,7 @@ impl Triggering {
         };
         let faults = window.commands.finish(|| signals.has_arrived());
         self.events.extend(faults.into_iter().map(command_event));
-        window.syncs
+        window.syncs.into_iter().map(|(_, sync)| sync).collect()
     }
 }
 
@@ -234,7 +241,7 @@ impl WindowState {
             let fault = self.commands.start(command, environment(written)).err();
             events.extend(fault.map(command_event));
         }
-        self.syncs.extend(sync);
+        self.syncs.extend(sync.map(|sync| (fired.clone(), sync)));
         events.push(match made {
             Ok(written) => TriggerEvent::Written(written),
             Err(error) => TriggerEvent::NotWritten {

@@ -28,6 +28,8 @@ pub(super) struct SpanMatcher {
     events: Vec<String>,
     /// Where each of them has what is compared.
     places: Vec<MarkPlaces>,
+    /// Whether each of them both ends a span and begins the next.
+    both: Vec<bool>,
     /// Whether spans need not nest: then their marks are part of the key.
     crosses: bool,
     open: OpenSpans,
@@ -78,10 +80,13 @@ impl SpanMatcher {
                 .filter_map(|(name, numbers)| Some((probe.own_place(name)?, *numbers)))
                 .collect(),
         });
+        let both = pair.starts.iter().chain(&pair.dones);
+        let both = both.map(|at| pair.starts.contains(at) && pair.dones.contains(at));
         Self {
             trigger,
             least,
             places: places.collect(),
+            both: both.collect(),
             crosses,
             open: OpenSpans {
                 must_agree,
@@ -157,6 +162,7 @@ impl SpanMatcher {
             tid: sample.tid,
             event,
             begins: event < self.pair.starts.len(),
+            is_both: self.both.get(event) == Some(&true),
         });
     }
 
@@ -213,6 +219,8 @@ struct SpanHit {
     /// The event, by its place in the list of its matcher.
     event: usize,
     begins: bool,
+    /// Whether the same hit is the other one, too.
+    is_both: bool,
 }
 
 /// The open spans of one pair of events.
@@ -262,7 +270,9 @@ impl OpenSpans {
 
     /// When the span began that a hit ends.
     fn end(&mut self, hit: &SpanHit) -> Option<u64> {
-        let SpanHit { time, marks, .. } = *hit;
+        let SpanHit { marks, is_both, .. } = *hit;
+        // No hit ends the span that it begins itself.
+        let time = hit.time.saturating_sub(u64::from(is_both));
         if !self.begins.has(&hit.key) {
             return None;
         }
@@ -294,6 +304,7 @@ mod tests {
             tid,
             event: usize::from(!begins),
             begins,
+            is_both: false,
         }
     }
 
@@ -369,6 +380,27 @@ mod tests {
             let expected: [Vec<u64>; 4] = [vec![], vec![20, 5], vec![], vec![]];
             assert_eq!(durations(&mut open, &passes), expected);
             assert!(open.waiting.is_empty());
+        }
+    }
+
+    /// As `frame..frame`, whatever passes its hits are read in: each ends the span of the one before, and begins the next.
+    #[test]
+    fn a_probe_that_ends_a_span_begins_the_next() {
+        let frame = |time: u64| {
+            [true, false].map(|begins| SpanHit {
+                is_both: true,
+                ..hit(begins, 1, time, 7)
+            })
+        };
+        let [first, second, third, fourth] = [1000, 1200, 1400, 1600].map(frame);
+        for must_agree in [false, true] {
+            let mut one_by_one = open(must_agree);
+            let passes: [&[SpanHit]; 4] = [&first, &second, &third, &fourth];
+            let expected: [Vec<u64>; 4] = [vec![], vec![200], vec![200], vec![200]];
+            assert_eq!(durations(&mut one_by_one, &passes), expected);
+            let mut at_once = open(must_agree);
+            let all = [&first[..], &second, &third, &fourth].concat();
+            assert_eq!(durations(&mut at_once, &[&all]), [[200; 3]]);
         }
     }
 

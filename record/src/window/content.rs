@@ -30,7 +30,7 @@ pub(crate) struct WindowContent {
     /// Whether that is less than it is to hold.
     pub(super) shortened: Option<ShortenedWindow>,
     pub(super) clocks: Vec<ClockReading>,
-    pub(super) losses: Vec<Loss>,
+    pub(crate) losses: Vec<Loss>,
     pub(super) cpus_changed: bool,
 }
 

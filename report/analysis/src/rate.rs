@@ -20,8 +20,12 @@ use crate::stats::keys::key::{Key, KeyWords};
 use crate::stats::sketch::Combine;
 use crate::stats::timeline::Timeline;
 
-/// Series that are counted one by one.
+/// Series that are counted one by one, if intervals are few.
 const MAX_SERIES: usize = 1024;
+/// Series that are counted one by one however many intervals there are.
+const MIN_SERIES: usize = 16;
+/// Counts of all series and intervals that a thread keeps, of 8 bytes each.
+const MAX_COUNTS: usize = 1 << 23;
 
 type BySeries = HashMap<Box<[KeyWords]>, Vec<u64>>;
 
@@ -68,6 +72,8 @@ pub struct OtherSeries {
 #[derive(Debug, Default)]
 struct Counts {
     series: BySeries,
+    /// Maximum number of series.
+    most: usize,
     others: Option<Vec<u64>>,
     /// Whether there were more series than there may be.
     overflow: bool,
@@ -171,7 +177,7 @@ impl Asked<'_> {
     fn count(&self, notices: &mut Notices) -> CountedGroups<Counts> {
         let grouping = &self.grouping;
         grouping.count(
-            MAX_SERIES,
+            most_series(self.timeline.intervals),
             notices,
             |kept, dictionary, notices| self.walk(kept, dictionary, notices),
             |_, notices| grouping.bounds(&[true], Combine::Sum, |_, _, _| 1, notices),
@@ -186,9 +192,10 @@ impl Asked<'_> {
     ) -> Counts {
         // Of too many series, the counts are of no use.
         let is_full = AtomicBool::new(false);
+        let make = || Counts::new(most_series(self.timeline.intervals));
         let states = self.grouping.walk(
             kept.is_none(),
-            Counts::default,
+            make,
             |counts, resolver, samples| {
                 if is_full.load(Relaxed) {
                     return;
@@ -216,6 +223,11 @@ impl Asked<'_> {
     }
 }
 
+/// Series that are counted one by one in so many intervals.
+fn most_series(intervals: usize) -> usize {
+    (MAX_COUNTS / intervals.max(1)).clamp(MIN_SERIES, MAX_SERIES)
+}
+
 impl Bounded for Counts {
     fn is_overflown(&self) -> bool {
         self.overflow
@@ -223,10 +235,18 @@ impl Bounded for Counts {
 }
 
 impl Counts {
+    /// Without events, for at most this number of series.
+    fn new(most: usize) -> Self {
+        Self {
+            most,
+            ..Self::default()
+        }
+    }
+
     /// Counts an event of the series of `key`.
     fn count(&mut self, timeline: &Timeline, time: u64) {
         let place = timeline.place(time);
-        let full = self.series.len() >= MAX_SERIES;
+        let full = self.series.len() >= self.most;
         match self.series.get_mut(&*self.key) {
             Some(counts) => counts[place] += 1,
             None if full => {
@@ -256,7 +276,7 @@ impl Counts {
         };
         self.overflow |= other.overflow;
         for (key, counts) in other.series {
-            let full = self.series.len() >= MAX_SERIES;
+            let full = self.series.len() >= self.most;
             match self.series.get_mut(&key) {
                 Some(sums) => add(sums, &counts),
                 None if full => self.overflow = true,
@@ -271,5 +291,42 @@ impl Counts {
             (_, None) => {}
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_for_counts_is_bounded() {
+        let most = [0, 1, 1 << 13, 1 << 14, 1 << 16].map(most_series);
+        assert_eq!(most, [1024, 1024, 1024, 512, 128]);
+    }
+
+    #[test]
+    fn series_beyond_the_most_are_counted_together() {
+        let timeline = Timeline {
+            from: 0,
+            interval: 10,
+            intervals: 2,
+            until: 20,
+        };
+        let of = |series: std::ops::Range<u64>| {
+            let mut counts = Counts::new(3);
+            for series in series {
+                counts.key = vec![KeyWords::new(1, series)];
+                counts.count(&timeline, 5);
+                counts.count(&timeline, 15);
+            }
+            counts
+        };
+        let few = of(0..3);
+        assert!(!few.overflow && few.others.is_none());
+        let many = of(0..5);
+        assert!(many.overflow && many.series.len() == 3);
+        assert_eq!(many.others, Some(vec![2, 2]));
+        assert!(!of(0..2).merge(of(1..3)).overflow);
+        assert!(of(0..2).merge(of(2..4)).overflow);
     }
 }

@@ -253,7 +253,7 @@ fn stamp(wall_ns: i64) -> String {
 }
 
 fn create(path: &Path) -> io::Result<UnfinishedFile> {
-    UnfinishedFile::create(path).map_err(|error| output::named(path, &error))
+    UnfinishedFile::create_trace(path).map_err(|error| output::named(path, &error))
 }
 
 /// A file that gets its name when it is complete.

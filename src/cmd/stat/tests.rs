@@ -65,6 +65,15 @@ fn shown(counts: &StatCounts) -> Vec<String> {
 }
 
 #[test]
+fn an_interval_without_a_unit_is_milliseconds() {
+    let parsed = |text| super::interval(text).map_err(|error| error.0);
+    assert_eq!(parsed("1000"), Ok(Duration::from_secs(1)));
+    assert_eq!(parsed("1000.5"), Ok(Duration::from_micros(1_000_500)));
+    assert_eq!(parsed("0.5s"), Ok(Duration::from_millis(500)));
+    assert!(parsed(".").is_err() && parsed("9.5").is_err());
+}
+
+#[test]
 fn intervals_add_up_to_the_whole() {
     let mut intervals = Intervals::new(StatGrouping::default());
     let first = counted(2, &[("b", 3, 1), ("a", 2, 0), ("b", 1, 0)]);

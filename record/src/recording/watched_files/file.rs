@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
+use std::io;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_buildid_cache::served::{Patience, read_maps};
 use usdtrec_format::BuildId;
 use usdtrec_kernel::host::identity::MapIdentity;
+use usdtrec_kernel::host::process::{Process, is_gone};
 
 use crate::recording::session::Session;
 
@@ -133,6 +135,8 @@ pub(super) struct Found {
     pub(super) executing: HashMap<usize, i32>,
     /// Processes that map sites of a file and do not execute it.
     pub(super) reading: Vec<(usize, i32)>,
+    /// Whether a living process could not be read: it may execute any of the files.
+    pub(super) is_incomplete: bool,
 }
 
 /// How a process maps a file.
@@ -149,10 +153,14 @@ pub(super) fn search(files: &[ProbedFile]) -> Found {
     let identities: HashMap<MapIdentity, usize> = identities.collect();
     let own = std::process::id().cast_signed();
     let mut found = Found::default();
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes = fs::read_dir("/proc");
+    found.is_incomplete = processes.is_err();
+    let processes = processes.into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     for pid in pids.filter(|pid| *pid != own) {
-        for (at, mapped) in mapped_of(pid, files, |identity| identities.get(identity).copied()) {
+        let mapped = mapped_of(pid, files, |identity| identities.get(identity).copied());
+        found.is_incomplete |= mapped.as_ref().is_err_and(|error| !has_ended(pid, error));
+        for (at, mapped) in mapped.unwrap_or_default() {
             if mapped.executes {
                 found.executing.insert(at, pid);
             } else if mapped.reads {
@@ -163,7 +171,12 @@ pub(super) fn search(files: &[ProbedFile]) -> Found {
     found
 }
 
-/// How a process maps some of the files: those at these places. Its mappings are read once.
+/// Whether a process whose mappings could not be read has ended.
+fn has_ended(pid: i32, error: &io::Error) -> bool {
+    is_gone(error) || Process::open(pid).is_err_and(|error| is_gone(&error))
+}
+
+/// How a process maps some of the files: those at these places. Its mappings are read once. Nothing if it has ended or cannot be read.
 pub(super) fn mapped_by(
     pid: i32,
     files: &[ProbedFile],
@@ -172,19 +185,21 @@ pub(super) fn mapped_by(
     let identities = places.iter().map(|at| (files.get(*at), *at));
     let identities = identities.filter_map(|(file, at)| Some((file?.identity?, at)));
     let identities: HashMap<MapIdentity, usize> = identities.collect();
-    mapped_of(pid, files, |identity| identities.get(identity).copied())
+    let mapped = mapped_of(pid, files, |identity| identities.get(identity).copied());
+    mapped.unwrap_or_default()
 }
 
-/// How a process maps files, by their places; nothing if it has ended or cannot be read.
+/// How a process maps files, by their places.
+///
+/// # Errors
+/// As [`read_maps`].
 fn mapped_of(
     pid: i32,
     files: &[ProbedFile],
     place: impl Fn(&MapIdentity) -> Option<usize>,
-) -> HashMap<usize, Mapped> {
+) -> io::Result<HashMap<usize, Mapped>> {
     let mut all: HashMap<usize, Mapped> = HashMap::new();
-    let Ok(maps) = read_maps(pid.cast_unsigned(), Patience::Short) else {
-        return all;
-    };
+    let maps = read_maps(pid.cast_unsigned(), Patience::Short)?;
     for map in FileMapping::parse_all(&maps) {
         let identity = MapIdentity {
             device: map.device,
@@ -201,5 +216,27 @@ fn mapped_of(
         mapped.executes |= is_executable;
         mapped.reads |= map.is_private && !is_writable && file.has_site(&offsets);
     }
-    all
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// A process that cannot be read may execute anything, unless it has ended meanwhile.
+    #[test]
+    fn only_an_ended_process_executes_nothing_for_sure() {
+        let late = || io::Error::from(io::ErrorKind::TimedOut);
+        let own = std::process::id().cast_signed();
+        assert!(!has_ended(own, &late()));
+        let mut child = Command::new("/usr/bin/true").spawn().unwrap();
+        child.wait().unwrap();
+        let pid = child.id().cast_signed();
+        assert!(has_ended(pid, &late()));
+        let error = mapped_of(pid, &[], |_| None).unwrap_err();
+        assert!(has_ended(pid, &error), "{error:?}");
+        assert!(mapped_of(own, &[], |_| None).unwrap().is_empty());
+    }
 }

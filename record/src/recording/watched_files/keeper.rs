@@ -2,7 +2,7 @@
 //!
 //! **When nobody executes a file** is known from three things: the time of its last mapping with the right to execute, a process that was seen to
 //! execute it, and, when that does not any more, searches among all processes. Its probes are detached after two searches have found nobody, and
-//! if it was not mapped since the last one began: from then on the programs on mappings call. A process may be forked while one search
+//! if these could read all processes and it was not mapped since the last one began: from then on the programs on mappings call. A process may be forked while one search
 //! passes, but hardly while both do. Searches take at most a hundredth of a CPU.
 
 use std::collections::{HashMap, HashSet};
@@ -281,7 +281,11 @@ impl Keeper {
 
     fn search(&mut self) {
         let (work, from) = (WorkTime::begin(), trace_clock::now());
-        let Found { executing, reading } = search(&self.files);
+        let Found {
+            executing,
+            reading,
+            is_incomplete,
+        } = search(&self.files);
         let now = Instant::now();
         self.searched = Some(now);
         self.search_from = now + work.taken_with_helpers() * SEARCH_PAUSE;
@@ -297,7 +301,7 @@ impl Keeper {
             match executing.get(&at) {
                 Some(pid) if of_file.is_idle => self.attach(at, *pid, None),
                 Some(pid) => of_file.use_now(Some(*pid)),
-                None if of_file.is_idle => {}
+                None if of_file.is_idle || is_incomplete => {}
                 None => {
                     of_file.searches = of_file.searches.saturating_add(1);
                     if of_file.searches >= SEARCHES && of_file.unused() >= IDLE_TIME {

@@ -39,7 +39,7 @@ const MAX_SCAN_TIME: Duration = Duration::from_secs(20);
 const MAX_REPAIR_TIME: Duration = Duration::from_secs(30);
 
 /// Searches all processes for breakpoints. With `heal`, restores the instructions at sites of recordings that have ended, and removes the
-/// notes of these. Breakpoints of recordings that run are left out.
+/// notes of these, unless processes could not be looked at. Breakpoints of recordings that run are left out.
 ///
 /// # Errors
 /// The error of reading the notes in `/run/usdtrec`.
@@ -80,7 +80,7 @@ pub fn left_breakpoints(heal: bool) -> io::Result<LeftBehind> {
     let is_left = |left: &LeftBreakpoint| {
         left.owner == BreakpointOwner::EndedRecording && left.restored != Some(Ok(()))
     };
-    if heal && !left.breakpoints.iter().any(is_left) {
+    if heal && left.unchecked == 0 && !left.breakpoints.iter().any(is_left) {
         notes.into_iter().for_each(FoundNotes::remove);
     }
     Ok(left)

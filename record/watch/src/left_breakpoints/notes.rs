@@ -201,7 +201,7 @@ impl FoundNotes {
     }
 }
 
-/// Removes the notes of recordings that have ended of which no process has a breakpoint any more, unless other users' processes cannot be looked at, or a look
+/// Removes the notes of recordings that have ended of which no process has a breakpoint any more, unless processes cannot be looked at, or a look
 /// at all takes too long.
 pub(super) fn forget_settled(arch: Arch) {
     if !capabilities::may_read_processes() {
@@ -216,7 +216,7 @@ pub(super) fn forget_settled(arch: Arch) {
     };
     let mut ended = FoundNotes::ended();
     let scan = scan(arch, MAX_SCAN_TIME);
-    if scan.is_late {
+    if scan.unchecked > 0 {
         return;
     }
     ended.retain(|notes| !notes.has_any(&scan.found));

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -14,7 +13,7 @@ use usdtrec_format::escape::shown;
 use super::kernel_log::KernelLog;
 use super::notes::{SiteNotes, forget_settled};
 use super::others::{BreakpointOwner, OtherTracers};
-use super::scan::FileSite;
+use super::scan::{FileSite, is_unchecked};
 use crate::verify::ExpectedFiles;
 
 /// How long the kernel may take after the last descriptor was closed.
@@ -128,9 +127,7 @@ impl OwnSites {
             }
             match self.files.planted_in(pid) {
                 Ok(planted) => found.extend(planted.into_iter().map(|site| (pid, site))),
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                    left.unchecked += 1;
-                }
+                Err(error) if is_unchecked(&error) => left.unchecked += 1,
                 // It has ended.
                 Err(_) => {}
             }
@@ -195,7 +192,11 @@ impl OwnSites {
             if Instant::now() >= deadline {
                 return;
             }
-            let planted = self.files.planted_in(pid).unwrap_or_default();
+            let planted = match self.files.planted_in(pid) {
+                // It is looked at again, or stays as it was found.
+                Err(error) if is_unchecked(&error) => continue,
+                planted => planted.unwrap_or_default(),
+            };
             let planted: HashSet<u64> = planted.iter().map(|site| site.address).collect();
             left.retain(|left| left.pid != pid || planted.contains(&left.address));
         }

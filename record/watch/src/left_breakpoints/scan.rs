@@ -45,8 +45,6 @@ pub(super) struct Scan {
     pub(super) found: Vec<FoundBreakpoint>,
     /// Number of processes that could not be read, or not in time.
     pub(super) unchecked: usize,
-    /// Whether the time was too short.
-    pub(super) is_late: bool,
 }
 
 /// Scans all processes but this one, for at most so long. `arch` has the breakpoints.
@@ -59,7 +57,6 @@ pub(super) fn scan(arch: Arch, time: Duration) -> Scan {
     for pid in pids.filter(|pid| pid.unsigned_abs() != own) {
         if begun.elapsed() >= time || scan.found.len() >= MAX_BREAKPOINTS {
             scan.unchecked += 1;
-            scan.is_late = true;
             continue;
         }
         match process(pid, arch, &mut scan.found) {
@@ -72,7 +69,7 @@ pub(super) fn scan(arch: Arch, time: Duration) -> Scan {
 }
 
 /// Whether a process stays that could not be read.
-fn is_unchecked(error: &io::Error) -> bool {
+pub(super) fn is_unchecked(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::PermissionDenied | io::ErrorKind::TimedOut

@@ -42,7 +42,7 @@ impl CopiedSemaphore {
     }
 }
 
-/// The semaphores that are incremented by hand. Dropping it decrements them.
+/// The semaphores that are incremented by hand. Dropping it decrements them; what cannot be decremented stays noted.
 #[derive(Debug)]
 pub struct Copies {
     stored: StoredIncrements,
@@ -125,13 +125,27 @@ impl Copies {
         let notes: Vec<Note> = notes.into_iter().collect();
         self.stored.remove(&notes);
     }
+
+    /// Decrements all of them. Returns the living processes in which that failed, each once, with the last error.
+    pub fn lower(&mut self) -> Vec<(i32, io::Error)> {
+        let mut failed = Vec::new();
+        for (pid, notes) in self.raised.drain() {
+            let mut last = None;
+            for note in notes {
+                match note.lower() {
+                    Err(error) if note.may_count() => last = Some(error),
+                    // One that ends now has no semaphores any more.
+                    Ok(()) | Err(_) => self.stored.remove(&[note]),
+                }
+            }
+            failed.extend(last.map(|error| (pid, error)));
+        }
+        failed
+    }
 }
 
 impl Drop for Copies {
     fn drop(&mut self) {
-        for note in self.raised.drain().flat_map(|(_, notes)| notes) {
-            // One that ends now has no semaphores any more.
-            let _ = note.lower();
-        }
+        self.lower();
     }
 }

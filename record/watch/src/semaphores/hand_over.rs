@@ -3,7 +3,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
 use super::priority;
@@ -27,9 +27,9 @@ pub(super) enum Job {
     HandOver { pid: u32, due: Instant, tries: u32 },
     /// A process may have ended.
     Ended { pid: u32, due: Instant },
-    /// Events since then are missing: look at all processes. ns of `CLOCK_MONOTONIC`.
+    /// Events since then are missing: look at all processes. ns of `CLOCK_MONOTONIC`. One look is for all that were asked for before it.
     LookAtAll { since: u64 },
-    /// No more jobs.
+    /// No more jobs; looks that were asked for are not begun any more.
     End,
 }
 
@@ -74,6 +74,8 @@ pub(super) struct HandOver {
     table: Arc<Table>,
     queue: Receiver<Job>,
     waiting: Vec<Job>,
+    /// Since when events are missing; `None` if none are.
+    missed: Option<u64>,
     /// Of processes that have ended.
     closing: Vec<OwnedFd>,
 }
@@ -84,6 +86,7 @@ impl HandOver {
             table,
             queue,
             waiting: Vec::new(),
+            missed: None,
             closing: Vec::new(),
         }
     }
@@ -92,28 +95,41 @@ impl HandOver {
     pub(super) fn run(mut self) {
         // While it is suspended with a lock, the urgent thread would wait.
         priority::raise(1);
-        loop {
-            let due = self.waiting.iter().filter_map(Job::due).min();
-            let received = match due {
-                None => self
-                    .queue
-                    .recv()
-                    .map_err(|_| RecvTimeoutError::Disconnected),
-                Some(due) => self
-                    .queue
-                    .recv_timeout(due.saturating_duration_since(Instant::now())),
-            };
-            match received {
-                Ok(Job::End) | Err(RecvTimeoutError::Disconnected) => break,
-                Ok(Job::LookAtAll { since }) => {
+        while self.step() {}
+        self.table.close(self.closing);
+    }
+
+    /// Takes a message, or does what is due. Returns whether there is more to come.
+    fn step(&mut self) -> bool {
+        match self.receive() {
+            Ok(Job::End) | Err(RecvTimeoutError::Disconnected) => return false,
+            Ok(Job::LookAtAll { since }) => {
+                self.missed = Some(self.missed.map_or(since, |missed| missed.min(since)));
+            }
+            Ok(job) => self.waiting.push(job),
+            Err(RecvTimeoutError::Timeout) => match self.missed.take() {
+                Some(since) => {
                     let raised = self.table.raise_running(since);
                     self.waiting.extend(raised.into_iter().map(Job::hand_over));
                 }
-                Ok(job) => self.waiting.push(job),
-                Err(RecvTimeoutError::Timeout) => self.do_one(),
-            }
+                None => self.do_one(),
+            },
         }
-        self.table.close(self.closing);
+        true
+    }
+
+    /// The next message. A time-out says that something is to be done: the look at all processes, or else what is due.
+    fn receive(&self) -> Result<Job, RecvTimeoutError> {
+        if self.missed.is_some() {
+            return self.queue.try_recv().map_err(|error| match error {
+                TryRecvError::Empty => RecvTimeoutError::Timeout,
+                TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
+            });
+        }
+        match self.waiting.iter().filter_map(Job::due).min() {
+            None => (self.queue.recv()).map_err(|_| RecvTimeoutError::Disconnected),
+            Some(due) => (self.queue).recv_timeout(due.saturating_duration_since(Instant::now())),
+        }
     }
 
     /// Does the job that is due first.
@@ -141,5 +157,39 @@ impl HandOver {
             }
             Job::LookAtAll { .. } | Job::End => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use usdtrec_attach::engine::{Counting, TaskFilter, UprobePmu};
+
+    use super::*;
+    use crate::shortfalls::Shortfalls;
+
+    /// A flood of lost records has neither a look for each nor one before the end.
+    #[test]
+    fn one_look_is_for_all_lost_records() {
+        let counting = Counting::new(UprobePmu::find());
+        let shortfalls = Shortfalls::default();
+        let table = Table::new(Vec::new(), &TaskFilter::All, counting, shortfalls);
+        let (jobs, queue) = channel();
+        let mut hand_over = HandOver::new(Arc::new(table), queue);
+        for since in [5, 3, 4] {
+            jobs.send(Job::LookAtAll { since }).unwrap();
+        }
+        for _ in 0..3 {
+            assert!(hand_over.step());
+        }
+        assert_eq!(hand_over.missed, Some(3));
+        assert!(hand_over.step());
+        assert_eq!(hand_over.missed, None);
+        jobs.send(Job::LookAtAll { since: 6 }).unwrap();
+        jobs.send(Job::End).unwrap();
+        assert!(hand_over.step());
+        assert!(!hand_over.step());
+        assert_eq!(hand_over.missed, Some(6));
     }
 }

@@ -35,6 +35,7 @@ mod file;
 mod file_memory;
 mod gap;
 mod hand_over;
+pub(crate) mod left_raised;
 mod priority;
 mod process;
 mod same_memory;

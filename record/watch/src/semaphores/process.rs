@@ -343,6 +343,12 @@ impl Process {
         self.forget(context, |image| image.raised < time);
     }
 
+    /// Whether something is incremented by hand.
+    pub(super) fn is_raised(&self) -> bool {
+        let mut counts = self.images.iter().flat_map(|image| &image.counts);
+        counts.any(|count| count.by_hand)
+    }
+
     /// Takes the descriptors of what the kernel counts.
     pub(super) fn take_owned(&mut self) -> Vec<OwnedFd> {
         let owned = self.owned.drain(..);

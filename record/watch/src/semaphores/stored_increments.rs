@@ -74,6 +74,12 @@ impl Note {
     pub(super) fn lower(self) -> io::Result<()> {
         is_raised(self, true).map(|_| ())
     }
+
+    /// Whether the process lives and may still have the increment: it does not if the memory is another one now, or the semaphore is 0.
+    pub(super) fn may_count(&self) -> bool {
+        let is_alive = || start_of(self.pid).is_ok_and(|start| start == self.start);
+        is_raised(*self, false).unwrap_or(true) && is_alive()
+    }
 }
 
 impl fmt::Display for Note {
@@ -94,7 +100,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// The notes of this recording. The file is created with the first one, and removed when this is dropped.
+/// The notes of this recording. The file is created with the first one, and removed when this is dropped, unless semaphores are still incremented.
 #[derive(Debug, Default)]
 pub(super) struct StoredIncrements {
     /// What the name has after the recorder's.
@@ -181,7 +187,12 @@ impl StoredIncrements {
 
 impl Drop for StoredIncrements {
     fn drop(&mut self) {
-        if let Some((path, _)) = &self.file {
+        // What could not be decremented is left to a repair. Processes may have ended, and with them their semaphores.
+        self.notes.retain(|note| note.may_count());
+        if !self.notes.is_empty() {
+            // Without that the file has what was decremented, too, as far as that could not be written.
+            let _ = self.write_anew();
+        } else if let Some((path, _)) = &self.file {
             let _ = fs::remove_file(path);
         }
     }
@@ -437,6 +448,62 @@ mod tests {
         stored.add(&[note(3)]).unwrap();
         assert_eq!(notes(), HashSet::from([note(2), note(3)]));
         assert!(!new.exists());
+    }
+
+    /// A process that ended needs no repair; one whose semaphore is still incremented does.
+    #[test]
+    fn notes_of_what_could_not_be_decremented_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(format!("notes{ENDING}"));
+        let own = std::process::id();
+        let maps = fs::read("/proc/self/maps").unwrap();
+        let counts = |map: &FileMapping| {
+            let is_own = map.permissions[1] && map.is_private && map.inode != 0;
+            let note = Note {
+                pid: own,
+                start: start_of(own).unwrap(),
+                file: MapIdentity {
+                    device: map.device,
+                    inode: map.inode,
+                },
+                offset: map.offset,
+                address: map.range.start,
+            };
+            let has = |end: u64| {
+                let step = |offset| Note {
+                    offset: note.offset + offset,
+                    address: note.address + offset,
+                    ..note
+                };
+                (0..end).step_by(8).map(step).find(Note::may_count)
+            };
+            is_own
+                .then(|| has(map.range.end - map.range.start))
+                .flatten()
+        };
+        // Bytes of this program that are not 0 stand for a semaphore.
+        let raised = FileMapping::parse_all(&maps)
+            .find_map(|map| counts(&map))
+            .unwrap();
+        let gone = Note {
+            start: raised.start + 1,
+            ..raised
+        };
+        let stored = |notes: &[Note]| {
+            let mut stored = StoredIncrements::default();
+            stored.file = Some((path.clone(), create(&path).unwrap()));
+            stored.add(notes).unwrap();
+            stored
+        };
+        drop(stored(&[gone]));
+        assert!(!path.exists());
+        drop(stored(&[gone, raised]));
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text, format!("+{raised}\n"));
+        let mut lowered = stored(&[raised]);
+        lowered.remove(&[raised]);
+        drop(lowered);
+        assert!(!path.exists());
     }
 
     #[test]

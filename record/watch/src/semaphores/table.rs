@@ -16,6 +16,7 @@ use usdtrec_kernel::host::process;
 use super::counted_files::CountedFiles;
 use super::file::CountedFile;
 use super::gap::Gaps;
+use super::left_raised::not_lowered;
 use super::process::{Context, HandedOver, Process, Raise, Value, now};
 use super::same_memory::is_shared;
 use super::stored_increments::{StoredIncrements, start_of};
@@ -345,7 +346,7 @@ impl Table {
         for (pid, process) in &all {
             let mut process = lock(process);
             if start_of(*pid).is_ok_and(|start| start == process.start()) {
-                // One that ends now has no semaphores any more.
+                // One that ends now has no semaphores any more. What cannot be decremented stays noted, and is reported when it is read.
                 let _ = process.lower(self.context(*pid));
             }
         }
@@ -358,9 +359,12 @@ impl Table {
             if !start_of(pid).is_ok_and(|start| start == process.start()) {
                 continue;
             }
-            let values = process.values(self.context(pid)).unwrap_or_default();
-            for value in values {
-                self.report_left(pid, value);
+            match process.values(self.context(pid)) {
+                Ok(values) => (values.into_iter()).for_each(|value| self.report_left(pid, value)),
+                Err(error) if process.is_raised() && start_of(pid).is_ok() => {
+                    self.shortfalls.add(not_lowered(pid.cast_signed(), &error));
+                }
+                Err(_) => {}
             }
         }
     }

@@ -161,6 +161,7 @@ impl Urgent {
             ProcessEvent::Code { pid, file } => {
                 if let Some(file) = self.table.file(file)
                     && self.table.is_recorded(pid)
+                    && !self.renew(pid, file, time)
                 {
                     self.attempt(Pending::new(Task::Raise(Mapped {
                         pid,
@@ -177,6 +178,20 @@ impl Urgent {
             }
             ProcessEvent::Lost => _ = self.jobs.send(Job::LookAtAll { since: self.passed }),
         }
+    }
+
+    /// Whether an increment in a process is pending already. Then it is of what was mapped at this time, too.
+    fn renew(&mut self, process: u32, of: usize, time: u64) -> bool {
+        let mut pending = self.pending.iter_mut();
+        let known = pending.find_map(|pending| match &mut pending.task {
+            Task::Raise(mapped) if (mapped.pid, mapped.file) == (process, of) => Some(mapped),
+            _ => None,
+        });
+        if let Some(mapped) = known {
+            mapped.since = mapped.since.max(time);
+            return true;
+        }
+        false
     }
 
     fn attempt(&mut self, pending: Pending) {

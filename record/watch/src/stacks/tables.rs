@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use object::read::ReadCache;
 use object::{Object, ObjectSection, ObjectSymbol};
@@ -22,6 +23,8 @@ use usdtrec_unwind::{Code, CopiedCode, CopiedOriginal, MappedCode, Segments, Unw
 
 /// How often a file is tried to be read: each time for another sample, whose process may still be there.
 const TRIES: u8 = 8;
+/// Time between the first two tries; each following one is twice as long. Helpers that read files may be busy for a moment.
+const FIRST_RETRY: Duration = Duration::from_millis(50);
 
 /// A mapped file.
 #[derive(Debug)]
@@ -35,6 +38,8 @@ pub(super) struct MappedFile {
     /// Its function that is copied, read when first needed.
     original: OnceCell<Option<CopiedOriginal>>,
     tries: Cell<u8>,
+    /// When it may be tried again; `None` before the first try.
+    next_try: Cell<Option<Instant>>,
     /// The open file, if it is not the one at its path.
     elsewhere: OnceCell<FileElsewhere>,
     room: Rc<DescriptorRoom>,
@@ -97,6 +102,7 @@ impl MappedFile {
             tables: OnceCell::new(),
             original: OnceCell::new(),
             tries: Cell::new(0),
+            next_try: Cell::new(None),
             elsewhere: OnceCell::new(),
             room: Rc::clone(room),
         }
@@ -127,11 +133,15 @@ impl MappedFile {
             Some(read) => read,
             None => {
                 let tries = self.tries.get();
-                if tries >= TRIES {
+                let is_early = |next| Instant::now() < next;
+                if tries >= TRIES || self.next_try.get().is_some_and(is_early) {
                     return None;
                 }
+                let read = self.read(place, read);
                 self.tries.set(tries + 1);
-                let read = self.read(place, read)?;
+                let pause = FIRST_RETRY * (1 << tries);
+                self.next_try.set(Some(Instant::now() + pause));
+                let read = read?;
                 self.tables.get_or_init(|| read)
             }
         };
@@ -168,6 +178,7 @@ impl MappedFile {
     pub(super) fn forget(&mut self) {
         self.tables.take();
         self.tries.set(0);
+        self.next_try.set(None);
     }
 
     /// Reads the file that the process has mapped, which may be deleted or in another mount namespace; or, of a process that has ended, the file
@@ -306,4 +317,32 @@ fn original(object: &ObjectFile, known: &CopiedCode) -> Option<CopiedOriginal> {
     let mut sections = file.sections();
     let code = sections.find_map(|section| section.data_range(start, len).ok().flatten())?;
     known.original(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Stacks of a millisecond do not use up all tries.
+    #[test]
+    fn a_file_that_cannot_be_read_is_tried_later() {
+        let room = Rc::new(DescriptorRoom::new());
+        let mut file = MappedFile::new(b"/nowhere/at/all", MmapFile::Unknown, &room);
+        let place = RecordedMapping {
+            pid: -2,
+            start: 0x1000,
+            end: 0x2000,
+            since: 0,
+        };
+        for _ in 0..20 {
+            assert!(file.code_of_file(place, 0).is_none());
+        }
+        assert_eq!(file.tries.get(), 1);
+        file.next_try.set(Some(Instant::now()));
+        assert!(file.code_of_file(place, 0).is_none());
+        assert_eq!(file.tries.get(), 2);
+        assert!(file.next_try.get() > Some(Instant::now() + FIRST_RETRY));
+        file.forget();
+        assert_eq!((file.tries.get(), file.next_try.get()), (0, None));
+    }
 }

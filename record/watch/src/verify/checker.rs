@@ -218,10 +218,11 @@ impl Checker {
         self.note_build(pid, mapped);
         let is_copy = |watched: &Watched| is_new && watched.copies(file) > 1;
         let is_counted = (self.files.0.get(file)).is_some_and(|file| has_semaphores(file));
-        if is_counted && self.watched.get(&pid).is_some_and(is_copy) {
-            // Its code may be hit at once.
+        // Its code may be hit at once. Any user may map files again and again, so the pause is kept; after it the process is due.
+        let may_look = Instant::now() >= self.not_before;
+        if may_look && is_counted && self.watched.get(&pid).is_some_and(is_copy) {
             self.due.retain(|(_, due)| *due != pid);
-            self.look_at(pid);
+            self.look_and_pause(pid, FIRST_PAUSE);
         }
     }
 
@@ -339,11 +340,14 @@ impl Checker {
             .watched
             .get(&pid)
             .is_some_and(|watched| !watched.is_read || !watched.suspected.is_empty());
+        self.look_and_pause(pid, if is_first { FIRST_PAUSE } else { PAUSE });
+    }
+
+    /// Looks at a process that is not among the due ones. The next look is after `pause` times as long as this one takes.
+    fn look_and_pause(&mut self, pid: i32, pause: u32) {
         let begun = Instant::now();
         self.look_at(pid);
-        let took = begun.elapsed();
-        let pause = if is_first { FIRST_PAUSE } else { PAUSE };
-        self.not_before = Instant::now() + took * pause;
+        self.not_before = Instant::now() + begun.elapsed() * pause;
     }
 
     /// Looks at a process that is not among the due ones, and makes it due again.
@@ -466,8 +470,7 @@ impl Checker {
 
     /// Reports what processes without hits were found to lack, and the number of those that were not checked.
     fn finish(&mut self) {
-        // What was raised by hand is lowered.
-        self.copied.copies = None;
+        self.copied.lower(&self.shortfalls);
         for (pid, ended) in std::mem::take(&mut self.ended) {
             self.report_ended(pid, ended);
         }
@@ -558,6 +561,31 @@ mod tests {
         let [one] = &*all else { panic!("{all:?}") };
         assert_eq!(one.kind, ShortfallKind::NotChecked);
         assert_eq!(one.processes, 3);
+    }
+
+    /// Who maps a file again and again has the recorder look no more often.
+    #[test]
+    fn a_file_that_is_mapped_again_waits_for_the_end_of_the_pause() {
+        let mut files = ExpectedFiles::of_site(&std::env::current_exe().unwrap(), 64);
+        let file = files.0.first_mut().and_then(Arc::get_mut).unwrap();
+        file.sites.first_mut().unwrap().ref_ctr = 8;
+        let mut checker = Checker::new(Arc::new(files), Shortfalls::default(), false);
+        let map = |base| Change::Mapped {
+            pid: -2,
+            mapped: MappedExpected {
+                file: 0,
+                has_build_id: None,
+                is_it: true,
+                base: Some(base),
+            },
+        };
+        checker.not_before = Instant::now() + SETTLED;
+        (1..4).for_each(|base| checker.take(map(base)));
+        assert!(checker.due.iter().any(|(_, pid)| *pid == -2));
+        checker.not_before = Instant::now();
+        checker.take(map(4));
+        // It has ended, which the look shows.
+        assert!(!checker.watched.contains_key(&-2));
     }
 
     #[test]

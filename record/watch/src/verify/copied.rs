@@ -3,8 +3,8 @@
 use usdtrec_format::trace::ShortfallKind;
 
 use super::expected::{ExpectedFile, ExpectedFiles};
-use crate::semaphores::copies::CopiedSemaphore;
-use crate::semaphores::copies::Copies;
+use crate::semaphores::copies::{CopiedSemaphore, Copies};
+use crate::semaphores::left_raised::not_lowered;
 use crate::shortfalls::{FoundShortfall, Shortfalls};
 
 /// Raises the semaphores of the copies that the kernel does not raise, and reports these copies.
@@ -65,6 +65,15 @@ impl CopiedFiles {
     pub(super) fn forget(&mut self, pid: i32) {
         if let Some(copies) = &mut self.copies {
             copies.forget(pid);
+        }
+    }
+
+    /// Lowers what was raised by hand, and reports the processes in which that failed.
+    pub(super) fn lower(&mut self, shortfalls: &Shortfalls) {
+        let copies = self.copies.take();
+        let failed = copies.map_or_else(Vec::new, |mut copies| copies.lower());
+        for (pid, error) in failed {
+            shortfalls.add(not_lowered(pid, &error));
         }
     }
 

@@ -24,7 +24,7 @@ impl ExpectedFiles {
     /// The sites in a process that have a breakpoint.
     ///
     /// # Errors
-    /// As [`ProcessMemory::open`].
+    /// As [`ProcessMemory::open`]; `TimedOut` if the memory cannot be read in time.
     pub fn planted_in(&self, pid: i32) -> io::Result<Vec<PlantedSite>> {
         let memory = ProcessMemory::open(pid)?;
         let maps: Vec<FileMapping> = memory.files().collect();
@@ -39,7 +39,10 @@ impl ExpectedFiles {
                 let addresses =
                     sites.filter_map(|site| Some((site, address_of(map, site.offset)?)));
                 for (site, address) in addresses {
-                    let found = memory.bytes::<SITE_BYTES>(address).unwrap_or_default();
+                    let found = match memory.bytes::<SITE_BYTES>(address) {
+                        Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(error),
+                        found => found.unwrap_or_default(),
+                    };
                     if file.arch.is_planted(&site.original, &found) {
                         planted.push(PlantedSite {
                             file: file.file.id(),

@@ -283,7 +283,9 @@ impl SpanSide {
         )]
         let mut groups: BTreeMap<GroupKey, SlicedDurations> = BTreeMap::new();
         for (words, durations) in sums.groups {
-            let Some((slice, words)) = words.split_first() else {
+            // What began before the time that is compared is in no slice.
+            let Some((slice, words)) = words.split_first().filter(|(slice, _)| slice.is_distinct())
+            else {
                 continue;
             };
             let slice = (slice.word as usize).min(SLICES - 1);

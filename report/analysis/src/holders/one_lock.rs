@@ -5,8 +5,14 @@ use std::sync::Arc;
 use usdtrec_format::Value;
 use usdtrec_trace::added::added_argument::AddedValues;
 
+use crate::stats::coverage::{Coverage, Interval};
+
 /// Maximum number of holders that are kept for a waiting thread; others are only counted.
 const MAX_MET: usize = 16;
+/// Maximum number of those that are only counted.
+const MAX_FURTHER: usize = 256;
+/// Maximum number of parts of the time that a thread held a lock meanwhile; more are joined.
+const MAX_PARTS: usize = 64;
 /// Threads that hold a lock, or wait for it, at once at most; then the first ones are forgotten.
 const MAX_THREADS: usize = 1 << 12;
 
@@ -57,18 +63,20 @@ pub(crate) struct Waiter {
     tid: i32,
     /// When it began to, ns.
     since: u64,
-    /// The threads that held the lock meanwhile.
+    /// The threads that held the lock meanwhile, but for those that held it less than others, if they are many.
     met: Vec<MetHolder>,
-    /// Number of further holds of threads that are not among these.
-    more: u32,
+    /// The others, in ascending order.
+    further: Vec<i32>,
 }
 
 /// A thread that held the lock while another one waited.
 #[derive(Clone, Debug)]
 pub(crate) struct MetHolder {
     pub(crate) holder: Holder,
-    /// How long meanwhile, ns.
+    /// How long meanwhile, each moment once, ns.
     pub(crate) blocked: u64,
+    /// When that was.
+    times: Coverage,
     /// The longest part of that at a time, ns: what is known of the holder is of then.
     longest: u64,
     /// How long at most at a time, ns; `None` if it is not known when it acquired the lock.
@@ -92,7 +100,7 @@ impl OneLock {
             tid,
             since: time,
             met: Vec::new(),
-            more: 0,
+            further: Vec::new(),
         });
     }
 
@@ -194,23 +202,54 @@ impl Waiter {
             return;
         }
         let held = since.map(|since| until.saturating_sub(since));
+        let time = Interval {
+            begin: from,
+            end: until,
+        };
         let mut met = self.met.iter_mut();
         if let Some(known) = met.find(|known| known.holder.tid == holder.tid) {
-            known.blocked += blocked;
+            // Its holds may overlap, as of several locks of a group.
+            known.times.add(time);
+            if known.times.parts() > MAX_PARTS {
+                known.times.join(&[]);
+            }
+            known.blocked = known.times.time();
             known.held = known.held.max(held);
             if blocked > known.longest {
                 known.longest = blocked;
                 known.holder = holder.clone();
             }
-        } else if self.met.len() < MAX_MET {
-            self.met.push(MetHolder {
-                holder: holder.clone(),
-                blocked,
-                longest: blocked,
-                held,
-            });
-        } else {
-            self.more += 1;
+            return;
+        }
+        if self.met.len() >= MAX_MET {
+            let all = self.met.iter().enumerate();
+            let least = all.min_by_key(|(_, met)| met.blocked);
+            match least.filter(|(_, least)| least.blocked < blocked) {
+                Some((at, _)) => {
+                    let least = self.met.remove(at).holder.tid;
+                    self.count_further(least);
+                }
+                None => return self.count_further(holder.tid),
+            }
+            self.further.retain(|tid| *tid != holder.tid);
+        }
+        let mut times = Coverage::default();
+        times.add(time);
+        self.met.push(MetHolder {
+            holder: holder.clone(),
+            blocked,
+            times,
+            longest: blocked,
+            held,
+        });
+    }
+
+    /// Counts a thread that is not kept.
+    fn count_further(&mut self, tid: i32) {
+        if let Err(place) = self.further.binary_search(&tid)
+            && self.further.len() < MAX_FURTHER
+        {
+            self.further.insert(place, tid);
         }
     }
 
@@ -222,8 +261,8 @@ impl Waiter {
                 longest = Some(met);
             }
         }
-        let others = u32::try_from(self.met.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        longest.map(|longest| (longest, others.saturating_add(self.more)))
+        let others = (self.met.len() + self.further.len()).saturating_sub(1);
+        longest.map(|longest| (longest, u32::try_from(others).unwrap_or(u32::MAX)))
     }
 }
 
@@ -335,5 +374,37 @@ mod tests {
         group.wait(4, 120);
         group.release(holder(1), 125);
         assert_eq!(longest(group.waited(4, 130)), Some((2, 10, Some(30), 1)));
+    }
+
+    #[test]
+    fn each_moment_of_several_holds_of_a_thread_counts_once() {
+        let mut group = OneLock::default();
+        for time in [100, 110] {
+            group.acquire(holder(1), time, HoldKind::OfGroup);
+        }
+        group.wait(2, 120);
+        group.release(holder(1), 150);
+        assert_eq!(longest(group.waited(2, 160)), Some((1, 40, Some(60), 0)));
+    }
+
+    /// Threads that hold it in turn, over and over, before one that holds it long.
+    #[test]
+    fn the_longest_of_very_many_holders_is_found() {
+        let mut lock = OneLock::default();
+        lock.wait(1, 0);
+        let mut now = 0;
+        let mut hold = |tid, ns| {
+            lock.acquire(holder(tid), now, HoldKind::Exclusive);
+            now += ns;
+            lock.release(holder(tid), now);
+        };
+        for _ in 0..100 {
+            (100..120).for_each(|tid| hold(tid, 3));
+        }
+        hold(9, 5000);
+        assert_eq!(
+            longest(lock.waited(1, now)),
+            Some((9, 5000, Some(5000), 20))
+        );
     }
 }

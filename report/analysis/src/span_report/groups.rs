@@ -51,7 +51,9 @@ pub(crate) fn ranked<'t>(
     let rest = others(stats, &rest).map(|durations| {
         let unkept = stats.groups.contains_key(&OTHERS[..]);
         let bound = match &walk.options.kept {
-            GroupChoice::Chosen(chosen) if unkept => chosen.get(at).map(|chosen| chosen.bound),
+            GroupChoice::Chosen(chosen) if unkept => {
+                chosen.get(at).map(|chosen| chosen.groups.bound)
+            }
             _ => None,
         };
         let others = OtherSpans {

@@ -12,12 +12,14 @@ use crate::samples::SelectedSamples;
 use crate::span_report::group_keys;
 use crate::span_report::request::SpanRequest;
 use crate::spans::asked_keys::asked_keys;
-use crate::spans::options::{GroupChoice, SpanOptions, refuse_parts};
+use crate::spans::options::{
+    ChosenGroups, FoundHalves, GroupChoice, Halves, SpanOptions, refuse_parts,
+};
 use crate::spans::own_keys::{EarlyKeys, own_keys};
 use crate::spans::pair::Pair;
 use crate::spans::walk::{SpanWalk, Spans};
 use crate::stats::keys::dictionary::Dictionary;
-use crate::stats::sketch::Sketch;
+use crate::stats::sketch::{Chosen, Combine, Sketch};
 use crate::stats::timeline::Timeline;
 
 /// The requested facts about spans besides their durations.
@@ -89,7 +91,8 @@ pub(crate) fn matched<T>(
     }
     drop(found);
     let bound = question.order.bounded_by();
-    let sketches = pairs.iter().map(|_| Sketch::new(bound.combine)).collect();
+    let sketch = |_| Sketch::one_of(pairs.len(), bound.combine);
+    let sketches = pairs.iter().map(sketch).collect();
     options.kept = GroupChoice::Bounded(sketches, bound.figure);
     asked.walk(&options, &Dictionary::default(), notices);
     let sketches = match std::mem::take(&mut options.kept) {
@@ -100,7 +103,8 @@ pub(crate) fn matched<T>(
     let mut groups = options.most_groups() * 3 / 4;
     loop {
         let chosen = sketches.iter().map(|sketch| sketch.choose(groups));
-        options.kept = GroupChoice::Chosen(chosen.collect());
+        let chosen = asked.with_halves(chosen.collect(), &mut options, notices);
+        options.kept = GroupChoice::Chosen(chosen);
         let dictionary = Dictionary::default();
         let found = asked.walk(&options, &dictionary, notices);
         let overflow = found.pair_stats.iter().any(|stats| stats.overflow);
@@ -134,6 +138,43 @@ impl Asked<'_> {
             rows: self.rows,
             dictionary,
         }
+    }
+
+    /// Finds the begins and ends of the spans of groups that are chosen, if a part of a group is only known when a span ends. Otherwise the strings of
+    /// all begins and ends would have to be stored.
+    fn with_halves(
+        &self,
+        chosen: Vec<Chosen>,
+        options: &mut SpanOptions,
+        notices: &mut Notices,
+    ) -> Vec<ChosenGroups> {
+        if !options.groups_by_end() {
+            let whole = |groups| ChosenGroups {
+                groups,
+                halves: None,
+            };
+            return chosen.into_iter().map(whole).collect();
+        }
+        let sketches = 2 * chosen.len();
+        let unfound = |groups| FoundHalves {
+            groups,
+            begins: Sketch::one_of(sketches, Combine::Max),
+            ends: Sketch::one_of(sketches, Combine::Max),
+        };
+        options.kept = GroupChoice::Halves(chosen.into_iter().map(unfound).collect());
+        self.walk(options, &Dictionary::default(), notices);
+        let found = match std::mem::take(&mut options.kept) {
+            GroupChoice::Halves(found) => found,
+            _ => Vec::new(),
+        };
+        let found = found.into_iter().map(|found| ChosenGroups {
+            groups: found.groups,
+            halves: Some(Halves {
+                begins: found.begins.choose(usize::MAX),
+                ends: found.ends.choose(usize::MAX),
+            }),
+        });
+        found.collect()
     }
 
     fn walk(&self, options: &SpanOptions, dictionary: &Dictionary, notices: &mut Notices) -> Spans {

@@ -72,7 +72,9 @@ impl Totals<OpenSpan> for Counting<'_> {
             spent,
         } = ended;
         let options = self.options;
-        self.stats.counts.nesting.add(frame);
+        let counts = &mut self.stats.counts;
+        counts.nesting.add(frame);
+        counts.longest = counts.longest.max(Some(duration));
         let span = Interval {
             begin: frame.time,
             end: frame.time.saturating_add(duration),
@@ -93,7 +95,9 @@ impl Totals<OpenSpan> for Counting<'_> {
                 None => Some(duration),
                 Some(part) => spent.whole.ok().map(|parts| parts.get(part)),
             },
-            interval: options.heat.map(|heat| heat.place(frame.time) as u32),
+            interval: (options.heat)
+                .and_then(|heat| heat.place_from_begin(frame.time))
+                .map(|interval| interval as u32),
         };
         let group = match whole.is_empty() {
             true => &frame.what.group,
@@ -112,7 +116,15 @@ impl Totals<OpenSpan> for Counting<'_> {
                 }
                 self.stats.add(ended, &[]);
             }
-            _ => {
+            GroupChoice::Halves(found) => {
+                let hash = self.hash(frame);
+                if let Some(found) = found.get(self.pair).filter(|found| found.groups.has(hash)) {
+                    found.begins.add(frame.group, 1);
+                    found.ends.add(self.end.group.hash, 1);
+                }
+                self.stats.add(ended, &[]);
+            }
+            GroupChoice::All | GroupChoice::Chosen(_) => {
                 let is_kept = self.stats.add(ended, group);
                 if options.covers {
                     let has_own = frame.children.time > 0;
@@ -154,7 +166,7 @@ impl Counting<'_> {
         let options = self.options;
         if let GroupChoice::Chosen(chosen) = &options.kept
             && let Some(chosen) = chosen.get(self.pair)
-            && !chosen.has(self.hash(frame))
+            && !chosen.groups.has(self.hash(frame))
         {
             return OTHERS.into();
         }
@@ -168,4 +180,140 @@ impl Counting<'_> {
 /// Whether a part of a span is in a time.
 pub(crate) const fn overlaps(time: TimeRange, begin: u64, end: u64) -> bool {
     begin <= time.last && end >= time.first
+}
+
+#[cfg(test)]
+mod tests {
+    use usdtrec_format::NoTimeParts;
+
+    use super::*;
+    use crate::spans::matcher::SpanGroupWords;
+    use crate::spans::options::FoundHalves;
+    use crate::spans::spent_time::SpentTime;
+    use crate::stats::sketch::{Combine, Sketch};
+    use crate::stats::timeline::Timeline;
+
+    fn finish(stats: &mut PairStats, options: &SpanOptions, asked: bool, span: Interval) {
+        let end = PendingEnd {
+            asked: true,
+            ..PendingEnd::default()
+        };
+        finish_grouped(stats, options, &end, (asked, 0), span);
+    }
+
+    /// The begin is given by whether it is selected, and the hash of its part of the group.
+    fn finish_grouped(
+        stats: &mut PairStats,
+        options: &SpanOptions,
+        end: &PendingEnd,
+        (asked, group): (bool, u64),
+        span: Interval,
+    ) {
+        let mut counting = Counting {
+            options,
+            time: TimeRange::new(100, 199),
+            pair: 0,
+            stats,
+            covers: &mut WindowCovers::default(),
+            end,
+        };
+        let begun = OpenSpan {
+            asked,
+            group: Box::default(),
+            place: SamplePlace::default(),
+            added: None,
+        };
+        let mut frame = Frame::new(span.begin, Default::default(), begun);
+        frame.group = group;
+        let ended = Ended {
+            duration: span.len(),
+            own: span.len(),
+            spent: SpentTime {
+                whole: Err(NoTimeParts::NotRecorded),
+                own: None,
+            },
+        };
+        counting.finished(&mut frame, ended);
+    }
+
+    /// In heat maps with `--time`.
+    #[test]
+    fn spans_that_began_before_are_in_no_interval() {
+        let options = SpanOptions {
+            heat: Some(Timeline {
+                from: 100,
+                interval: 50,
+                intervals: 2,
+                until: 200,
+            }),
+            ..SpanOptions::default()
+        };
+        let mut stats = PairStats::new(1);
+        for begin in [20, 110, 150] {
+            let end = begin + 90;
+            finish(&mut stats, &options, true, Interval { begin, end });
+        }
+        assert_eq!(stats.counts.ended, 3);
+        let intervals = stats.all.heat.iter();
+        let mut intervals: Vec<_> = intervals
+            .map(|(cell, count)| (cell.interval, *count))
+            .collect();
+        intervals.sort_unstable();
+        assert_eq!(intervals, [(0, 1), (1, 1)]);
+    }
+
+    /// Those that a filter leaves out have begun, too, and may have lasted longest.
+    #[test]
+    fn all_spans_say_what_may_have_begun_before_the_recording() {
+        let mut stats = PairStats::new(1);
+        assert!(stats.counts.has_no_begins());
+        let options = SpanOptions::default();
+        let (begin, end) = (100, 190);
+        finish(&mut stats, &options, false, Interval { begin, end });
+        assert!(!stats.counts.has_no_begins());
+        finish(&mut stats, &options, true, Interval { begin, end: 110 });
+        assert_eq!((stats.counts.ended, stats.counts.longest), (1, Some(90)));
+    }
+
+    /// Of spans of other groups, neither begin nor end is needed.
+    #[test]
+    fn begins_and_ends_of_chosen_groups_are_found() {
+        let of_span = |begin: u64, end: u64| content_hash((begin, end));
+        let groups = Sketch::one_of(1, Combine::Sum);
+        groups.add(of_span(7, 70), 100);
+        groups.add(of_span(8, 80), 1);
+        let sketch = || Sketch::one_of(2, Combine::Max);
+        let options = SpanOptions {
+            kept: GroupChoice::Halves(vec![FoundHalves {
+                groups: groups.choose(1),
+                begins: sketch(),
+                ends: sketch(),
+            }]),
+            ..SpanOptions::default()
+        };
+        for (begin, end) in [(7, 70), (8, 80), (7, 80)] {
+            let mut stats = PairStats::new(1);
+            let end = PendingEnd {
+                asked: true,
+                group: SpanGroupWords {
+                    words: OTHERS.into(),
+                    hash: end,
+                },
+                ..PendingEnd::default()
+            };
+            let span = Interval {
+                begin: 100,
+                end: 110,
+            };
+            finish_grouped(&mut stats, &options, &end, (true, begin), span);
+            assert!(stats.groups.is_empty());
+        }
+        let GroupChoice::Halves(found) = &options.kept else {
+            unreachable!()
+        };
+        let [begins, ends] =
+            [&found[0].begins, &found[0].ends].map(|found| found.choose(usize::MAX));
+        assert!(begins.has(7) && !begins.has(8));
+        assert!(ends.has(70) && !ends.has(80));
+    }
 }

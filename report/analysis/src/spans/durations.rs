@@ -50,7 +50,7 @@ pub(crate) struct EndedSpan {
     pub(crate) spent: SpentTime,
     /// What is measured of it, ns; `None` if it is not known.
     pub(crate) measured: Option<u64>,
-    /// The time interval in which it began, if spans are counted by interval.
+    /// The time interval in which it began, if spans are counted by interval; `None` if it began before all of them.
     pub(crate) interval: Option<u32>,
 }
 
@@ -111,10 +111,12 @@ pub struct SpanCounts {
     pub followed: u64,
     /// Whether spans are within each other.
     pub(crate) nesting: Nesting,
+    /// How long the longest one lasted, whether or not it is selected, ns; `None` without spans.
+    pub(crate) longest: Option<u64>,
     /// Ends without a begin, and without a pause before them.
     pub unmatched: u64,
     /// Of these, ends that came so early that their begins may have been before the recording: no longer after its first hit than the longest
-    /// span lasted.
+    /// span lasted, whether or not it is selected.
     pub early: u64,
     /// Begins that were open when a pause of the probes began: it is not known when they ended.
     pub paused_begins: u64,
@@ -146,9 +148,9 @@ impl SpanCounts {
         self.ended + self.open + self.unmatched + self.unkeyed + touch_pauses > 0
     }
 
-    /// Whether no hit began a span.
+    /// Whether no hit is known to have begun a span. Begins of spans that ended are, whether or not they are selected.
     pub const fn has_no_begins(&self) -> bool {
-        self.ended + self.open + self.paused_begins == 0
+        self.nesting.ended() + self.open + self.paused_begins == 0
     }
 
     /// Begins that were open at the end of the trace.
@@ -173,6 +175,7 @@ impl SpanCounts {
         self.unfinished += other.unfinished;
         self.followed += other.followed;
         self.nesting.merge(other.nesting);
+        self.longest = self.longest.max(other.longest);
         self.unmatched += other.unmatched;
         self.early += other.early;
         self.paused_begins += other.paused_begins;
@@ -282,12 +285,6 @@ impl PairStats {
             self.slowest.pop();
             self.slowest.push(Reverse(slow));
         }
-    }
-
-    /// How long the longest span lasted, ns; `None` without spans.
-    pub(crate) fn longest(&self) -> Option<u64> {
-        let ends = self.all.distribution.ends()?;
-        Some(u64::try_from(ends.greatest.0).unwrap_or(u64::MAX))
     }
 
     /// Counts the spans that are still buffered. To be called before the statistics are read.

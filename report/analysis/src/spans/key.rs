@@ -158,7 +158,8 @@ impl SpanKey {
     }
 }
 
-/// The words of a value; of a stream, whose names get other numbers when some are forgotten, with a hash of the name of its thread in place of its number.
+/// The words of a value. Names may become known, and change, between the begin and the end of a span: a process is its number. Of a stream, whose
+/// names get other numbers when some are forgotten, a thread's name is its hash.
 fn with_string(
     key: &Key,
     words: KeyWords,
@@ -166,32 +167,18 @@ fn with_string(
     resolver: &mut Resolver<'_>,
     state: &RandomState,
 ) -> KeyWords {
-    let words = match key {
-        // The number is the key, whether or not the process has a name.
-        Key::Pid if !words.is_distinct() => words.by_number(),
-        _ => words,
-    };
-    let renumbers = resolver.session().processes().renumbers_names();
-    let thread = match key {
-        Key::Comm if renumbers => sample.tid,
-        Key::Pid if renumbers => sample.pid,
-        _ => return words,
-    };
-    let name = resolver.name(thread, sample.time);
     let processes = resolver.session().processes();
+    match key {
+        Key::Pid => return words.by_number(),
+        Key::Comm if processes.renumbers_names() => {}
+        _ => return words,
+    }
+    let name = resolver.name(sample.tid, sample.time);
     let Some(name) = name.and_then(|name| processes.name(name)) else {
         return words;
     };
-    let hash = state.hash_one(name.unescaped());
-    match key {
-        Key::Comm => KeyWords {
-            word: hash,
-            ..words
-        },
-        // Not the kind of what is not known.
-        _ => KeyWords {
-            kind: hash | 1 << 63,
-            ..words
-        },
+    KeyWords {
+        word: state.hash_one(name.unescaped()),
+        ..words
     }
 }

@@ -44,6 +44,11 @@ impl SpanOptions {
         }
     }
 
+    /// Whether a part of what spans are grouped by is only known when they end.
+    pub(crate) fn groups_by_end(&self) -> bool {
+        self.by.iter().any(|by| by.of_end)
+    }
+
     /// Statistics of each pair, without spans.
     pub(crate) fn pair_stats(&self, pairs: &[Pair]) -> Vec<PairStats> {
         vec![PairStats::new(self.most_groups()); pairs.len()]
@@ -72,8 +77,47 @@ pub(crate) enum GroupChoice {
     All,
     /// No group: only the bounds of the figures of each pair's groups are found.
     Bounded(Vec<Sketch>, BoundedFigure),
+    /// No group: only the begins and ends of the spans of some groups of each pair are found.
+    Halves(Vec<FoundHalves>),
     /// Some groups of each pair; all others are one group.
-    Chosen(Vec<Chosen>),
+    Chosen(Vec<ChosenGroups>),
+}
+
+/// Some groups of a pair.
+#[derive(Debug)]
+pub(crate) struct ChosenGroups {
+    pub(crate) groups: Chosen,
+    /// Where a part of a group is only known when a span ends: the begins and ends of spans of these groups. Words of others are not needed.
+    pub(crate) halves: Option<Halves>,
+}
+
+/// The begins and ends of the spans of some groups, by the hashes of their parts of the groups.
+#[derive(Debug)]
+pub(crate) struct Halves {
+    pub(crate) begins: Chosen,
+    pub(crate) ends: Chosen,
+}
+
+/// The same while they are found.
+#[derive(Debug)]
+pub(crate) struct FoundHalves {
+    pub(crate) groups: Chosen,
+    pub(crate) begins: Sketch,
+    pub(crate) ends: Sketch,
+}
+
+impl ChosenGroups {
+    /// Whether a begin with this hash of its part of a group may be of a span of one of them.
+    pub(crate) fn has_begin(&self, hash: u64) -> bool {
+        let begins = self.halves.as_ref().map(|halves| &halves.begins);
+        begins.unwrap_or(&self.groups).has(hash)
+    }
+
+    /// The same of an end.
+    pub(crate) fn has_end(&self, hash: u64) -> bool {
+        let halves = self.halves.as_ref();
+        halves.is_some_and(|halves| halves.ends.has(hash))
+    }
 }
 
 /// A figure of a group.

@@ -173,7 +173,7 @@ impl<'s> SpanWalk<'s> {
         let mut spans = across.finish();
         for (stats, times) in spans.pair_stats.iter_mut().zip(unmatched) {
             stats.settle();
-            stats.counts.early = match stats.longest() {
+            stats.counts.early = match stats.counts.longest {
                 Some(longest) => times.within(longest),
                 None => stats.counts.unmatched,
             };
@@ -321,7 +321,7 @@ impl<'s> SpanWalk<'s> {
                     marks,
                     waits,
                     asked: self.filter.ends(target, &sample, resolver),
-                    group: self.end_group(resolver, hit, &found.hashing),
+                    group: self.end_group(role.pair, resolver, hit, &found.hashing),
                     added: context.added.cloned(),
                 };
                 self.end(worker, key, end);
@@ -376,11 +376,6 @@ impl<'s> SpanWalk<'s> {
         key.hit_key(self.rows, resolver, hit, hashing)
     }
 
-    /// Whether a part of what spans are grouped by is only known when they end.
-    fn groups_by_end(&self) -> bool {
-        self.options.by.iter().any(|by| by.of_end)
-    }
-
     /// The part of the group of a span that its begin has, and its hash.
     #[inline]
     fn begun_group(
@@ -408,31 +403,38 @@ impl<'s> SpanWalk<'s> {
             return SpanGroupWords { words, hash };
         };
         let chosen = chosen.get(pair as usize);
-        if self.groups_by_end() || chosen.is_some_and(|chosen| chosen.has(hash)) {
-            let words = self.group(false, resolver, hit, self.dictionary);
-            return SpanGroupWords { words, hash };
-        }
-        SpanGroupWords {
-            words: OTHERS.into(),
-            hash: content_hash(OTHERS),
-        }
+        let words = match chosen.is_some_and(|chosen| chosen.has_begin(hash)) {
+            true => self.group(false, resolver, hit, self.dictionary),
+            false => OTHERS.into(),
+        };
+        SpanGroupWords { words, hash }
     }
 
     /// The part of the group of a span that only its end has.
     #[inline]
     fn end_group(
         &self,
+        pair: u32,
         resolver: &mut Resolver<'s>,
         hit: Hit<'_>,
         hashing: &Dictionary,
     ) -> SpanGroupWords {
-        if !self.groups_by_end() {
+        if !self.options.groups_by_end() {
             return SpanGroupWords::default();
         }
-        let words = self.group(true, resolver, hit, self.dictionary);
-        let hash = match self.options.kept {
-            GroupChoice::All => 0,
-            _ => content_hash(self.group(true, resolver, hit, hashing)),
+        if let GroupChoice::All = self.options.kept {
+            let words = self.group(true, resolver, hit, self.dictionary);
+            return SpanGroupWords { words, hash: 0 };
+        }
+        let words = self.group(true, resolver, hit, hashing);
+        let hash = content_hash(&words);
+        let GroupChoice::Chosen(chosen) = &self.options.kept else {
+            return SpanGroupWords { words, hash };
+        };
+        let chosen = chosen.get(pair as usize);
+        let words = match chosen.is_some_and(|chosen| chosen.has_end(hash)) {
+            true => self.group(true, resolver, hit, self.dictionary),
+            false => OTHERS.into(),
         };
         SpanGroupWords { words, hash }
     }
@@ -491,7 +493,10 @@ impl Across<'_, '_> {
             let taken = self.open.take(segment, end.as_ref(), &mut counting);
             stats.counts.is_out_of_order |= taken.has_others;
             let time = self.walk.filter.time();
-            let unmatched = end.filter(|end| taken.unmatched && overlaps(time, end.time, end.time));
+            let is_unmatched = |end: &PendingEnd| {
+                taken.unmatched && end.asked && overlaps(time, end.time, end.time)
+            };
+            let unmatched = end.filter(is_unmatched);
             if let Some(end) = unmatched {
                 match self.open.pauses.begin_before(pair as u32, end.time) {
                     true => stats.counts.paused_ends += 1,

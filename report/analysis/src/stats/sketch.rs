@@ -1,11 +1,12 @@
 //! Which of very many groups may be the greatest: bounds of their figures, in fixed memory, whatever order they come in.
 //!
 //! What a state may hold is bounded: 262,144 groups of `--sort`, 16,384 with `--value` and of spans, 1024 series of
-//! `--rate`, 4096 strings of an argument. If there are more, the file is read again, twice:
+//! `--rate` (fewer in many intervals), 4096 strings of an argument. If there are more, the file is read again, twice:
 //!
 //! * The second pass adds up the figure that groups are sorted by in a million buckets, by a hash of what the group's
 //!   key says. No group's figure is greater than its bucket's.
-//! * The third pass counts the groups of the greatest buckets one by one, and all others together.
+//! * The third pass counts the groups of the greatest buckets one by one, and all others together. Of spans that are grouped by what only
+//!   their ends say, a pass before it finds the begins and ends of these groups, so that strings of others need not be kept.
 //!
 //! If the last group shown has less than the greatest bucket that was left out, the report says so (`doubtful`): a
 //! group that is not shown may come before it. Hashes and sums do not depend on the order of samples, so the answer is

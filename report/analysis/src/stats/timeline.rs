@@ -5,7 +5,7 @@ use usdtrec_trace::error::ReportError;
 use usdtrec_trace::events::selection::SampleFilter;
 use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::TraceSession;
-use usdtrec_trace::session::recorded_part::RecordedPart;
+use usdtrec_trace::session::recorded_part::PausedEvents;
 
 /// Most intervals.
 const MAX_INTERVALS: u64 = 1 << 16;
@@ -79,10 +79,11 @@ impl Timeline {
 
     /// For how long events were recorded in each interval, ns. Pauses count where all of them had the same ones.
     pub(crate) fn recorded(&self, session: &TraceSession, events: &[usize]) -> Vec<u64> {
+        let paused = PausedEvents::new(session, events);
         let part = |interval: u64| {
             let time = self.part(interval);
             let all = time.last.saturating_sub(time.first);
-            match RecordedPart::new(session, events, time) {
+            match paused.as_ref().map(|paused| paused.part_of(session, time)) {
                 Some(part) if part.is_same => part.recorded,
                 _ => all.saturating_sub(session.files().unrecorded(time)),
             }
@@ -90,7 +91,13 @@ impl Timeline {
         (0..self.intervals as u64).map(part).collect()
     }
 
-    /// The interval of a time.
+    /// The interval of a time; `None` before the first one.
+    #[inline]
+    pub(crate) fn place_from_begin(&self, time: u64) -> Option<usize> {
+        (time >= self.from).then(|| self.place(time))
+    }
+
+    /// The interval of a time that is selected.
     #[inline]
     pub(crate) fn place(&self, time: u64) -> usize {
         let place = time.saturating_sub(self.from) / self.interval;
@@ -108,5 +115,23 @@ fn selected(session: &TraceSession, filter: &SampleFilter) -> TimeRange {
     TimeRange {
         first,
         last: trace.last.min(asked.last).max(first),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_before_is_in_no_interval() {
+        let timeline = Timeline {
+            from: 100,
+            interval: 10,
+            intervals: 2,
+            until: 115,
+        };
+        let places = [0, 99, 100, 109, 110, 115, 999].map(|time| timeline.place_from_begin(time));
+        let expected = [None, None, Some(0), Some(0), Some(1), Some(1), Some(1)];
+        assert_eq!(places, expected);
     }
 }

@@ -76,7 +76,8 @@ impl ArgumentColumns {
             let arguments = arguments.filter_map(|(place, (argument, operands))| {
                 let mut form = Form::new(argument).plain();
                 let mut kind = ArgumentKind::new(argument, &form, operands);
-                match redacted.redacted_as(at, place) {
+                let redaction = redacted.redacted_as(at, place);
+                match redaction {
                     Some(RedactedAs::Dropped) => return None,
                     Some(RedactedAs::Hashed) => {
                         form = Form::Plain;
@@ -87,6 +88,8 @@ impl ArgumentColumns {
                 let seen = seen.entry(&argument.name).or_insert(0);
                 let number = std::mem::replace(seen, *seen + 1);
                 let key = (argument.name.clone(), number);
+                let unit = argument.unit.as_ref().map(ToString::to_string);
+                let description = argument.description.clone();
                 let slot = *by_name.entry(key).or_insert_with(|| {
                     slots.push(ArgumentSlot {
                         number,
@@ -94,8 +97,9 @@ impl ArgumentColumns {
                             column: String::new(),
                             argument: argument.name.clone(),
                             kind,
-                            unit: argument.unit.as_ref().map(ToString::to_string),
-                            description: argument.description.clone(),
+                            // Those of the values are not those of their hashes.
+                            unit: unit.filter(|_| redaction.is_none()),
+                            description: description.filter(|_| redaction.is_none()),
                         },
                     });
                     slots.len() - 1

@@ -5,7 +5,7 @@ use usdtrec_format::trace::TimeRange;
 use crate::events::selection::SampleFilter;
 use crate::rows::Rows;
 use crate::session::TraceSession;
-use crate::session::paused_times::PausedPart;
+use crate::session::paused_times::{PausedPart, PausedTimes};
 
 /// How much of a time probes were recorded in that were detached in the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +29,17 @@ pub struct PausedProbe {
     pub part: RecordedPart,
 }
 
-impl RecordedPart {
-    /// The part of a time in which the probes of events were recorded; `None` if none of them was ever detached.
-    pub fn new(session: &TraceSession, events: &[usize], time: TimeRange) -> Option<Self> {
+/// When the probes of some events were detached.
+#[derive(Clone, Debug)]
+pub struct PausedEvents {
+    paused: PausedTimes,
+    /// Whether all of them were at the same times.
+    is_same: bool,
+}
+
+impl PausedEvents {
+    /// `None` if none of them was ever detached.
+    pub fn new(session: &TraceSession, events: &[usize]) -> Option<Self> {
         let pauses = session.pauses();
         if pauses.is_empty() {
             return None;
@@ -40,17 +48,32 @@ impl RecordedPart {
         if paused.is_empty() {
             return None;
         }
+        let mut events = events.iter();
+        Some(Self {
+            is_same: events.all(|&event| pauses.of_event(event) == Some(&paused)),
+            paused,
+        })
+    }
+
+    /// The part of a time in which they were recorded.
+    #[must_use]
+    pub fn part_of(&self, session: &TraceSession, time: TimeRange) -> RecordedPart {
         let length = time.last.saturating_sub(time.first);
         let all = length.saturating_sub(session.files().unrecorded(time));
-        let part: PausedPart = paused.within(time);
-        Some(Self {
+        let part: PausedPart = self.paused.within(time);
+        RecordedPart {
             pauses: part.pauses,
             time: all,
             recorded: all.saturating_sub(part.time),
-            is_same: events
-                .iter()
-                .all(|&event| pauses.of_event(event) == Some(&paused)),
-        })
+            is_same: self.is_same,
+        }
+    }
+}
+
+impl RecordedPart {
+    /// The part of a time in which the probes of events were recorded; `None` if none of them was ever detached.
+    pub fn new(session: &TraceSession, events: &[usize], time: TimeRange) -> Option<Self> {
+        Some(PausedEvents::new(session, events)?.part_of(session, time))
     }
 
     /// The same of the recording's time that is selected.

@@ -117,13 +117,14 @@ impl StreamView for Printer<'_, '_> {
         samples.each_with(
             |event| spans.is_some_and(|spans| spans.ends.has_role(event)),
             |hit, context, asked| {
+                let line = asked.then(|| shown.text.len());
                 if asked {
                     lines.resolver().set_context(context);
                     lines.event(hit, *before, &mut shown.text);
                     before.pass(hit.sample.time);
                 }
                 if let Some(spans) = spans {
-                    spans.sample(&mut worker, hit, asked, &mut shown);
+                    spans.sample(&mut worker, hit, line, &mut shown);
                 }
                 if shown.text.len() >= WRITE {
                     shown = WindowText::new(write(&mut shown, &mut worker)?, 0);

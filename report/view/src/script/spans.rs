@@ -1,6 +1,6 @@
 //! The field `span`: which span an event ends, and how long that lasted.
 //!
-//! It is the last one of a line. A window's lines are made without knowing what began before it, so it leaves holes in its text,
+//! It is the last one of an event's line, in front of the callers below it. A window's lines are made without knowing what began before it, so it leaves holes in its text,
 //! which are filled when the windows are joined. Of a stream, a window is what is shown at once.
 
 use usdtrec_analysis::spans::ends::{ClosedSpan, EndsWorker, SpanEnd, SpanEnds};
@@ -18,6 +18,7 @@ use usdtrec_trace::session::hit::{Hit, ParsedHit};
 
 use crate::format::Format;
 use crate::numbers::parts_or_reason;
+use crate::script::line_field::LineField;
 use crate::script::options::ScriptOptions;
 use crate::script::row_writer::RowWriter;
 use crate::script::times::TimeOrigin;
@@ -32,6 +33,8 @@ pub(crate) struct SpanColumn {
     format: Format,
     /// Whether CSV has columns of the parts of their time.
     has_parts: bool,
+    /// Whether lines have no other field.
+    is_alone: bool,
 }
 
 /// What a window shows.
@@ -89,6 +92,8 @@ impl SpanColumn {
             ends,
             format: options.format,
             has_parts: session.has_waits(),
+            is_alone: LineField::of_hits(options).is_empty()
+                && !options.data_fields().has(Field::Args),
         };
         column.add_names();
         Ok(Some(column))
@@ -137,55 +142,66 @@ impl SpanColumn {
                 target,
                 sample: &sample,
             };
+            let line = asked.then(|| shown.text.len());
             if asked {
                 lines.resolver().set_context(context);
                 lines.event(hit, before, &mut shown.text);
                 before.pass(sample.time);
             }
-            self.sample(worker, hit, asked, &mut shown);
+            self.sample(worker, hit, line, &mut shown);
         }
         shown.end(worker);
         shown
     }
 
-    /// Takes a sample, after whose line, if it is requested, nothing is yet.
+    /// Takes a sample, after whose lines nothing is yet. They start at `line`; `None` if they are not requested.
     pub(crate) fn sample(
         &self,
         worker: &mut EndsWorker<'_>,
         hit: Hit<'_>,
-        asked: bool,
+        line: Option<usize>,
         shown: &mut WindowText,
     ) {
         let WindowText { text, holes, .. } = shown;
+        let place = line.map(|line| place_of_field(self.format, text, line));
+        let asked = line.is_some();
         let ends = self.ends.sample(worker, hit, asked, |end| match end {
-            SpanEnd::Matched(span) => self.put(&span, text),
-            SpanEnd::Open { is_shown } => {
-                holes.push(is_shown.then(|| text.len() - self.tail().len()));
+            SpanEnd::Matched(span) => {
+                if let Some(place) = place {
+                    self.put(&span, place, text);
+                }
             }
+            SpanEnd::Open { is_shown } => holes.push(place.filter(|_| is_shown)),
         });
         if asked && !ends && matches!(self.format, Format::Csv | Format::CsvRaw) {
             text.drop_last(1);
-            text.fixed(b",,");
-            if self.has_parts {
-                TimePart::ALL.iter().for_each(|_| text.byte(b','));
-            }
+            self.put_no_span(text);
             text.byte(b'\n');
         }
     }
 
-    /// What follows the field.
-    const fn tail(&self) -> &'static [u8] {
-        match self.format {
-            Format::Text | Format::Csv | Format::CsvRaw => b"\n",
-            Format::Json => b"}\n",
+    /// Puts the field into the lines that were just written.
+    fn put(&self, span: &ClosedSpan, place: usize, out: &mut Text) {
+        let after = out.as_slice().get(place..).unwrap_or_default().to_vec();
+        out.drop_last(after.len());
+        self.field(span, out);
+        out.bytes(&after);
+    }
+
+    /// Appends the cells of an event that ends no span.
+    fn put_no_span(&self, out: &mut Text) {
+        self.put_separator(out);
+        out.byte(b',');
+        if self.has_parts {
+            TimePart::ALL.iter().for_each(|_| out.byte(b','));
         }
     }
 
-    /// Puts the field into the line that was just written.
-    fn put(&self, span: &ClosedSpan, out: &mut Text) {
-        out.drop_last(self.tail().len());
-        self.field(span, out);
-        out.bytes(self.tail());
+    /// Separates the field's cells from those before them.
+    fn put_separator(&self, out: &mut Text) {
+        if !self.is_alone {
+            out.byte(b',');
+        }
     }
 
     /// Appends the field; there is no time if the beginning is not known.
@@ -223,7 +239,7 @@ impl SpanColumn {
                 }
             }
             Format::Csv | Format::CsvRaw => {
-                out.byte(b',');
+                self.put_separator(out);
                 out.string(name);
                 out.byte(b',');
                 if let Some(duration) = duration {
@@ -242,19 +258,33 @@ impl SpanColumn {
     pub(crate) fn fill(&self, shown: WindowText, open: &mut OpenSpans<()>) -> Text {
         let bytes = shown.text.as_slice();
         let mut text = Text::default();
-        let mut done = 0;
+        let (mut done, mut is_changed) = (0, false);
         for (closed, hole) in self.ends.close(shown.left, open).zip(shown.holes) {
             if let Some(at) = hole {
                 text.bytes(bytes.get(done..at).unwrap_or_default());
-                done = at;
+                (done, is_changed) = (at, true);
                 self.field(&closed, &mut text);
             }
         }
-        if done == 0 {
+        if !is_changed {
             return shown.text;
         }
         text.bytes(bytes.get(done..).unwrap_or_default());
         text
+    }
+}
+
+/// Where the field belongs in the lines from `line` on: at the end of the first one.
+fn place_of_field(format: Format, text: &Text, line: usize) -> usize {
+    match format {
+        // Callers follow it, a line each.
+        Format::Text => {
+            let lines = text.as_slice().get(line..).unwrap_or_default();
+            let end = lines.iter().position(|byte| *byte == b'\n');
+            line + end.unwrap_or(lines.len())
+        }
+        Format::Csv | Format::CsvRaw => text.len().saturating_sub(1),
+        Format::Json => text.len().saturating_sub(2),
     }
 }
 
@@ -300,6 +330,22 @@ pub(crate) fn put_time(ns: u64, out: &mut Text) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_field_is_in_front_of_the_callers() {
+        let place = |format, lines: &str| {
+            let mut text = Text::default();
+            text.string("an earlier line\n");
+            let start = text.len();
+            text.string(lines);
+            place_of_field(format, &text, start) - start
+        };
+        assert_eq!(place(Format::Text, "app: a=1\n"), 8);
+        assert_eq!(place(Format::Text, "app: a=1\n\t  401136 main\n\n"), 8);
+        assert_eq!(place(Format::Csv, "app,\"a\nb\"\n"), 9);
+        assert_eq!(place(Format::Json, "{\"a\":1}\n"), 6);
+        assert_eq!(place(Format::Csv, "\n"), 0);
+    }
 
     #[test]
     fn times_are_cut_off() {

@@ -15,11 +15,11 @@ use usdtrec_trace::session::resolver::CodeLocation;
 use crate::script::call_chain::LineFrame;
 use crate::text::buffer::Text;
 
-/// A line of source: as perf, the file without its directory.
+/// A line of source, not escaped: as perf, the file without its directory.
 pub(crate) fn source_text(source: &SourceLine) -> String {
     let SourceLine { file, line } = source;
     let base = file.rsplit('/').next().unwrap_or(file);
-    format!("{}:{line}", escape(base))
+    format!("{base}:{line}")
 }
 
 /// The file's path.
@@ -61,7 +61,7 @@ pub(crate) fn put_frame(
 pub(crate) fn put_source(fields: Fields, source: Option<&SourceLine>, out: &mut Text) {
     if let (true, Some(source)) = (fields.has(Field::Srcline), source) {
         out.fixed(b"\n  ");
-        out.string(&source_text(source));
+        out.string(&escape(&source_text(source)));
     }
 }
 

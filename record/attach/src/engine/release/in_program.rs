@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::sync::mpsc::{Sender, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use usdtrec_kernel::host::process::Process;
@@ -33,8 +34,8 @@ impl fmt::Display for InProgram {
 /// Threads of the host that sleep inside a probe of any tracer, as far as permissions (`/proc/PID/stack`, CAP_SYS_ADMIN) and time allow.
 pub fn in_programs() -> Vec<InProgram> {
     let (sender, found) = channel();
-    // A search that hangs is abandoned; its thread does not keep the process from exiting.
-    std::thread::spawn(move || search(&sender));
+    // A search that hangs is abandoned; its thread does not keep the process from exiting. Without a thread nothing is found.
+    let _ = thread::Builder::new().spawn(move || search(&sender));
     let deadline = Instant::now() + SEARCH_TIME;
     let next = || {
         let left = deadline.saturating_duration_since(Instant::now());

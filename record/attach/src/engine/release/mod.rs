@@ -14,6 +14,7 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -197,7 +198,7 @@ impl Release {
     }
 }
 
-/// Passes descriptors to a helper. `None` if no process can be started; then a thread of this process closes them.
+/// Passes descriptors to a helper. `None` if no process can be started; then this process closes them, in a thread if it can.
 fn hand_over(descriptors: Vec<OwnedFd>, at_once: usize, closed: PipeWriter) -> Option<Child> {
     let numbers: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
     let keeper = Keeper::for_descriptors(&numbers).ok();
@@ -206,7 +207,8 @@ fn hand_over(descriptors: Vec<OwnedFd>, at_once: usize, closed: PipeWriter) -> O
         .and_then(|closed| start_helper(&numbers, keeper.as_ref(), at_once, closed));
     let Ok(mut helper) = started else {
         drop(keeper);
-        std::thread::spawn(move || close_all(descriptors, &closed));
+        // If no thread can be started, either, they are closed here, as what it was to have.
+        let _ = thread::Builder::new().spawn(move || close_all(descriptors, &closed));
         return None;
     };
     // The helper starts when it has read the list. Our copies are closed before, and none of them is the last one. The keeper is closed

@@ -1,5 +1,6 @@
 //! Names of arguments: where they are in each event, and what their columns are called.
 
+use usdtrec_format::TimePart;
 use usdtrec_trace::error::ReportError;
 use usdtrec_trace::fields::{process_field_named, process_field_names};
 use usdtrec_trace::list::list;
@@ -40,7 +41,7 @@ pub(super) fn places(
 }
 
 /// Names of members and columns besides those of keys.
-const RESERVED: [&str; 36] = [
+const RESERVED: [&str; 39] = [
     "event",
     "comm",
     "pid",
@@ -73,6 +74,9 @@ const RESERVED: [&str; 36] = [
     "from_ns",
     "interval_ns",
     "counts",
+    "recorded_ns",
+    "parts",
+    "parts_known",
     "time_ns",
     "doubtful",
     "groups",
@@ -81,8 +85,29 @@ const RESERVED: [&str; 36] = [
 
 /// What an argument's column is called: its name, or `args.NAME` where another column is called so.
 pub(super) fn column(name: &str) -> String {
-    match RESERVED.contains(&name) || process_field_named(name).is_some() {
+    let mut parts = TimePart::ALL.into_iter().map(TimePart::spec);
+    let is_part = parts.any(|part| [part.column, part.own_column].contains(&name));
+    match RESERVED.contains(&name) || is_part || process_field_named(name).is_some() {
         true => format!("args.{name}"),
         false => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_column_is_called_as_another_one() {
+        for name in [
+            "recorded_ns",
+            "parts",
+            "oncpu_ns",
+            "self_blocked_ns",
+            "count",
+        ] {
+            assert_eq!(column(name), format!("args.{name}"));
+        }
+        assert_eq!(column("bytes"), "bytes");
     }
 }

@@ -287,9 +287,11 @@ impl Key {
                 path_words(key, path, dictionary)
             }
             Self::ScriptStack(key) => path_words(key, resolver.path(), dictionary),
-            Self::Interval(timeline) => {
-                KeyWords::new(kind::KNOWN, timeline.place(sample.time) as u64)
-            }
+            // A span of which a part is in the timeline may have begun before.
+            Self::Interval(timeline) => match timeline.place_from_begin(sample.time) {
+                Some(interval) => KeyWords::new(kind::KNOWN, interval as u64),
+                None => KeyWords::new(kind::ABSENT, 0),
+            },
             Self::Argument(_, places, _) => {
                 match argument_value(places, resolver, target, sample) {
                     Some(value) => of_value(value, dictionary),
@@ -403,19 +405,19 @@ impl Key {
                 kind::OTHER_STACK => KeyValue::OtherStacks,
                 _ => KeyValue::Absent,
             },
+            Self::Interval(_) if kind == kind::ABSENT => KeyValue::Absent,
             Self::Interval(_) => KeyValue::Integer(word.into()),
             Self::Shape(..) | Self::Argument(..) => argument(kind, word, dictionary),
         }
     }
 
-    /// The order of groups that are equal otherwise: that of the values of their keys.
+    /// The order of groups that are equal otherwise: that of the values of their keys, then of what else tells these apart.
     pub(crate) fn compare(keys: &[Self], a: &[KeyValue], b: &[KeyValue]) -> Ordering {
-        let mut values = keys.iter().zip(a.iter().zip(b));
-        let first = values.find_map(|(key, (a, b))| {
-            let order = a.order(key.form()).cmp(&b.order(key.form()));
-            order.is_ne().then_some(order)
-        });
-        first.unwrap_or(Ordering::Equal)
+        let values = || keys.iter().zip(a.iter().zip(b));
+        let orders = values().map(|(key, (a, b))| a.order(key.form()).cmp(&b.order(key.form())));
+        let rests = values().map(|(_, (a, b))| a.rest().cmp(&b.rest()));
+        let mut all = orders.chain(rests);
+        all.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
 }
 

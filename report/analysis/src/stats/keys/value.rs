@@ -113,6 +113,19 @@ impl KeyValue {
             Self::Absent => borrowed(b"-"),
         }
     }
+
+    /// What tells values of one [`order`](Self::order) apart: the folder of a file, the name of a process, or what kind of value it is.
+    pub(crate) fn rest(&self) -> (u8, &[u8]) {
+        match self {
+            Self::File(Some(path)) => (0, path.as_os_str().as_bytes()),
+            Self::Process { comm, .. } => (0, comm.as_bytes()),
+            Self::Null => (1, &[]),
+            Self::Missing(_) => (2, &[]),
+            Self::OtherStrings => (3, &[]),
+            Self::Absent | Self::File(None) => (4, &[]),
+            _ => (0, &[]),
+        }
+    }
 }
 
 /// Words of an enumeration are strings.
@@ -124,5 +137,52 @@ fn integer<'v>(number: i128, form: &Form) -> KeyOrder<'v> {
     match word {
         Some(word) => KeyOrder::String(Cow::Owned(word.as_bytes().to_vec())),
         None => KeyOrder::Integer(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering;
+
+    use usdtrec_format::StringAt;
+
+    use super::*;
+    use crate::stats::keys::key::Key;
+
+    /// Values that look alike have one order in every run.
+    #[test]
+    fn different_values_are_never_equal() {
+        let file = |path: &str| KeyValue::File(Some(PathBuf::from(path)));
+        let process = |pid, comm: &str| KeyValue::Process {
+            pid,
+            comm: comm.to_owned(),
+        };
+        let string = KeyValue::Argument(Value::String(StringAt {
+            address: 0,
+            bytes: b"NULL".to_vec(),
+            cut: false,
+            guessed: false,
+            from_file: false,
+        }));
+        let files = [file("/b/a.so"), file("/a/b.so"), file("/c/b.so")];
+        let processes = [process(3, "z"), process(7, "a"), process(7, "b")];
+        let strings = [string, KeyValue::Null];
+        let compared = |key: Key, values: &[KeyValue]| {
+            for pair in values.windows(2) {
+                let [a, b] = pair else { unreachable!() };
+                let keys = [key.clone()];
+                let (a, b) = (&[a.clone()], &[b.clone()]);
+                assert_eq!(Key::compare(&keys, a, b), Ordering::Less, "{a:?} {b:?}");
+                assert_eq!(Key::compare(&keys, b, a), Ordering::Greater, "{a:?} {b:?}");
+            }
+        };
+        compared(Key::Dso, &files);
+        compared(Key::Pid, &processes);
+        compared(Key::Tid, &strings);
+        // The order of all keys decides before what else tells values apart.
+        let keys = [Key::Dso, Key::Tid];
+        let row = |path: &str, tid| [file(path), KeyValue::Integer(tid)];
+        let order = Key::compare(&keys, &row("/b/a.so", 1), &row("/a/a.so", 2));
+        assert_eq!(order, Ordering::Less);
     }
 }

@@ -1,13 +1,13 @@
 //! Values laid out as a template says.
 
 use usdtrec_format::Value;
-use usdtrec_format::escape::quote;
+use usdtrec_format::escape::{escape_bytes, quote};
 use usdtrec_trace::form::Form;
 
 use crate::script::template::spec::{Align, Conversion, Spec};
 use crate::text::buffer::Text;
 
-/// Appends a text that is harmless already.
+/// Appends a text, which becomes harmless after it is cut.
 pub(crate) fn text(text: &str, spec: Spec, out: &mut Text) {
     let start = out.len();
     let shown = first_chars(text.as_bytes(), spec.precision);
@@ -16,7 +16,7 @@ pub(crate) fn text(text: &str, spec: Spec, out: &mut Text) {
         quote(&mut quoted, shown);
         out.string(&quoted);
     } else {
-        out.bytes(shown);
+        out.string(&escape_bytes(shown));
     }
     pad(start, spec, Align::Left, out);
 }
@@ -192,6 +192,24 @@ mod tests {
             shown(".2", &Form::Plain, &Value::Float64(f64::NAN)),
             "|NaN|"
         );
+    }
+
+    #[test]
+    fn texts_are_escaped_once_and_cut_before() {
+        let shown = |spec: &str| {
+            let mut out = Text::default();
+            text("a\x1b[\\é", Spec::parse(spec).unwrap(), &mut out);
+            out.into_string()
+        };
+        for (spec, expected) in [
+            ("", r"a\x1b[\é"),
+            ("?", r#""a\x1b[\\é""#),
+            (".2", r"a\x1b"),
+            (".2?", r#""a\x1b""#),
+            ("6.2", r"a\x1b "),
+        ] {
+            assert_eq!(shown(spec), expected, "{spec}");
+        }
     }
 
     #[test]

@@ -12,7 +12,6 @@
 
 use usdtrec_analysis::rows::hit_row::RowHit;
 use usdtrec_analysis::rows::row_sink::SpanRow;
-use usdtrec_format::escape::escape;
 use usdtrec_format::perf::Sample;
 use usdtrec_format::{Missing, Value};
 use usdtrec_trace::events::order::before::PreviousTimes;
@@ -188,7 +187,7 @@ impl<'s> TemplateLines<'s> {
                     pad(start, spec, Align::Left, out);
                 }
                 FieldValue::Source(source) => text(&source_text(source), spec, out),
-                value => text(&escape(&value.text().unwrap_or_default()), spec, out),
+                value => text(&value.text().unwrap_or_default(), spec, out),
             },
             Err(reason) => match field {
                 LineField::Of(of)

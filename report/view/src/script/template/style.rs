@@ -14,7 +14,6 @@ use crate::script::arguments::{LineArgument, check, place};
 use crate::script::choice;
 use crate::script::line_field::LineField;
 use crate::script::options::ScriptOptions;
-use crate::script::span_text::names;
 use crate::script::template::spec::Spec;
 use crate::script::template::{Item, Meaning, Template};
 use crate::script::times::WallClock;
@@ -127,7 +126,7 @@ impl TemplateStyle {
         Ok(Self {
             has_arguments: parts.iter().any(is_argument),
             parts,
-            names: names(pairs),
+            names: pairs.iter().map(|pair| pair.name.clone()).collect(),
             arguments: options.fields.arguments.of_events(session),
             clock: tod.then(|| WallClock::local(session)).transpose()?,
             digits: options.text_times().digits,

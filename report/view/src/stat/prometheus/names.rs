@@ -6,7 +6,9 @@ use usdtrec_format::schema::Unit;
 const SAMPLES: [&str; 3] = ["_sum", "_count", "_bucket"];
 
 /// Labels that samples have besides those of keys, and labels with a meaning of their own.
-const RESERVED: [&str; 6] = ["provider", "probe", "span", "others", "le", "quantile"];
+const RESERVED: [&str; 7] = [
+    "provider", "probe", "span", "part", "others", "le", "quantile",
+];
 
 /// The labels of keys, each once.
 pub(super) fn label_names(keys: &[String]) -> Vec<String> {
@@ -83,6 +85,7 @@ mod tests {
             "url",
             "URL",
             "le",
+            "part",
             "1st",
             "__name__",
             "größe",
@@ -94,6 +97,7 @@ mod tests {
             "url",
             "url_2",
             "key_le",
+            "key_part",
             "key_1st",
             "key_name",
             "gr_e",
