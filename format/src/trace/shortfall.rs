@@ -112,6 +112,8 @@ pub enum ShortfallKind {
     UnattachedChildren,
     /// Threads that mapped new files were not held until the probes of these were attached.
     UnheldMappings,
+    /// Files that replaced programs of the filter were too many: processes that execute the later ones have no hits.
+    ReplacedPrograms,
     /// A minimum or maximum that was found in the kernel may be wrong.
     InexactExtremes,
     /// Hits do not have how long their threads have waited.
@@ -141,6 +143,7 @@ impl ShortfallKind {
             | Self::Unfinished
             | Self::UnattachedChildren
             | Self::UnheldMappings
+            | Self::ReplacedPrograms
             | Self::Other => true,
             // Counted as lost.
             Self::Unjudged

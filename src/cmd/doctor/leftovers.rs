@@ -83,12 +83,11 @@ fn print_breakpoints(behind: &LeftBehind, heal: bool) -> Breakpoints {
     // Those of tracers that are known are in order.
     others.sort_by_key(|left| left.owner != BreakpointOwner::Unknown);
     for left in &ended {
-        let done = match (heal, left.is_restored) {
-            (true, true) => "restored",
-            (true, false) => {
-                "not restored: another tracer has a breakpoint there, or the file or the program has changed"
-            }
-            (false, _) => "would be restored with --heal",
+        let done = match &left.restored {
+            Some(Ok(())) => "restored".to_owned(),
+            Some(Err(reason)) => format!("not restored: {}", escape(reason)),
+            None if heal => "not restored".to_owned(),
+            None => "would be restored with --heal".to_owned(),
         };
         println!("{}; {done}", escape(&left.to_string()));
     }
@@ -114,6 +113,9 @@ fn print_breakpoints(behind: &LeftBehind, heal: bool) -> Breakpoints {
     }
     Breakpoints {
         found: ended.len(),
-        left: ended.iter().filter(|left| !left.is_restored).count(),
+        left: ended
+            .iter()
+            .filter(|left| left.restored != Some(Ok(())))
+            .count(),
     }
 }

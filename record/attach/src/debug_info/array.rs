@@ -1,12 +1,14 @@
 //! Arguments that are arrays of `char`: their value is the address of a variable, or of a part of one.
 
+use std::time::Instant;
+
 use gimli::Register as DwarfRegister;
 use usdtrec_dwarf::Die;
 use usdtrec_format::schema::{Argument, ArgumentType};
 use usdtrec_format::{Arch, Location, Operand};
 
-use super::variables::{ValueLocation, Variable};
-use super::{DebugInfo, kind};
+use super::variables::{Caller, ValueLocation, Variable};
+use super::{DebugInfo, is_late, kind};
 use crate::plan::frame::RegisterOffset;
 use crate::plan::held_addresses::{HeldAddress, Holder, held_address};
 
@@ -14,6 +16,21 @@ use crate::plan::held_addresses::{HeldAddress, Holder, held_address};
 const MAX_DEPTH: usize = 16;
 /// Maximum number of types that are looked at for an argument.
 const MAX_TYPES: usize = 256;
+
+/// What is left for the types of an argument.
+struct Looking {
+    types: usize,
+    until: Instant,
+}
+
+impl Looking {
+    /// Whether one more type may be looked at.
+    fn one_more(&mut self) -> bool {
+        let fewer = self.types.checked_sub(1);
+        self.types = fewer.unwrap_or_default();
+        fewer.is_some() && !is_late(self.until)
+    }
+}
 
 /// Where a variable, or an address, is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +73,7 @@ impl DebugInfo<'_> {
         scopes: &[Vec<Variable<'_>>],
         operand: &Operand,
         (pc, slot): (u64, usize),
+        caller: &Caller<'_>,
     ) -> Option<Argument> {
         let is_address = operand.bytes(self.arch) == self.arch.pointer_size()
             && operand.signed != Some(true)
@@ -64,20 +82,24 @@ impl DebugInfo<'_> {
             || !scopes
                 .iter()
                 .flatten()
-                .any(|known| has_string(&known.kind, 0))
+                .any(|known| !is_late(self.until) && has_string(&known.kind, 0))
         {
             return None;
         }
         let spot = self.spot(operand, pc)?;
-        let mut left = MAX_TYPES;
+        let mut looking = Looking {
+            types: MAX_TYPES,
+            until: self.until,
+        };
         let variables = scopes.iter().flatten();
         let is_string = |variable: &Variable<'_>| {
-            let of_variable = self.spot_of(variable.place, pc)?;
+            let of_variable = spot_of(variable.place, caller)?;
             let offset = spot.above(of_variable)?;
-            is_string_at(&variable.kind, offset, &mut left).then_some(())
+            is_string_at(&variable.kind, offset, &mut looking).then_some(())
         };
         variables.into_iter().find_map(is_string)?;
-        Some(Argument {
+        // A search that ended early may have missed a member that is no string.
+        (!is_late(self.until)).then(|| Argument {
             kind: Some(ArgumentType::String(None)),
             ..Argument::unnamed(slot)
         })
@@ -108,15 +130,13 @@ impl DebugInfo<'_> {
             } => Spot::near(register, offset, self.caller(pc)),
         })
     }
+}
 
-    fn spot_of(&self, place: ValueLocation, pc: u64) -> Option<Spot> {
-        match place {
-            ValueLocation::Register(_) => None,
-            ValueLocation::Memory(register, offset) => {
-                Some(Spot::near(register, offset, self.caller(pc)))
-            }
-            ValueLocation::Address(address) => Some(Spot::Linked(address)),
-        }
+fn spot_of(place: ValueLocation, caller: &Caller<'_>) -> Option<Spot> {
+    match place {
+        ValueLocation::Register(_) => None,
+        ValueLocation::Memory(register, offset) => Some(Spot::near(register, offset, caller())),
+        ValueLocation::Address(address) => Some(Spot::Linked(address)),
     }
 }
 
@@ -135,12 +155,12 @@ fn has_string(die: &Die<'_>, depth: usize) -> bool {
 }
 
 /// Whether what is at an offset of a variable of this type can only be an array of `char`. The address of a structure or a union is that of its first
-/// member, too: one of a `pthread_mutex_t`, which has an array of `char` among its members, is no string. `left`: how many types may be looked at.
-fn is_string_at(die: &Die<'_>, offset: u64, left: &mut usize) -> bool {
-    let Some(fewer) = left.checked_sub(1) else {
+/// member, too: one of a `pthread_mutex_t`, which has an array of `char` among its members, is no string.
+fn is_string_at(die: &Die<'_>, offset: u64, looking: &mut Looking) -> bool {
+    if !looking.one_more() {
         return false;
-    };
-    *left = fewer;
+    }
+    let until = looking.until;
     let Some((die, entry)) = kind::plain(die) else {
         return false;
     };
@@ -152,12 +172,12 @@ fn is_string_at(die: &Die<'_>, offset: u64, left: &mut usize) -> bool {
             };
             let of_each = || kind::size(&each).filter(|size| *size > 0);
             kind::is_char(&each)
-                || of_each().is_some_and(|size| is_string_at(&each, offset % size, left))
+                || of_each().is_some_and(|size| is_string_at(&each, offset % size, looking))
         }
         gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => {
             let members = kind::members(&die);
             let within = |at: u64, member: &Die<'_>| {
-                let within = offset.checked_sub(at)?;
+                let within = offset.checked_sub(at).filter(|_| !is_late(until))?;
                 let size = kind::size(member);
                 size.is_none_or(|size| within < size).then_some(within)
             };
@@ -166,11 +186,11 @@ fn is_string_at(die: &Die<'_>, offset: u64, left: &mut usize) -> bool {
                 .filter_map(|(at, member)| Some((within(*at, member)?, member)))
                 .peekable();
             at_offset.peek().is_some()
-                && at_offset.all(|(within, member)| is_string_at(member, within, left))
+                && at_offset.all(|(within, member)| is_string_at(member, within, looking))
                 && (offset > 0
                     || members
                         .iter()
-                        .all(|(_, member)| is_string_at(member, 0, left)))
+                        .all(|(_, member)| is_string_at(member, 0, looking)))
         }
         _ => false,
     }

@@ -8,6 +8,8 @@ use usdtrec_dwarf::{Die, DieAttributes};
 use usdtrec_format::schema::{ArgumentType, Labels};
 use usdtrec_format::{Arch, Operand};
 
+use super::variables::MAX_NAME_BYTES;
+
 /// Longest chain of typedefs and qualifiers.
 const MAX_TYPE_CHAIN: usize = 32;
 /// Maximum number of members of a structure that are looked at.
@@ -200,6 +202,7 @@ fn words(die: &Die<'_>) -> Option<Labels> {
             .attr_value(gimli::DW_AT_name)
             .and_then(|name| die.text(name));
         if let (gimli::DW_TAG_enumerator, Some(value), Some(name)) = (entry.tag(), value, name)
+            && name.len() <= MAX_NAME_BYTES
             && words.len() < MAX_WORDS
         {
             words.insert(value, name);

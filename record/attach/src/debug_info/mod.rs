@@ -18,17 +18,18 @@ mod files;
 mod kind;
 mod variables;
 
-use std::cell::RefCell;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use gimli::{
     BaseAddresses, CfaRule, DebugFrame, EhFrame, EndianSlice, RunTimeEndian, UnwindContext,
     UnwindSection, Vendor,
 };
 use usdtrec_dwarf::{Die, DwarfInfo, DwarfNeed, WholeUnit};
-use usdtrec_format::schema::Argument;
+use usdtrec_format::schema::{Argument, Labels};
 use usdtrec_format::{Arch, Operand, SourceLine};
 
 use self::files::{Files, Unwind};
@@ -40,6 +41,14 @@ use crate::select::program::Program;
 
 /// Maximum length of debugging information that is read for lines alone, bytes: reading takes time and memory in proportion.
 const MAX_BYTES_FOR_LINES: u64 = 128 << 20;
+/// How long variables are searched for in a file that the user named. Later arguments stay unnamed.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The same in a file that nobody named: anybody may map files in which this takes for ever.
+const FOUND_PATIENCE: Duration = Duration::from_secs(5);
+/// Maximum size of the words of enumerations that are kept of a file, bytes.
+const MAX_WORD_BYTES: usize = 1 << 20;
+/// Memory that a word needs besides its letters, bytes.
+const WORD_BYTES: usize = 64;
 
 /// What debugging information is read for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,9 +80,19 @@ pub fn read<T>(
         units: RefCell::default(),
         frames: program.frames(),
         separate_symbols: RefCell::new(program.needed_symbols()),
+        until: Instant::now()
+            + match program.is_found() {
+                true => FOUND_PATIENCE,
+                false => PATIENCE,
+            },
+        word_bytes_left: Cell::new(MAX_WORD_BYTES),
         program,
     };
     Some(answer(&info))
+}
+
+fn is_late(until: Instant) -> bool {
+    Instant::now() >= until
 }
 
 fn unnamed(sites: &[PlannedSite]) -> Vec<Argument> {
@@ -94,6 +113,10 @@ pub struct DebugInfo<'a> {
     program: &'a Program,
     /// Symbols of the separate file.
     separate_symbols: RefCell<NeededSymbols>,
+    /// When the search for variables ends.
+    until: Instant,
+    /// Size of the words of enumerations that may still be kept.
+    word_bytes_left: Cell<usize>,
 }
 
 impl std::fmt::Debug for DebugInfo<'_> {
@@ -152,21 +175,40 @@ impl DebugInfo<'_> {
         for (place, _) in differing {
             known[place] = Argument::unnamed(place);
         }
-        distinct(known)
+        let mut known = distinct(known);
+        for argument in &mut known {
+            argument.labels = argument.labels.take().filter(|words| self.keeps(words));
+        }
+        known
+    }
+
+    /// Whether the words of an enumeration are kept.
+    fn keeps(&self, words: &Labels) -> bool {
+        let words = words.words().values();
+        let sizes = words.map(|word| word.len() + WORD_BYTES);
+        let left = self.word_bytes_left.get().checked_sub(sizes.sum());
+        self.word_bytes_left.set(left.unwrap_or_default());
+        left.is_some()
     }
 
     /// The arguments of one site; `None` for operands that are not the location of a variable.
     fn site(&self, PlannedSite { site, operands, .. }: &PlannedSite) -> Vec<Option<Argument>> {
+        if is_late(self.until) {
+            return Vec::new();
+        }
         let Some(unit) = self.unit(site.pc) else {
             return Vec::new();
         };
         let root = self.dwarf.first_entry(&unit);
         let address = |symbol: &str| self.address(symbol);
         let global = operands.iter().any(self::variables::global);
+        let frame = OnceCell::new();
+        let caller = || *frame.get_or_init(|| self.caller(site.pc));
         let here = Here {
             pc: site.pc,
-            caller: &|| self.caller(site.pc),
+            caller: &caller,
             symbols: global.then_some(&address),
+            until: self.until,
         };
         let scopes = variables(&root, &here);
         let cast = self.is_cast_to_isize(&root, operands);
@@ -175,7 +217,7 @@ impl DebugInfo<'_> {
                 let place = ValueLocation::from_operand(operand, self.arch, address)?;
                 argument(&scopes, place, operand, self.arch, cast)
             };
-            variable().or_else(|| self.array(&scopes, operand, (site.pc, slot)))
+            variable().or_else(|| self.array(&scopes, operand, (site.pc, slot), &caller))
         };
         operands.iter().enumerate().map(argument).collect()
     }
@@ -243,12 +285,12 @@ fn argument(
 
 /// Removes the names of arguments with the same name, which expressions could not distinguish.
 fn distinct(mut arguments: Vec<Argument>) -> Vec<Argument> {
-    let names: Vec<_> = arguments
-        .iter()
-        .map(|argument| argument.name.clone())
-        .collect();
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for argument in &arguments {
+        *counts.entry(argument.name.clone()).or_default() += 1;
+    }
     for (place, argument) in arguments.iter_mut().enumerate() {
-        if names.iter().filter(|name| **name == argument.name).count() > 1 {
+        if counts.get(&argument.name).is_some_and(|count| *count > 1) {
             *argument = Argument::unnamed(place);
         }
     }

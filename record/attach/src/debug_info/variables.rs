@@ -1,15 +1,25 @@
 //! The variables that live at an instruction.
 
+use std::collections::HashSet;
+use std::time::Instant;
+
 use gimli::{EntriesTreeNode, Expression, Operation, Register as DwarfRegister, UnitRef};
 use usdtrec_dwarf::{Bytes, Die, DieAttributes};
 use usdtrec_format::{Arch, Location, Operand, Register};
 
+use super::is_late;
 use crate::plan::frame::RegisterOffset;
 
 /// Deepest nesting of scopes that is followed. Compilers inline a few dozen levels.
 const MAX_DEPTH: usize = 200;
 /// Maximum length of the chain from an inlined copy to its declaration.
 const MAX_ORIGIN_CHAIN: usize = 8;
+/// Maximum number of variables and scopes at an instruction. Units that a linker has made one have some thousand variables.
+const MAX_VARIABLES: usize = 1 << 14;
+/// Maximum length of a name that is kept, bytes.
+pub(super) const MAX_NAME_BYTES: usize = 256;
+/// Maximum number of address ranges of a scope, or locations of a variable, that are looked at. Those of interpreters' loops have some thousand.
+const MAX_RANGES: usize = 1 << 14;
 
 /// A variable or parameter.
 pub(super) struct Variable<'r> {
@@ -24,30 +34,41 @@ pub(super) struct Variable<'r> {
 /// The link-time address of a symbol.
 pub(super) type Addresses<'h> = dyn Fn(&str) -> Option<u64> + 'h;
 
+/// The caller's frame at an instruction.
+pub(super) type Caller<'h> = dyn Fn() -> Option<RegisterOffset> + 'h;
+
 /// An instruction, with its frame and symbols.
 pub(super) struct Here<'h> {
     /// Its link-time address.
     pub(super) pc: u64,
     /// The caller's frame there. Called only if needed.
-    pub(super) caller: &'h dyn Fn() -> Option<RegisterOffset>,
+    pub(super) caller: &'h Caller<'h>,
     /// Addresses of symbols, if operands refer to symbols: variables of other files that this unit only declares.
     pub(super) symbols: Option<&'h Addresses<'h>>,
+    /// When the search ends.
+    pub(super) until: Instant,
 }
 
 /// The variables at an instruction, scope by scope, from the outermost in. `root` is the unit's first entry. What is
-/// damaged is left out.
+/// damaged is left out. None if there are too many, or no time is left: what looks like the only variable of a place may not be.
 pub(super) fn variables<'r>(root: &Die<'r>, here: &Here<'_>) -> Vec<Vec<Variable<'r>>> {
     let mut walk = Walk {
         root,
         here,
         base: None,
         scopes: vec![Vec::new()],
+        known: HashSet::new(),
+        left: MAX_VARIABLES,
+        is_cut: false,
     };
     if let Ok(mut tree) = root.unit().entries_tree(None)
         && let Ok(root) = tree.root()
     {
         // Variables found before the damage are valid.
         let _ = walk.children(root, 0);
+    }
+    if walk.is_cut {
+        walk.scopes.clear();
     }
     walk.scopes
 }
@@ -58,6 +79,12 @@ struct Walk<'w, 'r> {
     /// The base of variables' offsets in the current function.
     base: Option<RegisterOffset>,
     scopes: Vec<Vec<Variable<'r>>>,
+    /// Places and names of the variables of the last scope.
+    known: HashSet<(ValueLocation, String)>,
+    /// How many more variables and scopes are kept.
+    left: usize,
+    /// Whether the walk ended before the unit.
+    is_cut: bool,
 }
 
 impl<'r> Walk<'_, 'r> {
@@ -68,6 +95,10 @@ impl<'r> Walk<'_, 'r> {
     ) -> gimli::Result<()> {
         let mut children = node.children();
         while let Some(child) = children.next()? {
+            self.is_cut |= self.left == 0 || is_late(self.here.until);
+            if self.is_cut {
+                break;
+            }
             let entry = child.entry();
             match entry.tag() {
                 gimli::DW_TAG_formal_parameter | gimli::DW_TAG_variable => self.variable(entry),
@@ -81,6 +112,8 @@ impl<'r> Walk<'_, 'r> {
                         self.base = self.base_of(entry);
                     }
                     self.scopes.push(Vec::new());
+                    self.known.clear();
+                    self.left -= 1;
                     self.children(child, depth + 1)?;
                 }
                 _ => {}
@@ -95,6 +128,7 @@ impl<'r> Walk<'_, 'r> {
         };
         // Damaged ones have none.
         let ranges = std::iter::from_fn(|| ranges.next().ok()?);
+        let ranges = ranges.take(MAX_RANGES);
         let mut ranges = ranges.map(|range| range.begin..range.end);
         ranges.any(|range| range.contains(&self.here.pc))
     }
@@ -129,11 +163,10 @@ impl<'r> Walk<'_, 'r> {
         if let Some(variable) = found()
             && let Some(scope) = self.scopes.last_mut()
         {
-            let same =
-                |known: &Variable<'_>| known.place == variable.place && known.name == variable.name;
             // Declared and defined, it is still one.
-            if !scope.iter().any(same) {
+            if self.known.insert((variable.place, variable.name.clone())) {
                 scope.push(variable);
+                self.left -= 1;
             }
         }
     }
@@ -155,12 +188,10 @@ impl<'r> Walk<'_, 'r> {
             return Some(expression);
         }
         let mut list = self.root.unit().attr_locations(location).ok()??;
-        while let Some(part) = list.next().ok()? {
-            if (part.range.begin..part.range.end).contains(&self.here.pc) {
-                return Some(part.data);
-            }
-        }
-        None
+        let parts = std::iter::from_fn(|| list.next().ok()?);
+        let mut parts = parts.take(MAX_RANGES);
+        let here = parts.find(|part| (part.range.begin..part.range.end).contains(&self.here.pc));
+        here.map(|part| part.data)
     }
 
     fn place(&self, expression: Expression<Bytes>) -> Option<ValueLocation> {
@@ -218,7 +249,8 @@ impl<'r> Walk<'_, 'r> {
         let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
         let is_name =
             name.chars().all(plain) && !name.starts_with(|first: char| first.is_ascii_digit());
-        (is_name && !name.is_empty()).then_some((name, kind))
+        let is_short = (1..=MAX_NAME_BYTES).contains(&name.len());
+        (is_name && is_short).then_some((name, kind))
     }
 }
 
@@ -230,7 +262,7 @@ fn only(unit: UnitRef<'_, Bytes>, expression: Expression<Bytes>) -> Option<Opera
 }
 
 /// A location of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ValueLocation {
     /// In the low bytes of a register.
     Register(DwarfRegister),
@@ -283,4 +315,117 @@ pub(super) fn global(operand: &Operand) -> bool {
 
 fn number(arch: Arch, register: Register) -> Option<DwarfRegister> {
     arch.dwarf_register(register).map(DwarfRegister)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use usdtrec_dwarf::{DwarfInfo, DwarfNeed, DwarfSource, SectionFile, SectionPlace};
+    use usdtrec_format::BuildId;
+
+    use super::*;
+
+    /// Sections, one after the other.
+    struct Sections(Vec<(&'static str, Vec<u8>)>);
+
+    impl Sections {
+        fn all(&self) -> Vec<u8> {
+            self.0.iter().flat_map(|(_, bytes)| bytes.clone()).collect()
+        }
+    }
+
+    impl SectionFile for Sections {
+        fn length(&self) -> u64 {
+            self.all().len() as u64
+        }
+
+        fn build_id(&self) -> Option<BuildId> {
+            None
+        }
+
+        fn is_big_endian(&self) -> bool {
+            false
+        }
+
+        fn is_class64(&self) -> bool {
+            true
+        }
+
+        fn section(&self, name: &str) -> Option<SectionPlace> {
+            let at = self.0.iter().position(|(known, _)| *known == name)?;
+            let before = self.0[..at].iter().map(|(_, bytes)| bytes.len() as u64);
+            Some(SectionPlace {
+                address: 0,
+                offset: before.sum(),
+                size: self.0[at].1.len() as u64,
+                is_compressed: false,
+            })
+        }
+
+        fn bytes(&self, at: u64, len: usize) -> Option<Vec<u8>> {
+            let at = usize::try_from(at).ok()?;
+            Some(self.all().get(at..at + len)?.to_vec())
+        }
+    }
+
+    /// Offset of the type in the unit.
+    const TYPE: u32 = 12;
+
+    /// A unit with variables of one name, at addresses from 0 on.
+    fn unit(name: &str, variables: usize) -> Sections {
+        #[rustfmt::skip]
+        let abbreviations = vec![
+            1, 0x11, 1, 0, 0, // DW_TAG_compile_unit with children
+            2, 0x34, 0, 0x03, 0x0e, 0x49, 0x13, 0x02, 0x18, 0, 0, // DW_TAG_variable: name, type, location
+            3, 0x24, 0, 0x0b, 0x0b, 0, 0, // DW_TAG_base_type: size
+            0,
+        ];
+        let mut unit = vec![4, 0, 0, 0, 0, 0, 8, 1, 3, 8];
+        for address in 0..variables as u64 {
+            unit.extend([2, 0, 0, 0, 0]);
+            unit.extend(TYPE.to_le_bytes());
+            unit.extend([9, 0x03]);
+            unit.extend(address.to_le_bytes());
+        }
+        unit.push(0);
+        let info = [&(unit.len() as u32).to_le_bytes()[..], &unit].concat();
+        let text = [name.as_bytes(), &[0]].concat();
+        Sections(vec![
+            (".debug_abbrev", abbreviations),
+            (".debug_info", info),
+            (".debug_str", text),
+        ])
+    }
+
+    fn count(sections: &Sections, patience: Duration) -> usize {
+        let source = DwarfSource {
+            file: sections,
+            path: Path::new("made up"),
+            programs: Vec::new(),
+            open: |_| None,
+        };
+        let dwarf = DwarfInfo::read(source, DwarfNeed::Variables).unwrap();
+        let unit = dwarf.unit(0).unwrap();
+        let root = dwarf.first_entry(&unit);
+        let here = Here {
+            pc: 0x1000,
+            caller: &|| None,
+            symbols: None,
+            until: Instant::now() + patience,
+        };
+        variables(&root, &here).iter().map(Vec::len).sum()
+    }
+
+    #[test]
+    fn too_many_variables_are_not_kept() {
+        let patience = Duration::from_secs(600);
+        assert_eq!(count(&unit("url", 1000), patience), 1000);
+        assert_eq!(count(&unit("url", 1000), Duration::ZERO), 0);
+        assert_eq!(count(&unit("url", MAX_VARIABLES + 1), patience), 0);
+        let longest = "x".repeat(MAX_NAME_BYTES);
+        assert_eq!(count(&unit(&longest, 10), patience), 10);
+        assert_eq!(count(&unit(&(longest + "x"), 10_000), patience), 0);
+    }
 }

@@ -320,7 +320,7 @@ pub struct Counter {
 }
 
 /// The counters that are reported if they are not 0.
-pub const COUNTERS: [Counter; 7] = [
+pub const COUNTERS: [Counter; 8] = [
     Counter {
         kind: ShortfallKind::Unjudged,
         found: |hits| {
@@ -366,6 +366,17 @@ pub const COUNTERS: [Counter; 7] = [
             )
         },
         effect: "its first hits there may be missing",
+        why_lost: None,
+    },
+    Counter {
+        kind: ShortfallKind::ReplacedPrograms,
+        found: |files| {
+            format!(
+                "{} replaced a program of --exe after too many others",
+                counted(files, "file")
+            )
+        },
+        effect: "hits of their processes are neither in the trace nor counted as lost",
         why_lost: None,
     },
     Counter {

@@ -122,7 +122,8 @@ impl Needs<'_> {
             }
         } else if Some(register) == self.arch.frame_pointer() && self.frame().may_be_frame_pointer {
             let depth = self.frame().depth;
-            depth.map(|depth| i64::from(depth) + if indexed { end.max(0) } else { end })
+            let above = if indexed { end.max(0) } else { end };
+            depth.map(|depth| i64::from(depth).saturating_add(above))
         } else {
             Some(self.whole_frame().min(POINTER_STACK).into())
         };

@@ -42,6 +42,11 @@ impl NeededSymbols {
         self.is_found = true;
     }
 
+    /// Whether nobody named the file.
+    pub const fn is_found(&self) -> bool {
+        self.is_found
+    }
+
     /// The symbols in a file, which is read if names were added since.
     pub fn of_file(&mut self, file: &ObjectFile) -> Arc<Symbols> {
         let read = || Arc::new(Symbols::from_file(file, &self.names, self.is_found));

@@ -106,6 +106,11 @@ impl Program {
         self.parts().symbols.set_found();
     }
 
+    /// Whether nobody named the file.
+    pub fn is_found(&self) -> bool {
+        self.parts().symbols.is_found()
+    }
+
     /// The symbols that are needed.
     pub fn symbols(&self) -> Arc<Symbols> {
         self.parts().symbols.of_file(&self.file)

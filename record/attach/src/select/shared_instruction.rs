@@ -8,6 +8,7 @@ use usdtrec_buildid_cache::elf::FileId;
 
 use super::probe::PlannedProbe;
 use super::probe::PlannedSite;
+use crate::places;
 
 /// Maximum number of probes that are named.
 const NAMED: usize = 8;
@@ -97,6 +98,12 @@ pub(super) fn with_most_arguments(sites: Vec<PlannedSite>) -> Vec<PlannedSite> {
     let mut at: BTreeMap<(u64, u64), Vec<usize>> = BTreeMap::new();
     for site in sites {
         let here = at.entry((site.site.pc, site.site.semaphore)).or_default();
+        // Further ones are refused later, unless the user named the file. Comparing each with all others would take for ever.
+        if here.len() > places::AT_INSTRUCTION {
+            here.push(chosen.len());
+            chosen.push(site);
+            continue;
+        }
         let covered = |known: &PlannedSite| begins_with(&known.site.args, &site.site.args);
         let covers = |known: &PlannedSite| begins_with(&site.site.args, &known.site.args);
         if here.iter().any(|known| covered(&chosen[*known])) {
@@ -155,5 +162,17 @@ mod tests {
         );
         assert_eq!(chosen(&[(1, "4@$1"), (1, "4@$12")]).len(), 2);
         assert_eq!(chosen(&[(1, "4@$1"), (2, "4@$1")]).len(), 2);
+        // They are compared as long as not too many differ.
+        let differ = |count: usize| -> Vec<(u64, String)> {
+            let args = (0..count).map(|number| format!("4@${number}"));
+            args.map(|args| (1, args)).collect()
+        };
+        let with_twice = |count: usize| {
+            let all = [differ(count), differ(1)].concat();
+            let all: Vec<_> = all.iter().map(|(pc, args)| (*pc, &**args)).collect();
+            chosen(&all).len()
+        };
+        assert_eq!(with_twice(places::AT_INSTRUCTION), places::AT_INSTRUCTION);
+        assert_eq!(with_twice(1000), 1001);
     }
 }

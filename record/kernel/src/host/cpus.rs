@@ -41,6 +41,13 @@ pub fn online() -> Result<Vec<u32>, KernelError> {
     read("/sys/devices/system/cpu/online").or_else(|error| of_stat().ok_or(error))
 }
 
+/// One of the CPUs that are on line: CPU 0 may be off line. 0 if neither list can be read.
+#[must_use]
+pub fn any_online() -> u32 {
+    let online = online().unwrap_or_default();
+    online.first().copied().unwrap_or_default()
+}
+
 /// The CPUs in the lines `cpuN …` of `/proc/stat`, which are those on line (fs/proc/stat.c).
 fn of_stat() -> Option<Vec<u32>> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
@@ -246,6 +253,7 @@ mod tests {
     #[test]
     fn procfs_lists_the_same_cpus_as_sysfs() {
         assert_eq!(of_stat().unwrap(), online().unwrap());
+        assert!(online().unwrap().contains(&any_online()));
     }
 
     #[test]

@@ -67,7 +67,8 @@ pub fn left_breakpoints(heal: bool) -> io::Result<LeftBehind> {
             let is_ours = heal && owner == BreakpointOwner::EndedRecording;
             let noted = noted.get(&found.site).filter(|_| is_ours);
             left.breakpoints.push(LeftBreakpoint {
-                is_restored: noted.is_some_and(|noted| restore(arch, &found, noted).is_ok()),
+                restored: noted
+                    .map(|noted| restore(arch, &found, noted).map_err(|error| error.to_string())),
                 pid: found.pid,
                 offset: found.site.offset,
                 path: found.path,
@@ -76,8 +77,9 @@ pub fn left_breakpoints(heal: bool) -> io::Result<LeftBehind> {
             });
         }
     }
-    let is_left =
-        |left: &LeftBreakpoint| left.owner == BreakpointOwner::EndedRecording && !left.is_restored;
+    let is_left = |left: &LeftBreakpoint| {
+        left.owner == BreakpointOwner::EndedRecording && left.restored != Some(Ok(()))
+    };
     if heal && left.unchecked == 0 && !left.breakpoints.iter().any(is_left) {
         notes.into_iter().for_each(FoundNotes::remove);
     }

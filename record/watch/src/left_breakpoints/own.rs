@@ -60,8 +60,8 @@ pub struct LeftBreakpoint {
     pub address: u64,
     /// The tracer, as far as it is known.
     pub owner: BreakpointOwner,
-    /// Whether the instruction was restored.
-    pub is_restored: bool,
+    /// Whether the instruction was restored, or why not; `None` if that was not tried.
+    pub restored: Option<Result<(), String>>,
 }
 
 impl fmt::Display for LeftBehind {
@@ -149,7 +149,7 @@ impl OwnSites {
                     path: site.path,
                     offset: site.offset,
                     address: site.address,
-                    is_restored: false,
+                    restored: None,
                 })
                 .filter(|left| {
                     matches!(

@@ -31,7 +31,7 @@ struct Stayed<'a> {
 /// Restores the instruction, if the process still has a breakpoint where the notes name one, and nobody else.
 ///
 /// # Errors
-/// Another tracer has a breakpoint there, or the process or the file is not as noted.
+/// Another tracer has a breakpoint there, the process or the file is not as noted, or a probe cannot be attached.
 pub(super) fn restore(arch: Arch, found: &FoundBreakpoint, noted: &NotedSite) -> io::Result<()> {
     let stayed = Stayed::find(arch, found, noted)?;
     let zero = stayed.zero_semaphore(noted);
@@ -46,12 +46,23 @@ pub(super) fn restore(arch: Arch, found: &FoundBreakpoint, noted: &NotedSite) ->
     if let Some(semaphore) = zero {
         stayed.memory.write_all_at(&[0, 0], semaphore)?;
     }
-    let is_refused = attached.is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL));
-    if is_refused || zero.is_none() {
-        return Err(io::Error::other("another tracer has a breakpoint there"));
-    }
+    check_alone(attached, zero.is_some())?;
     // The whole breakpoint is written at once, as the kernel does.
     stayed.memory.write_all_at(stayed.original, stayed.address)
+}
+
+/// Checks that nobody else has the breakpoint that stayed when a probe was attached and removed. `was_zero`: the kernel may have failed to remove it
+/// because of its semaphore.
+///
+/// # Errors
+/// Another tracer has it; the probe could not be attached, so that nobody knows.
+fn check_alone(attached: io::Result<()>, was_zero: bool) -> io::Result<()> {
+    match attached {
+        Ok(()) if was_zero => Ok(()),
+        // The kernel refuses a second semaphore of a breakpoint.
+        Err(error) if error.raw_os_error() != Some(libc::EINVAL) => Err(error),
+        _ => Err(io::Error::other("another tracer has a breakpoint there")),
+    }
 }
 
 impl<'a> Stayed<'a> {
@@ -111,5 +122,22 @@ impl<'a> Stayed<'a> {
         });
         // The kernel takes the first mapping.
         addresses.first().copied().filter(|_| is_zero)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_tracer_is_named_only_where_there_is_one() {
+        let refused = |number| Err(io::Error::from_raw_os_error(number));
+        let text = |attached, was_zero| check_alone(attached, was_zero).unwrap_err().to_string();
+        let another = "another tracer has a breakpoint there";
+        assert_eq!(text(Ok(()), false), another);
+        assert_eq!(text(refused(libc::EINVAL), true), another);
+        let error = check_alone(refused(libc::EPERM), true).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EPERM));
+        assert!(check_alone(Ok(()), true).is_ok());
     }
 }

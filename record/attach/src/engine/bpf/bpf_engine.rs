@@ -20,6 +20,7 @@ use super::nonresident::Touch;
 use super::objects::Objects;
 use super::part::Parts;
 use super::processes::children::Children;
+use super::processes::executables::Executables;
 use super::processes::hold::work::HeldProcesses;
 use super::processes::mapping_hold::MappingHold;
 use super::processes::mapping_hold::NewMapping;
@@ -189,6 +190,11 @@ impl BpfEngine {
         let missed_mappings = objects.mapping_hold.as_ref().map_or(0, MappingHold::missed);
         let missed_children = objects.tracked.missed() + children.map_or(0, Children::failed);
         let missed_switches = objects.wait_sums.as_ref().map_or(0, WaitSums::missed);
+        let left_out = objects
+            .executables
+            .as_ref()
+            .map_or(0, Executables::left_out);
+        counts.add(ShortfallKind::ReplacedPrograms, left_out);
         counts.add(ShortfallKind::Unfinished, unfinished);
         counts.add(ShortfallKind::UnheldMappings, missed_mappings);
         counts.add(ShortfallKind::UnattachedChildren, missed_children);

@@ -30,9 +30,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::time::{ClockId, clock_gettime};
 use usdtrec_format::trace::ShortfallKind;
 use usdtrec_kernel::bpf::sys;
+use usdtrec_kernel::clocks::trace_clock;
 
 use super::super::outcome::{EngineCounts, SlowSpanCounts};
 use super::aggregate::hit_counts::{HitCounts, HitWord};
@@ -257,10 +257,9 @@ impl Control {
     }
 }
 
-/// Milliseconds of `CLOCK_MONOTONIC`, never 0.
+/// Milliseconds of the clock that programs read, never 0.
 fn now_ms() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    (now.tv_sec.unsigned_abs() * 1000 + now.tv_nsec.unsigned_abs() / 1_000_000).max(1)
+    (trace_clock::now() / 1_000_000).max(1)
 }
 
 impl AsFd for Control {

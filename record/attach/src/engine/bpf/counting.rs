@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_kernel::bpf::insn::Assembler;
-use usdtrec_kernel::bpf::sys::{self, ProgramKind, UprobeEvent, Uprobes};
+use usdtrec_kernel::bpf::sys::{self, HitsOf, ProgramKind, UprobeEvent, Uprobes};
 use usdtrec_kernel::host::cached_pages::{CachedPages, of_site};
 use usdtrec_kernel::host::kernel_version::tells_processes;
 use usdtrec_kernel::separate_process::planting;
@@ -97,7 +97,7 @@ impl Counting {
                 path,
                 offset: counted.place,
                 config: offsets.pmu_config().map_err(|_| invalid())?,
-                pid: Some(pid),
+                of: HitsOf::Process(pid),
             };
             planting(|| sys::open_uprobe(&event)).map(OwnedFd::from)
         };

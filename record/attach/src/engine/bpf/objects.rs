@@ -1,17 +1,19 @@
 //! What the programs and the recorder share in the kernel: maps and rings.
 
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use usdtrec_kernel::bpf::features::RunningKernel;
 use usdtrec_kernel::bpf::features::trials::functions_take_memory;
+use usdtrec_kernel::bpf::insn::Map;
 use usdtrec_kernel::bpf::rings::{CpuRings, Sizes};
 use usdtrec_kernel::host::kernel_version::tells_processes;
 use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError};
 
 use super::super::options::{AttachRequest, GapHold, TaskFilter};
-use super::aggregate::group_map::{GroupDescriptors, GroupMaps, MAX_SPAN_BYTES, SharedGroups};
+use super::aggregate::group_map::{GroupMaps, MAX_SPAN_BYTES};
 use super::aggregate::grouping::{EventNeeds, Grouping};
 use super::attach;
 use super::attach::site_programs::Maps;
@@ -25,7 +27,7 @@ use super::processes::watched_files::WatchedFiles;
 use super::samples::Samples;
 use super::samples::stack_size::create_rates;
 use super::spans::planner::memory_for;
-use super::spans::span_map::{MAX_BYTES, SharedSpans, SpanDescriptors, SpanMaps};
+use super::spans::span_map::{MAX_BYTES, SpanMaps};
 use super::thread_contexts::ThreadContexts;
 use super::wait_sums::WaitSums;
 use crate::callbacks::Caution;
@@ -135,39 +137,45 @@ impl Objects {
 
     /// The maps, for programs.
     pub(super) fn maps(&self) -> Maps<'_> {
+        let waits = self.wait_sums.as_ref();
+        let all = [
+            (Map::Rings, Some(self.rings.array())),
+            (Map::Control, Some(self.control.as_fd())),
+            (Map::FirstControl, Some(self.control.as_fd())),
+            (Map::Groups, self.groups.as_ref().map(AsFd::as_fd)),
+            (Map::Executables, self.executables.as_ref().map(AsFd::as_fd)),
+            (Map::StackRates, self.stack_rates.as_ref().map(AsFd::as_fd)),
+            (
+                Map::ThreadContexts,
+                self.thread_contexts.as_ref().map(AsFd::as_fd),
+            ),
+            (Map::WaitSums, waits.map(WaitSums::sums)),
+            (Map::WaitGate, waits.map(WaitSums::gate)),
+        ];
+        let all = all.into_iter();
+        let all = all.filter_map(|(map, there)| Some((map, there?)));
+        let of_groups = self.hit_groups.iter().flat_map(GroupMaps::descriptors);
+        let of_spans = self.spans.iter().flat_map(SpanMaps::descriptors);
         Maps {
-            rings: self.rings.array(),
-            control: self.control.as_fd(),
-            first_control: self.control.as_fd(),
             tracked: self.tracked.as_fd(),
-            groups: self.groups.as_ref().map(AsFd::as_fd),
-            executables: self.executables.as_ref().map(AsFd::as_fd),
+            others: all.chain(of_groups).chain(of_spans).collect(),
             can_hold: self.tracked.hold.is_some(),
-            stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
-            thread_contexts: self.thread_contexts.as_ref().map(AsFd::as_fd),
-            wait_sums: self.wait_sums.as_ref().map(WaitSums::sums),
-            wait_gate: self.wait_sums.as_ref().map(WaitSums::gate),
-            hit_groups: self.hit_groups.as_ref().map(GroupMaps::descriptors),
-            spans: self.spans.as_ref().map(SpanMaps::descriptors),
         }
     }
 
     /// Duplicates of the descriptors of the maps.
     pub(super) fn share(&self) -> io::Result<SharedMaps> {
-        let maps = self.maps();
-        let own = |map: BorrowedFd<'_>| map.try_clone_to_owned();
+        let Maps {
+            tracked,
+            mut others,
+            ..
+        } = self.maps();
+        // Each part has its own.
+        others.remove(&Map::Control);
+        let own = |(map, there): (Map, BorrowedFd<'_>)| Ok((map, there.try_clone_to_owned()?));
         Ok(SharedMaps {
-            rings: own(maps.rings)?,
-            first_control: own(maps.first_control)?,
-            tracked: own(maps.tracked)?,
-            groups: maps.groups.map(own).transpose()?,
-            executables: maps.executables.map(own).transpose()?,
-            stack_rates: maps.stack_rates.map(own).transpose()?,
-            thread_contexts: maps.thread_contexts.map(own).transpose()?,
-            wait_sums: maps.wait_sums.map(own).transpose()?,
-            wait_gate: maps.wait_gate.map(own).transpose()?,
-            hit_groups: maps.hit_groups.map(GroupDescriptors::share).transpose()?,
-            spans: maps.spans.map(SpanDescriptors::share).transpose()?,
+            tracked: tracked.try_clone_to_owned()?,
+            others: others.into_iter().map(own).collect::<io::Result<_>>()?,
         })
     }
 
@@ -224,36 +232,20 @@ fn span_maps(samples: &Samples, least: u64, grouping: Option<&Grouping>) -> io::
 /// What all parts of a recording share, for a thread that attaches further ones.
 #[derive(Debug)]
 pub(super) struct SharedMaps {
-    rings: OwnedFd,
-    first_control: OwnedFd,
     tracked: OwnedFd,
-    groups: Option<OwnedFd>,
-    executables: Option<OwnedFd>,
-    stack_rates: Option<OwnedFd>,
-    thread_contexts: Option<OwnedFd>,
-    wait_sums: Option<OwnedFd>,
-    wait_gate: Option<OwnedFd>,
-    hit_groups: Option<SharedGroups>,
-    spans: Option<SharedSpans>,
+    /// The others that there are, but for the control map.
+    others: HashMap<Map, OwnedFd>,
 }
 
 impl SharedMaps {
     /// The maps for the programs of a part. No process is held until they are attached to it.
     pub(super) fn with_control<'a>(&'a self, control: BorrowedFd<'a>) -> Maps<'a> {
+        let others = self.others.iter();
+        let others = others.map(|(map, there)| (*map, there.as_fd()));
         Maps {
-            rings: self.rings.as_fd(),
-            control,
-            first_control: self.first_control.as_fd(),
             tracked: self.tracked.as_fd(),
-            groups: self.groups.as_ref().map(AsFd::as_fd),
-            executables: self.executables.as_ref().map(AsFd::as_fd),
+            others: others.chain([(Map::Control, control)]).collect(),
             can_hold: false,
-            stack_rates: self.stack_rates.as_ref().map(AsFd::as_fd),
-            thread_contexts: self.thread_contexts.as_ref().map(AsFd::as_fd),
-            wait_sums: self.wait_sums.as_ref().map(AsFd::as_fd),
-            wait_gate: self.wait_gate.as_ref().map(AsFd::as_fd),
-            hit_groups: self.hit_groups.as_ref().map(SharedGroups::descriptors),
-            spans: self.spans.as_ref().map(SharedSpans::descriptors),
         }
     }
 }

@@ -19,10 +19,11 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use usdtrec_buildid_cache::served::Contents;
-use usdtrec_kernel::bpf::sys::{UprobeEvent, open_uprobe};
+use usdtrec_kernel::bpf::sys::{HitsOf, UprobeEvent, open_uprobe};
 use usdtrec_kernel::host::cached_pages::CachedPages;
-use usdtrec_kernel::host::inherited;
 use usdtrec_kernel::host::page_reading::PagedFile;
+use usdtrec_kernel::host::{cpus, inherited};
+use usdtrec_kernel::separate_process::{close, planting};
 
 use self::helper::{Keeper, MAX_CLOSERS, RELEASE_VERB};
 use super::events::event::pmu_type;
@@ -287,14 +288,16 @@ pub fn attach_and_remove(file: &Contents, site: u64, semaphore: u64) -> io::Resu
     };
     let kept = CachedPages::default();
     kept.check(paged, offsets.pages())?;
-    open_uprobe(&UprobeEvent {
+    let event = UprobeEvent {
         pmu: pmu_type().map_err(io::Error::other)?,
         path: &path,
         offset: site,
         config: offsets
             .pmu_config()
             .map_err(|_| io::ErrorKind::Unsupported)?,
-        pid: None,
-    })
-    .map(drop)
+        of: HitsOf::Cpu(cpus::any_online()),
+    };
+    let opened = planting(|| open_uprobe(&event))?;
+    close(vec![opened.into()]);
+    Ok(())
 }

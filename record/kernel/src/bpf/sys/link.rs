@@ -141,11 +141,20 @@ pub struct UprobeEvent<'a> {
     pub offset: u64,
     /// The upper half is the file offset of the semaphore; 0 without a semaphore.
     pub config: u64,
-    /// The process; `None` for all processes.
-    pub pid: Option<i32>,
+    /// Whose hits are counted.
+    pub of: HitsOf,
 }
 
-/// Opens a disabled perf event: for all processes on CPU 0, where a program attached to it runs on every CPU, or for one process.
+/// Whose hits a perf event counts.
+#[derive(Clone, Copy, Debug)]
+pub enum HitsOf {
+    /// Those of a process.
+    Process(i32),
+    /// Those of all processes on a CPU, which must be on line. A program that is attached to the event runs on every CPU.
+    Cpu(u32),
+}
+
+/// Opens a disabled perf event.
 pub fn open_uprobe(site: &UprobeEvent<'_>) -> io::Result<File> {
     let mut attr = perf_event_attr {
         type_: site.pmu,
@@ -157,7 +166,10 @@ pub fn open_uprobe(site: &UprobeEvent<'_>) -> io::Result<File> {
     attr.set_disabled(1);
     attr.__bindgen_anon_3.uprobe_path = site.path.as_ptr() as u64;
     attr.__bindgen_anon_4.probe_offset = site.offset;
-    let (pid, cpu) = site.pid.map_or((-1, 0), |pid| (pid, -1));
+    let (pid, cpu) = match site.of {
+        HitsOf::Process(pid) => (pid, -1),
+        HitsOf::Cpu(cpu) => (-1, cpu.cast_signed()),
+    };
     // SAFETY: `attr` is a whole perf_event_attr; its path outlives the call, which copies it.
     let descriptor =
         unsafe { perf_event_open(&raw mut attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC.into()) };

@@ -11,8 +11,8 @@ mod program;
 pub use self::btf::{btf_from_kernel, btf_from_sysfs, kernel_btf};
 pub use self::info::{recursion_misses, uprobes_of_links};
 pub use self::link::{
-    UprobeEvent, Uprobes, enable, link_perf_event, link_tracepoint, link_uprobes, open_uprobe,
-    set_program,
+    HitsOf, UprobeEvent, Uprobes, enable, link_perf_event, link_tracepoint, link_uprobes,
+    open_uprobe, set_program,
 };
 pub use self::map::{
     MapKind, MapShape, NamePrefix, add, change, create_array_of_maps, create_ids, create_map,

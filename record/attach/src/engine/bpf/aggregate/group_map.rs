@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
 use usdtrec_format::control_group::{container_id, unit};
+use usdtrec_kernel::bpf::insn::Map;
 use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
 use usdtrec_kernel::host::cpus;
 
@@ -144,14 +145,19 @@ impl GroupMaps {
     }
 
     /// The maps, for programs.
-    pub(in crate::engine::bpf) fn descriptors(&self) -> GroupDescriptors<'_> {
-        GroupDescriptors {
-            groups: self.groups.as_fd(),
-            slots: self.slots.as_fd(),
-            numbers: self.numbers.as_ref().map(AsFd::as_fd),
-            stacks: self.stacks.as_ref().map(AsFd::as_fd),
-            durations: self.durations.as_ref().map(AsFd::as_fd),
-        }
+    pub(in crate::engine::bpf) fn descriptors(&self) -> HashMap<Map, BorrowedFd<'_>> {
+        let all = [
+            (Map::HitGroups, Some(self.groups.as_fd())),
+            (Map::KeySlots, Some(self.slots.as_fd())),
+            (Map::GroupNumbers, self.numbers.as_ref().map(AsFd::as_fd)),
+            (Map::Stacks, self.stacks.as_ref().map(AsFd::as_fd)),
+            (
+                Map::DurationBuckets,
+                self.durations.as_ref().map(AsFd::as_fd),
+            ),
+        ];
+        let all = all.into_iter();
+        all.filter_map(|(map, there)| Some((map, there?))).collect()
     }
 }
 
@@ -171,56 +177,6 @@ fn measured_groups(grouping: &Grouping) -> u32 {
     };
     let each = grouping.numbers.bytes() as usize;
     (bytes / each.max(8)).clamp(1, MAX_GROUPS) as u32
-}
-
-/// The maps, for programs.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::engine::bpf) struct GroupDescriptors<'a> {
-    pub groups: BorrowedFd<'a>,
-    pub slots: BorrowedFd<'a>,
-    pub numbers: Option<BorrowedFd<'a>>,
-    pub stacks: Option<BorrowedFd<'a>>,
-    pub durations: Option<BorrowedFd<'a>>,
-}
-
-impl GroupDescriptors<'_> {
-    /// Duplicates.
-    ///
-    /// # Errors
-    /// The error of `dup(2)`.
-    pub(in crate::engine::bpf) fn share(self) -> io::Result<SharedGroups> {
-        let own = |map: BorrowedFd<'_>| map.try_clone_to_owned();
-        Ok(SharedGroups {
-            groups: own(self.groups)?,
-            slots: own(self.slots)?,
-            numbers: self.numbers.map(own).transpose()?,
-            stacks: self.stacks.map(own).transpose()?,
-            durations: self.durations.map(own).transpose()?,
-        })
-    }
-}
-
-/// Duplicates of the descriptors of the maps, for a thread that attaches further probes.
-#[derive(Debug)]
-pub(in crate::engine::bpf) struct SharedGroups {
-    groups: OwnedFd,
-    slots: OwnedFd,
-    numbers: Option<OwnedFd>,
-    stacks: Option<OwnedFd>,
-    durations: Option<OwnedFd>,
-}
-
-impl SharedGroups {
-    /// The maps, for programs.
-    pub(in crate::engine::bpf) fn descriptors(&self) -> GroupDescriptors<'_> {
-        GroupDescriptors {
-            groups: self.groups.as_fd(),
-            slots: self.slots.as_fd(),
-            numbers: self.numbers.as_ref().map(AsFd::as_fd),
-            stacks: self.stacks.as_ref().map(AsFd::as_fd),
-            durations: self.durations.as_ref().map(AsFd::as_fd),
-        }
-    }
 }
 
 /// The paths of the control groups that were there when they were looked for.

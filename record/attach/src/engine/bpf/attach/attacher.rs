@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use usdtrec_kernel::bpf::features::trials::has_cookies;
 use usdtrec_kernel::bpf::sys::{self, Uprobes};
+use usdtrec_kernel::host::cpus;
 use usdtrec_kernel::host::kernel_version::tells_processes;
-use usdtrec_kernel::separate_process::planting;
+use usdtrec_kernel::separate_process::{self, planting};
 use usdtrec_kernel::signals::EndSignal;
 use usdtrec_kernel::{BpfRefusal, KernelError, KernelOperation};
 
@@ -205,20 +206,30 @@ impl<'a> Attacher<'a> {
         let Some(processes) = &self.attachment.processes else {
             return Ok(vec![link(0)?]);
         };
-        let links = processes.iter().map(|pid| link(*pid));
-        // One that has ended hits no more.
-        links
-            .filter(|link| !link.as_ref().is_err_and(has_ended))
-            .collect()
+        let mut links = Vec::new();
+        for pid in processes {
+            match link(*pid) {
+                Ok(link) => links.push(link),
+                // One that has ended hits no more.
+                Err(error) if has_ended(&error) => {}
+                Err(error) => {
+                    let links = links.into_iter().map(|linked| linked.link.link);
+                    separate_process::close(links.collect());
+                    return Err(error);
+                }
+            }
+        }
+        Ok(links)
     }
 
     /// One event and one link for each site.
     fn open_all(&mut self, pmu: u32) -> Result<Vec<BadSite>, RecordError> {
         let mut bad = std::mem::take(&mut self.programs.bad);
         let without: HashSet<usize> = bad.iter().map(|bad| bad.site).collect();
+        let cpu = cpus::any_online();
         for index in (0..self.sites.len()).filter(|index| !without.contains(index)) {
             self.check_signals()?;
-            let event = match self.event(index, pmu) {
+            let event = match self.event(index, (pmu, cpu)) {
                 Ok(event) => event,
                 Err(error) => {
                     bad.push(BadSite { site: index, error });
@@ -246,7 +257,7 @@ impl<'a> Attacher<'a> {
     }
 
     /// The event of a site.
-    fn event(&self, index: usize, pmu: u32) -> Result<SiteEvent<'_>, RecordError> {
+    fn event(&self, index: usize, (pmu, cpu): (u32, u32)) -> Result<SiteEvent<'_>, RecordError> {
         let site = &self.sites[index];
         let offsets = site.probe.offsets(site.site)?;
         let config = offsets.pmu_config();
@@ -256,6 +267,7 @@ impl<'a> Attacher<'a> {
             path: site.probe.file().kernel_path(),
             offset: offsets.offset,
             config: config.map_err(|reason| site.probe.refused(reason))?,
+            cpu,
             program: program.map_err(|error| self.not_planted(index, error).error)?,
             cookie: has_cookies().then(|| self.programs.cookie(index, site, false)),
         })

@@ -198,6 +198,8 @@ pub(super) struct SiteEvent<'a> {
     pub offset: u64,
     /// Its semaphore ([`SiteOffsets::pmu_config`](crate::select::probe::SiteOffsets::pmu_config)).
     pub config: u64,
+    /// A CPU that is on line.
+    pub cpu: u32,
     pub program: BorrowedFd<'a>,
     /// `None` where the kernel has none (before Linux 5.15).
     pub cookie: Option<u64>,
@@ -218,7 +220,7 @@ impl SiteEvent<'_> {
             path: &self.path,
             offset: self.offset,
             config: self.config,
-            pid: None,
+            of: sys::HitsOf::Cpu(self.cpu),
         })?;
         let link = match self.cookie {
             Some(cookie) => Some(sys::link_perf_event(self.program, event.as_fd(), cookie)?),

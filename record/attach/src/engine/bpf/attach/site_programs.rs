@@ -15,11 +15,9 @@ use usdtrec_kernel::bpf::sys::{self, LoadError, ProgramKind};
 use usdtrec_kernel::signals::EndSignal;
 use usdtrec_kernel::{BpfRefusal, KernelError, KernelOperation};
 
-use super::super::aggregate::group_map::GroupDescriptors;
 use super::super::contract::{Cookie, RecordedProcesses};
 use super::super::program::generate;
 use super::super::program::spec::{Common, Spec};
-use super::super::spans::span_map::SpanDescriptors;
 use crate::engine::options::AttachMethod;
 use crate::engine::release::{Descriptors, Release};
 use crate::error::RecordError;
@@ -38,21 +36,11 @@ pub(in crate::engine::bpf) struct Site<'a> {
 
 /// The maps that programs use.
 pub(in crate::engine::bpf) struct Maps<'a> {
-    pub rings: BorrowedFd<'a>,
-    /// The control map of the part.
-    pub control: BorrowedFd<'a>,
-    pub first_control: BorrowedFd<'a>,
     pub tracked: BorrowedFd<'a>,
-    pub groups: Option<BorrowedFd<'a>>,
-    pub executables: Option<BorrowedFd<'a>>,
+    /// The others that there are. The control map is that of the part.
+    pub others: HashMap<Map, BorrowedFd<'a>>,
     /// Whether processes that recorded ones start can be held until probes are attached to them.
     pub can_hold: bool,
-    pub stack_rates: Option<BorrowedFd<'a>>,
-    pub thread_contexts: Option<BorrowedFd<'a>>,
-    pub wait_sums: Option<BorrowedFd<'a>>,
-    pub wait_gate: Option<BorrowedFd<'a>>,
-    pub hit_groups: Option<GroupDescriptors<'a>>,
-    pub spans: Option<SpanDescriptors<'a>>,
 }
 
 /// Maximum number of instructions of a program of several variants: jumps reach three times as far, and the verifier follows a million. What the
@@ -428,35 +416,8 @@ fn side_by_side<T: Sync, R: Send>(items: &[T], job: impl Fn(&T) -> R + Sync) -> 
 }
 
 fn load(code: &Code, maps: &Maps<'_>, attach_method: AttachMethod) -> Result<OwnedFd, LoadError> {
-    let code = code.with_maps(|map| match map {
-        Map::Rings => maps.rings,
-        Map::Control => maps.control,
-        Map::FirstControl => maps.first_control,
-        Map::Groups => maps.groups.unwrap_or(maps.tracked),
-        Map::Executables => maps.executables.unwrap_or(maps.tracked),
-        Map::StackRates => maps.stack_rates.unwrap_or(maps.tracked),
-        Map::ThreadContexts => maps.thread_contexts.unwrap_or(maps.tracked),
-        Map::WaitSums => maps.wait_sums.unwrap_or(maps.tracked),
-        Map::WaitGate => maps.wait_gate.unwrap_or(maps.tracked),
-        Map::HitGroups => maps.hit_groups.map_or(maps.tracked, |maps| maps.groups),
-        Map::GroupNumbers => {
-            let numbers = maps.hit_groups.and_then(|maps| maps.numbers);
-            numbers.unwrap_or(maps.tracked)
-        }
-        Map::Stacks => {
-            let stacks = maps.hit_groups.and_then(|maps| maps.stacks);
-            stacks.unwrap_or(maps.tracked)
-        }
-        Map::DurationBuckets => {
-            let buckets = maps.hit_groups.and_then(|maps| maps.durations);
-            buckets.unwrap_or(maps.tracked)
-        }
-        Map::KeySlots => maps.hit_groups.map_or(maps.tracked, |maps| maps.slots),
-        Map::Spans => maps.spans.map_or(maps.tracked, |maps| maps.spans),
-        Map::SpanZeros => maps.spans.map_or(maps.tracked, |maps| maps.zeros),
-        // Others are not in programs of sites.
-        _ => maps.tracked,
-    });
+    // Programs do not use a map that is not there.
+    let code = code.with_maps(|map| maps.others.get(&map).copied().unwrap_or(maps.tracked));
     let kind = match attach_method {
         AttachMethod::Multi => ProgramKind::UprobeMulti,
         AttachMethod::Event => ProgramKind::Uprobe,

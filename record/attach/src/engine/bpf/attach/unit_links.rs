@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_kernel::separate_process;
 
 use super::super::nonresident::Touch;
 use super::links::{Links, Planted, UnitLink};
@@ -161,10 +162,13 @@ impl UnitLinks {
         let is_absent = |link: &mut UnitLink| {
             absent.has_unit(link.unit) || absent.files.iter().any(|file| link.is_of(file))
         };
-        let unwanted: Vec<UnitLink> = links.extract_if(.., is_absent).collect();
+        let unwanted = links.extract_if(.., is_absent).map(|link| link.link);
+        let unwanted: Vec<OwnedFd> = unwanted.collect();
         open.links.extend(links);
         drop(open);
-        drop(unwanted);
+        if !unwanted.is_empty() {
+            separate_process::close(unwanted);
+        }
         Ok(())
     }
 

@@ -35,7 +35,9 @@ pub(in crate::engine::bpf) struct Executables {
     members: ExecutableMembers,
     paths: Vec<Executable>,
     /// Keeps the addresses of the inodes.
-    open: Vec<OwnedFd>,
+    open: Vec<(FileId, OwnedFd)>,
+    /// Number of files that are not taken, because there are too many.
+    left_out: u64,
 }
 
 /// A path, and the file that was there when it was last looked at.
@@ -63,6 +65,7 @@ impl Executables {
             members,
             paths: Vec::new(),
             open: Vec::new(),
+            left_out: 0,
         };
         for path in paths {
             let file = open(path).map_err(|source| ChoiceError::Executable {
@@ -87,8 +90,16 @@ impl Executables {
     pub(in crate::engine::bpf) fn look(&mut self) {
         for index in 0..self.paths.len() {
             let Executable { path, id } = &self.paths[index];
-            let is_new = handle(path, Patience::Short).is_ok_and(|found| id_of(&found) != *id);
-            if !is_new || self.open.len() >= MAX_FILES {
+            let Ok(found) = handle(path, Patience::Short).map(|found| id_of(&found)) else {
+                continue;
+            };
+            if found == *id {
+                continue;
+            }
+            let is_known = self.open.iter().any(|(known, _)| *known == found);
+            if is_known || self.open.len() >= MAX_FILES {
+                self.paths[index].id = found;
+                self.left_out += u64::from(!is_known);
                 continue;
             }
             // If there is no file now, one may come.
@@ -96,6 +107,11 @@ impl Executables {
                 self.paths[index].id = id;
             }
         }
+    }
+
+    /// Number of files whose processes are not recorded although they have replaced others.
+    pub(in crate::engine::bpf) const fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     /// Adds the inode of an open file to the map.
@@ -107,7 +123,7 @@ impl Executables {
         let program = sys::load(ProgramKind::Run, &code.with_maps(|_| self.as_fd()))?;
         match sys::run(program.as_fd())? {
             0 => {
-                self.open.push(file);
+                self.open.push((id, file));
                 Ok(id)
             }
             error => Err(io::Error::from_raw_os_error(error.saturating_neg())),

@@ -14,6 +14,8 @@
 
 /// Minimum ratio of strings to other contents.
 const RATIO: u32 = 16;
+/// Number of changes after which empty strings stay nothing. A program could have one at every few hits, each of which is a record.
+const MAX_CHANGES: u8 = 16;
 
 /// What an argument has pointed to so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,6 +24,8 @@ pub(in crate::engine::bpf) struct StringHistory {
     others: u32,
     /// Whether it was written for readers that empty ones are strings.
     is_told: bool,
+    /// How often that has changed.
+    changes: u8,
 }
 
 impl StringHistory {
@@ -51,12 +55,14 @@ impl StringHistory {
     }
 
     fn news(&mut self) -> Option<bool> {
-        let is_string = match self.others {
+        let looks_so = match self.others {
             0 => self.strings > 0 || self.is_told,
             others => self.strings >= others.saturating_mul(RATIO),
         };
+        let is_string = looks_so && self.changes < MAX_CHANGES;
         let has_changed = is_string != self.is_told;
         self.is_told = is_string;
+        self.changes = self.changes.saturating_add(has_changed.into());
         has_changed.then_some(is_string)
     }
 }
@@ -111,6 +117,18 @@ mod tests {
             assert_eq!(history.note_string(b"GET"), None);
         }
         assert_eq!(history.note_string(b"GET"), Some(true));
+    }
+
+    #[test]
+    fn a_program_cannot_change_what_is_told_for_ever() {
+        let mut history = StringHistory::default();
+        let mut told = Vec::new();
+        for _ in 0..100 {
+            told.extend(history.note_other());
+            told.extend((0..RATIO).filter_map(|_| history.note_string(b"GET")));
+        }
+        assert_eq!(told.len(), usize::from(MAX_CHANGES));
+        assert_eq!(told.last(), Some(&false));
     }
 
     #[test]

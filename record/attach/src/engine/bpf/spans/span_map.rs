@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use usdtrec_kernel::bpf::insn::Map;
 use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
 
 use super::super::kernel_objects::MappedWords;
@@ -83,47 +84,10 @@ impl SpanMaps {
     }
 
     /// The maps, for programs.
-    pub(in crate::engine::bpf) fn descriptors(&self) -> SpanDescriptors<'_> {
-        SpanDescriptors {
-            spans: self.spans.as_fd(),
-            zeros: self.zeros.as_fd(),
-        }
-    }
-}
-
-/// The maps, for programs.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::engine::bpf) struct SpanDescriptors<'a> {
-    pub spans: BorrowedFd<'a>,
-    pub zeros: BorrowedFd<'a>,
-}
-
-impl SpanDescriptors<'_> {
-    /// Duplicates.
-    ///
-    /// # Errors
-    /// The error of `dup(2)`.
-    pub(in crate::engine::bpf) fn share(self) -> io::Result<SharedSpans> {
-        Ok(SharedSpans {
-            spans: self.spans.try_clone_to_owned()?,
-            zeros: self.zeros.try_clone_to_owned()?,
-        })
-    }
-}
-
-/// Duplicates of the descriptors of the maps, for a thread that attaches further probes.
-#[derive(Debug)]
-pub(in crate::engine::bpf) struct SharedSpans {
-    spans: OwnedFd,
-    zeros: OwnedFd,
-}
-
-impl SharedSpans {
-    /// The maps, for programs.
-    pub(in crate::engine::bpf) fn descriptors(&self) -> SpanDescriptors<'_> {
-        SpanDescriptors {
-            spans: self.spans.as_fd(),
-            zeros: self.zeros.as_fd(),
-        }
+    pub(in crate::engine::bpf) fn descriptors(&self) -> [(Map, BorrowedFd<'_>); 2] {
+        [
+            (Map::Spans, self.spans.as_fd()),
+            (Map::SpanZeros, self.zeros.as_fd()),
+        ]
     }
 }

@@ -229,12 +229,8 @@ fn stacks_of_one_hash_are_not_mixed() {
         ..planned.spec()
     };
     let code = generate(&[&spec], &common).unwrap();
-    let code = code.with_maps(|map| match map {
-        Map::HitGroups => maps.descriptors().groups,
-        Map::KeySlots => maps.descriptors().slots,
-        Map::Stacks => maps.descriptors().stacks.unwrap(),
-        _ => control.as_fd(),
-    });
+    let descriptors = maps.descriptors();
+    let code = code.with_maps(|map| *descriptors.get(&map).unwrap_or(&control.as_fd()));
     let program = sys::load(ProgramKind::UprobeMulti, &code).unwrap();
     let link = site.attach(program.as_fd());
     let string = c"select";
@@ -253,7 +249,7 @@ fn stacks_of_one_hash_are_not_mixed() {
             break;
         }
         let mut element = [0; 32 + 16 + 8];
-        let stacks = maps.descriptors().stacks.unwrap();
+        let stacks = descriptors[&Map::Stacks];
         sys::read_element(stacks, number, &mut element).unwrap();
         let pid = u64::from(std::process::id());
         assert_eq!(element[16..24], pid.to_ne_bytes());
@@ -282,11 +278,8 @@ fn count_live(site: &OwnSite, touch: Touch, is_of_cpu: bool) -> HashMap<Counted,
     control.set_enabled(true);
     let maps = GroupMaps::new(grouping(is_of_cpu)).unwrap();
     let code = generate(&[&planned.spec()], &common).unwrap();
-    let code = code.with_maps(|map| match map {
-        Map::HitGroups => maps.descriptors().groups,
-        Map::KeySlots => maps.descriptors().slots,
-        _ => control.as_fd(),
-    });
+    let descriptors = maps.descriptors();
+    let code = code.with_maps(|map| *descriptors.get(&map).unwrap_or(&control.as_fd()));
     let program = sys::load(ProgramKind::UprobeMulti, &code);
     let program = program.unwrap();
     let link = site.attach(program.as_fd());

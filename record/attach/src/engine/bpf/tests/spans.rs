@@ -6,7 +6,6 @@ use std::thread;
 
 use usdtrec_format::spans::{Marks, OpenBegins, PROGRAM_LEVELS, PlainBegin};
 use usdtrec_format::{Arch, RawArgument};
-use usdtrec_kernel::bpf::insn::Map;
 use usdtrec_kernel::bpf::preemption::Preemption;
 use usdtrec_kernel::bpf::sys::{self, ProgramKind};
 use usdtrec_testing::repetitions;
@@ -74,11 +73,8 @@ impl Begins {
             ..site.planned.spec()
         };
         let code = generate(&[&spec], &common).unwrap();
-        let code = code.with_maps(|map| match map {
-            Map::Spans => maps.descriptors().spans,
-            Map::SpanZeros => maps.descriptors().zeros,
-            _ => control.as_fd(),
-        });
+        let descriptors = HashMap::from(maps.descriptors());
+        let code = code.with_maps(|map| *descriptors.get(&map).unwrap_or(&control.as_fd()));
         let program = sys::load(ProgramKind::UprobeMulti, &code).unwrap();
         Some(Self {
             _link: site.attach(program.as_fd()),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, getrlimit};
-use rustix::time::{ClockId, clock_gettime};
+use usdtrec_kernel::clocks::trace_clock;
 use usdtrec_kernel::host::limits::HighPriority;
 use usdtrec_kernel::host::process::pidfd;
 
@@ -347,10 +347,9 @@ fn descriptors(links: impl IntoIterator<Item = UnitLink>) -> Vec<OwnedFd> {
     links.into_iter().map(|link| link.link).collect()
 }
 
-/// Of `CLOCK_MONOTONIC`.
+/// The time of the clock that programs read.
 fn now() -> Duration {
-    let now = clock_gettime(ClockId::Monotonic);
-    Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec as u32)
+    Duration::from_nanos(trace_clock::now())
 }
 
 fn has_ended(process: &OwnedFd) -> bool {
