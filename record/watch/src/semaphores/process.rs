@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::time::{ClockId, clock_gettime};
 use usdtrec_attach::engine::Counting;
+use usdtrec_kernel::clocks::trace_clock;
 
 use super::counted_files::CountedFiles;
 use super::file::{CountedFile, Semaphore};
@@ -122,7 +122,7 @@ impl Process {
         since: u64,
     ) -> io::Result<Raise> {
         // If the process executes a program now, nothing is written, and it is incremented when its own code is reported.
-        let raised = now();
+        let raised = trace_clock::now();
         let Some(object) = context.files.get(file) else {
             return Ok(Raise::Known);
         };
@@ -280,7 +280,7 @@ impl Process {
                 };
                 memory.add(note.address, -1)?;
                 count.by_hand = false;
-                count.lowered = Some(now());
+                count.lowered = Some(trace_clock::now());
                 context.kept().remove(&[note]);
             }
         }
@@ -442,10 +442,4 @@ fn is_zero(memory: &FileMemory, file: &CountedFile, bias: u64) -> io::Result<boo
         }
     }
     Ok(true)
-}
-
-/// ns of `CLOCK_MONOTONIC`.
-pub(super) fn now() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }

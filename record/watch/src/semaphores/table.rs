@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use usdtrec_attach::engine::{Counting, TaskFilter};
 use usdtrec_format::trace::ShortfallKind;
+use usdtrec_kernel::clocks::trace_clock;
 use usdtrec_kernel::host::identity::MapIdentity;
 use usdtrec_kernel::host::process;
 
@@ -17,7 +18,7 @@ use super::counted_files::CountedFiles;
 use super::file::CountedFile;
 use super::gap::Gaps;
 use super::left_raised::not_lowered;
-use super::process::{Context, HandedOver, Process, Raise, Value, now};
+use super::process::{Context, HandedOver, Process, Raise, Value};
 use super::same_memory::is_shared;
 use super::stored_increments::{StoredIncrements, start_of};
 use crate::shortfalls::{FoundShortfall, Shortfalls};
@@ -175,7 +176,7 @@ impl Table {
 
     fn raise_in(&self, pid: u32, begun: Option<u64>) -> bool {
         // Records since then are missing.
-        let since = begun.map_or(0, |_| now());
+        let since = begun.map_or(0, |_| trace_clock::now());
         let mut is_raised = false;
         for file in 0..self.files.len() {
             let mapped = Mapped {
@@ -241,7 +242,7 @@ impl Table {
             pid, file, begun, ..
         } = mapped;
         if let Some(begun) = begun.filter(|_| self.stopped.load(Ordering::Relaxed) != pid) {
-            lock(&self.gaps).add(file, pid, now().saturating_sub(begun));
+            lock(&self.gaps).add(file, pid, trace_clock::now().saturating_sub(begun));
         }
     }
 

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use usdtrec_attach::engine::{ProcessEvent, ProcessEvents, TimedEvent};
+use usdtrec_kernel::clocks::trace_clock;
 
 use super::hand_over::Job;
 use super::priority;
-use super::process::now;
 use super::same_memory::is_shared;
 use super::table::{Attempt, Mapped, Table};
 use crate::limits::MAX_PENDING;
@@ -83,7 +83,7 @@ impl Urgent {
         if enabled.recv().is_err() {
             return self;
         }
-        self.enabled = now();
+        self.enabled = trace_clock::now();
         self.passed = self.enabled;
         loop {
             let timeout = self.timeout();
@@ -124,7 +124,7 @@ impl Urgent {
 
     /// Takes all events, and tries what is pending.
     fn pass(&mut self) {
-        let passed = now();
+        let passed = trace_clock::now();
         let mut batch = std::mem::take(&mut self.batch);
         batch.clear();
         self.events.take(&mut batch);
