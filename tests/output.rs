@@ -388,7 +388,7 @@ fn a_failed_stat_or_trace_leaves_the_older_file() {
             .success();
         assert_eq!(fs::read(lab.file("out.old")).expect("the file"), b"older");
         let shown = fs::read_to_string(lab.file("out")).expect("the output");
-        assert!(shown.contains("sdt_shapes:first"), "{verb}: {shown}");
+        assert!(shown.contains("shapes:first"), "{verb}: {shown}");
     }
 }
 

@@ -7,8 +7,9 @@ use usdtrec_dwarf::Die;
 use usdtrec_format::schema::{Argument, ArgumentType};
 use usdtrec_format::{Arch, Location, Operand};
 
+use super::limits::is_late;
 use super::variables::{Caller, ValueLocation, Variable};
-use super::{DebugInfo, is_late, kind};
+use super::{DebugInfo, kind};
 use crate::plan::frame::RegisterOffset;
 use crate::plan::held_addresses::{HeldAddress, Holder, held_address};
 

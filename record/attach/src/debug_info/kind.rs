@@ -8,7 +8,7 @@ use usdtrec_dwarf::{Die, DieAttributes};
 use usdtrec_format::schema::{ArgumentType, Labels};
 use usdtrec_format::{Arch, Operand};
 
-use super::variables::MAX_NAME_BYTES;
+use super::limits::MAX_NAME_BYTES;
 
 /// Longest chain of typedefs and qualifiers.
 const MAX_TYPE_CHAIN: usize = 32;

@@ -16,13 +16,14 @@
 pub(super) mod array;
 mod files;
 mod kind;
+mod limits;
 mod variables;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use gimli::{
     BaseAddresses, CfaRule, DebugFrame, EhFrame, EndianSlice, RunTimeEndian, UnwindContext,
@@ -33,6 +34,7 @@ use usdtrec_format::schema::{Argument, Labels};
 use usdtrec_format::{Arch, Operand, SourceLine};
 
 use self::files::{Files, Unwind};
+use self::limits::{FOUND_PATIENCE, MAX_WORD_BYTES, PATIENCE, WORD_BYTES, is_late};
 use self::variables::{Here, ValueLocation, Variable, variables};
 use crate::plan::frame::{Frames, RegisterOffset};
 use crate::plan::symbols::NeededSymbols;
@@ -41,14 +43,6 @@ use crate::select::program::Program;
 
 /// Maximum length of debugging information that is read for lines alone, bytes: reading takes time and memory in proportion.
 const MAX_BYTES_FOR_LINES: u64 = 128 << 20;
-/// How long variables are searched for in a file that the user named. Later arguments stay unnamed.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// The same in a file that nobody named: anybody may map files in which this takes for ever.
-const FOUND_PATIENCE: Duration = Duration::from_secs(5);
-/// Maximum size of the words of enumerations that are kept of a file, bytes.
-const MAX_WORD_BYTES: usize = 1 << 20;
-/// Memory that a word needs besides its letters, bytes.
-const WORD_BYTES: usize = 64;
 
 /// What debugging information is read for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,10 +83,6 @@ pub fn read<T>(
         program,
     };
     Some(answer(&info))
-}
-
-fn is_late(until: Instant) -> bool {
-    Instant::now() >= until
 }
 
 fn unnamed(sites: &[PlannedSite]) -> Vec<Argument> {

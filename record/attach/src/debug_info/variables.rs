@@ -7,19 +7,13 @@ use gimli::{EntriesTreeNode, Expression, Operation, Register as DwarfRegister, U
 use usdtrec_dwarf::{Bytes, Die, DieAttributes};
 use usdtrec_format::{Arch, Location, Operand, Register};
 
-use super::is_late;
+use super::limits::{MAX_NAME_BYTES, MAX_RANGES, MAX_VARIABLES, is_late};
 use crate::plan::frame::RegisterOffset;
 
 /// Deepest nesting of scopes that is followed. Compilers inline a few dozen levels.
 const MAX_DEPTH: usize = 200;
 /// Maximum length of the chain from an inlined copy to its declaration.
 const MAX_ORIGIN_CHAIN: usize = 8;
-/// Maximum number of variables and scopes at an instruction. Units that a linker has made one have some thousand variables.
-const MAX_VARIABLES: usize = 1 << 14;
-/// Maximum length of a name that is kept, bytes.
-pub(super) const MAX_NAME_BYTES: usize = 256;
-/// Maximum number of address ranges of a scope, or locations of a variable, that are looked at. Those of interpreters' loops have some thousand.
-const MAX_RANGES: usize = 1 << 14;
 
 /// A variable or parameter.
 pub(super) struct Variable<'r> {

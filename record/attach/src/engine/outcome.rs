@@ -372,7 +372,7 @@ pub const COUNTERS: [Counter; 8] = [
         kind: ShortfallKind::ReplacedPrograms,
         found: |files| {
             format!(
-                "{} replaced a program of --exe after too many others",
+                "{} replaced a recorded program after too many others",
                 counted(files, "file")
             )
         },

@@ -15,6 +15,7 @@ use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_buildid_cache::served::{Patience, read_maps};
 use usdtrec_format::BuildId;
+use usdtrec_kernel::host::capabilities::may_read_processes;
 use usdtrec_kernel::host::identity::MapIdentity;
 use usdtrec_kernel::host::process::{Process, is_gone};
 
@@ -135,8 +136,10 @@ pub(super) struct Found {
     pub(super) executing: HashMap<usize, i32>,
     /// Processes that map sites of a file and do not execute it.
     pub(super) reading: Vec<(usize, i32)>,
-    /// Whether a living process could not be read: it may execute any of the files.
-    pub(super) is_incomplete: bool,
+    /// Whether a living process could not be read for lack of a capability: it may execute any of the files.
+    pub(super) is_denied: bool,
+    /// The same, for lack of time.
+    pub(super) is_late: bool,
 }
 
 /// How a process maps a file.
@@ -154,12 +157,19 @@ pub(super) fn search(files: &[ProbedFile]) -> Found {
     let own = std::process::id().cast_signed();
     let mut found = Found::default();
     let processes = fs::read_dir("/proc");
-    found.is_incomplete = processes.is_err();
+    found.is_denied = processes.is_err();
+    let may_read = may_read_processes();
     let processes = processes.into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     for pid in pids.filter(|pid| *pid != own) {
         let mapped = mapped_of(pid, files, |identity| identities.get(identity).copied());
-        found.is_incomplete |= mapped.as_ref().is_err_and(|error| !has_ended(pid, error));
+        if let Err(error) = &mapped
+            && !has_ended(pid, error)
+        {
+            // Security modules keep some processes from everybody: those count as executing nothing.
+            found.is_denied |= error.kind() == io::ErrorKind::PermissionDenied && !may_read;
+            found.is_late |= error.kind() == io::ErrorKind::TimedOut;
+        }
         for (at, mapped) in mapped.unwrap_or_default() {
             if mapped.executes {
                 found.executing.insert(at, pid);

@@ -37,6 +37,8 @@ const SEARCH_TIME: Duration = Duration::from_secs(10);
 const SEARCH_PAUSE: u32 = 99;
 /// Number of searches that must find nobody.
 const SEARCHES: u32 = 2;
+/// The same, if some process could not be read in time at any of them: anybody can have a process that never can.
+const LATE_SEARCHES: u32 = 6;
 
 /// The thread.
 #[derive(Debug)]
@@ -67,6 +69,8 @@ struct FileUse {
     executing: Option<i32>,
     /// Number of searches that have found nobody since.
     searches: u32,
+    /// Number of those that could not read all processes in time.
+    late: u32,
     /// Whether its probes are detached.
     is_idle: bool,
 }
@@ -77,6 +81,7 @@ impl FileUse {
             used,
             executing: None,
             searches: 0,
+            late: 0,
             is_idle: false,
         }
     }
@@ -92,6 +97,11 @@ impl FileUse {
     /// For how long nobody is known to have executed it.
     fn unused(&self) -> Duration {
         Duration::from_nanos(trace_clock::now().saturating_sub(self.used))
+    }
+
+    /// Whether enough searches have found nobody.
+    const fn is_unused(&self) -> bool {
+        self.searches - self.late >= SEARCHES || self.searches >= LATE_SEARCHES
     }
 
     /// Whether somebody is to be looked for: the last search is that after which its probes are detached.
@@ -284,7 +294,8 @@ impl Keeper {
         let Found {
             executing,
             reading,
-            is_incomplete,
+            is_denied,
+            is_late,
         } = search(&self.files);
         let now = Instant::now();
         self.searched = Some(now);
@@ -301,10 +312,11 @@ impl Keeper {
             match executing.get(&at) {
                 Some(pid) if of_file.is_idle => self.attach(at, *pid, None),
                 Some(pid) => of_file.use_now(Some(*pid)),
-                None if of_file.is_idle || is_incomplete => {}
+                None if of_file.is_idle || is_denied => {}
                 None => {
                     of_file.searches = of_file.searches.saturating_add(1);
-                    if of_file.searches >= SEARCHES && of_file.unused() >= IDLE_TIME {
+                    of_file.late = of_file.late.saturating_add(is_late.into());
+                    if of_file.is_unused() && of_file.unused() >= IDLE_TIME {
                         self.detach(at, from);
                     }
                 }

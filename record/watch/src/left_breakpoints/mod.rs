@@ -80,7 +80,7 @@ pub fn left_breakpoints(heal: bool) -> io::Result<LeftBehind> {
     let is_left = |left: &LeftBreakpoint| {
         left.owner == BreakpointOwner::EndedRecording && left.restored != Some(Ok(()))
     };
-    if heal && left.unchecked == 0 && !left.breakpoints.iter().any(is_left) {
+    if heal && !scan.is_incomplete && !left.breakpoints.iter().any(is_left) {
         notes.into_iter().for_each(FoundNotes::remove);
     }
     Ok(left)

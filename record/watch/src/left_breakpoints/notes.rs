@@ -216,7 +216,7 @@ pub(super) fn forget_settled(arch: Arch) {
     };
     let mut ended = FoundNotes::ended();
     let scan = scan(arch, MAX_SCAN_TIME);
-    if scan.unchecked > 0 {
+    if scan.is_incomplete {
         return;
     }
     ended.retain(|notes| !notes.has_any(&scan.found));

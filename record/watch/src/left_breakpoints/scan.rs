@@ -12,6 +12,7 @@ use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_buildid_cache::process::mapped_handle;
 use usdtrec_buildid_cache::served::{Contents, Patience, ProcessFile, read_maps};
 use usdtrec_format::Arch;
+use usdtrec_kernel::host::capabilities::may_read_processes;
 use usdtrec_kernel::host::process::{Page, Process};
 
 /// Maximum number of breakpoints of a scan.
@@ -45,6 +46,8 @@ pub(super) struct Scan {
     pub(super) found: Vec<FoundBreakpoint>,
     /// Number of processes that could not be read, or not in time.
     pub(super) unchecked: usize,
+    /// Whether another look could read some of them. It could not read those that a security module keeps from everybody.
+    pub(super) is_incomplete: bool,
 }
 
 /// Scans all processes but this one, for at most so long. `arch` has the breakpoints.
@@ -52,15 +55,20 @@ pub(super) fn scan(arch: Arch, time: Duration) -> Scan {
     let mut scan = Scan::default();
     let begun = Instant::now();
     let own = std::process::id();
+    let may_read = may_read_processes();
     let pids = Process::all().into_iter().flatten();
     let pids = pids.map(|process| process.pid);
     for pid in pids.filter(|pid| pid.unsigned_abs() != own) {
         if begun.elapsed() >= time || scan.found.len() >= MAX_BREAKPOINTS {
             scan.unchecked += 1;
+            scan.is_incomplete = true;
             continue;
         }
         match process(pid, arch, &mut scan.found) {
-            Err(error) if is_unchecked(&error) => scan.unchecked += 1,
+            Err(error) if is_unchecked(&error) => {
+                scan.unchecked += 1;
+                scan.is_incomplete |= error.kind() == io::ErrorKind::TimedOut || !may_read;
+            }
             // It has ended.
             Ok(()) | Err(_) => {}
         }

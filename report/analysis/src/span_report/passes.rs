@@ -13,7 +13,7 @@ use crate::span_report::group_keys;
 use crate::span_report::request::SpanRequest;
 use crate::spans::asked_keys::asked_keys;
 use crate::spans::options::{
-    ChosenGroups, FoundHalves, GroupChoice, Halves, SpanOptions, refuse_parts,
+    ChosenSpans, FoundHalves, GroupChoice, Halves, SpanOptions, refuse_parts,
 };
 use crate::spans::own_keys::{EarlyKeys, own_keys};
 use crate::spans::pair::Pair;
@@ -147,9 +147,9 @@ impl Asked<'_> {
         chosen: Vec<Chosen>,
         options: &mut SpanOptions,
         notices: &mut Notices,
-    ) -> Vec<ChosenGroups> {
+    ) -> Vec<ChosenSpans> {
         if !options.groups_by_end() {
-            let whole = |groups| ChosenGroups {
+            let whole = |groups| ChosenSpans {
                 groups,
                 halves: None,
             };
@@ -167,7 +167,7 @@ impl Asked<'_> {
             GroupChoice::Halves(found) => found,
             _ => Vec::new(),
         };
-        let found = found.into_iter().map(|found| ChosenGroups {
+        let found = found.into_iter().map(|found| ChosenSpans {
             groups: found.groups,
             halves: Some(Halves {
                 begins: found.begins.choose(usize::MAX),

@@ -80,12 +80,12 @@ pub(crate) enum GroupChoice {
     /// No group: only the begins and ends of the spans of some groups of each pair are found.
     Halves(Vec<FoundHalves>),
     /// Some groups of each pair; all others are one group.
-    Chosen(Vec<ChosenGroups>),
+    Chosen(Vec<ChosenSpans>),
 }
 
 /// Some groups of a pair.
 #[derive(Debug)]
-pub(crate) struct ChosenGroups {
+pub(crate) struct ChosenSpans {
     pub(crate) groups: Chosen,
     /// Where a part of a group is only known when a span ends: the begins and ends of spans of these groups. Words of others are not needed.
     pub(crate) halves: Option<Halves>,
@@ -106,7 +106,7 @@ pub(crate) struct FoundHalves {
     pub(crate) ends: Sketch,
 }
 
-impl ChosenGroups {
+impl ChosenSpans {
     /// Whether a begin with this hash of its part of a group may be of a span of one of them.
     pub(crate) fn has_begin(&self, hash: u64) -> bool {
         let begins = self.halves.as_ref().map(|halves| &halves.begins);
