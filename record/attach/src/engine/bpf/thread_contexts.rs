@@ -86,7 +86,7 @@ impl VariableLocations {
     /// # Errors
     /// The errors of bpf(2): `E2BIG` with too many processes.
     pub fn set(&self, pid: i32, location: VariableLocation) -> io::Result<()> {
-        sys::insert_words(self.0.as_fd(), pid.cast_unsigned(), location.words())
+        sys::put(self.0.as_fd(), pid.cast_unsigned(), location.words())
     }
 
     /// Says that it is not known where a process has the variable.

@@ -14,7 +14,7 @@ use usdtrec_format::Btf;
 use usdtrec_kernel::bpf::features::members::ExecutableMembers;
 use usdtrec_kernel::bpf::features::trials::has_task_types;
 use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
-use usdtrec_kernel::bpf::sys::{self, ProgramKind};
+use usdtrec_kernel::bpf::sys::{self, MapKind, ProgramKind};
 use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError};
 
 use super::super::kernel_objects::setup;
@@ -57,7 +57,7 @@ impl Executables {
         let members = btf.and_then(ExecutableMembers::find);
         let members = members.filter(|_| has_task_types());
         let members = members.ok_or(KernelError::NoBpf(BpfRefusal::Executables))?;
-        let inodes = sys::create_set(8, MAX_FILES as u32);
+        let inodes = sys::create_set::<u64>(MapKind::Hash, MAX_FILES as u32);
         let mut executables = Self {
             inodes: inodes.map_err(setup(BpfObject::Executables))?,
             members,

@@ -41,7 +41,7 @@ impl SpanMaps {
             }
         })?;
         for key in ended {
-            let is_removed = sys::remove_bytes(self.spans.as_fd(), &key).is_ok();
+            let is_removed = sys::remove(self.spans.as_fd(), key).is_ok();
             let is_lowest = key.get(LEVEL_AT) == Some(&[0; 4]);
             if let Some(room) = self.room().filter(|_| is_removed && is_lowest) {
                 room.fetch_add(1, Ordering::Relaxed);

@@ -101,7 +101,7 @@ impl WaitSums {
         let thread = u32::try_from(thread).map_err(|_| not_running())?;
         let has_waited = (0..TRIALS).any(|_| {
             std::thread::sleep(TRIAL);
-            let element = sys::words_of::<ELEMENT_WORDS>(self.sums.as_fd(), thread);
+            let element = sys::read::<_, [u64; ELEMENT_WORDS]>(self.sums.as_fd(), thread);
             element.is_ok_and(|element| sum::IN_SLEEP.iter().all(|at| element[*at] > 0))
         });
         self.run(forgets_current())?;

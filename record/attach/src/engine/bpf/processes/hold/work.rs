@@ -273,11 +273,12 @@ impl HeldProcesses {
 
     /// Whether a process has links of its own.
     pub(super) fn has_links(&self, pid: u32) -> bool {
-        sys::value_of(self.tracked(), pid).is_ok_and(|value| value == LINKED)
+        sys::read::<_, u32>(self.tracked(), pid).is_ok_and(|value| value == LINKED)
     }
 
     /// The token of a process that is held, or was until now.
     pub(super) fn token(&self, pid: u32) -> Option<u64> {
-        sys::token_of(self.works(), pid.into()).ok()
+        let [.., token] = sys::read::<u64, [u64; 4]>(self.works(), pid.into()).ok()?;
+        Some(token)
     }
 }

@@ -96,7 +96,7 @@ impl MappingHold {
     /// The probes of the files up to this mapping are attached. No process is held any more that maps its file.
     pub(in crate::engine::bpf) fn answer(&self, mapping: &NewMapping, control: &Control) {
         // Without that the next process is held, too.
-        let _ = sys::insert_bytes(self.known.as_fd(), &mapping.file);
+        let _ = sys::insert(self.known.as_fd(), mapping.file);
         control.set_answered(mapping.token);
     }
 

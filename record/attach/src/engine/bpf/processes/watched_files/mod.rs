@@ -105,7 +105,7 @@ impl WatchedFiles {
         if works.is_none() {
             kernel.hold = None;
         }
-        let inodes = sys::create_set(8, MAX_FILES as u32)?;
+        let inodes = sys::create_set::<u64>(MapKind::Hash, MAX_FILES as u32)?;
         let bytes = HEAD_BYTES + MAX_FILES * FILE_BYTES;
         let files = sys::create_map(
             MapKind::Array,
@@ -220,7 +220,7 @@ impl WatchedFiles {
         readers.retain(|reader| reader.time <= until);
         for reader in &readers {
             // It may be forgotten already.
-            let _ = sys::remove_bytes(self.readers.as_fd(), &reader.key);
+            let _ = sys::remove(self.readers.as_fd(), reader.key);
         }
         readers
     }
