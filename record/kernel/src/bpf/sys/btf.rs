@@ -126,7 +126,23 @@ const LONG: &[u32] = &[1, KIND_INT, 8, 64];
 /// Type 2: the structure at 5, of 8 bytes, with one member: at 19, of type 1.
 const WORK: &[u32] = &[5, KIND_STRUCTURE | 1, 8, 19, 1, 0];
 /// Type 3: the structure at 28, of 32 bytes, with members at 33, 38, 44 and 47: of types 2, 1, 1 and 1.
-const HELD: &[u32] = &[28, KIND_STRUCTURE | 4, 32, 33, 2, 0, 38, 1, 64, 44, 1, 128, 47, 1, 192];
+const HELD: &[u32] = &[
+    28,
+    KIND_STRUCTURE | 4,
+    32,
+    33,
+    2,
+    0,
+    38,
+    1,
+    64,
+    44,
+    1,
+    128,
+    47,
+    1,
+    192,
+];
 
 pub(super) const WORK_NAMES: &[u8; 53] =
     b"\0u64\0bpf_task_work\0__opaque\0held\0work\0since\0at\0token\0";

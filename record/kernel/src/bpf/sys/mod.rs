@@ -16,6 +16,7 @@ pub use self::link::{
 };
 pub use self::map::{
     MapKind, MapShape, NamePrefix, add, change, create_array_of_maps, create_map, create_ring,
-    create_set, create_works, insert, next_key, put, put_maps, read, read_element, read_map, remove,
+    create_set, create_works, insert, next_key, put, put_maps, read, read_element, read_map,
+    remove,
 };
 pub use self::program::{LoadError, ProgramKind, load, run};
