@@ -72,9 +72,7 @@ pub use usdtrec_kernel::host::memory::share_heaps;
 pub use usdtrec_kernel::host::page_reading::NotCached;
 pub use usdtrec_kernel::nop5::{Nop5Danger, TRIAL_VERB, TrialError, TrialFaults, trial};
 pub use usdtrec_kernel::signals::Signals;
-pub use usdtrec_kernel::{
-    BpfObject, BpfRefusal, CpuListError, ErrorMeaning, KernelError, KernelOperation,
-};
+pub use usdtrec_kernel::{BpfRefusal, CpuListError, ErrorMeaning, KernelError, KernelOperation};
 pub use usdtrec_watch::left_breakpoints::{BreakpointOwner, LeftBehind, LeftBreakpoint};
 pub use usdtrec_watch::makers::MakerFiles;
 pub use usdtrec_watch::semaphores::RaisedProcess;

@@ -119,29 +119,18 @@ impl FunctionTypes {
 }
 
 /// Types of the map of [`create_works`](super::create_works).
-pub(super) const WORK_TYPES: [&[u32]; 3] = [LONG, WORK, HELD];
-
-/// Type 1: the integer at 1 of [`WORK_NAMES`], of 8 bytes; 64 bits.
-const LONG: &[u32] = &[1, KIND_INT, 8, 64];
-/// Type 2: the structure at 5, of 8 bytes, with one member: at 19, of type 1.
-const WORK: &[u32] = &[5, KIND_STRUCTURE | 1, 8, 19, 1, 0];
-/// Type 3: the structure at 28, of 32 bytes, with members at 33, 38, 44 and 47: of types 2, 1, 1 and 1.
-const HELD: &[u32] = &[
-    28,
-    KIND_STRUCTURE | 4,
-    32,
-    33,
-    2,
-    0,
-    38,
-    1,
-    64,
-    44,
-    1,
-    128,
-    47,
-    1,
-    192,
+pub(super) const WORK_TYPES: [&[u32]; 8] = [
+    // Type 1: the integer at 1 of the strings, of 8 bytes; 64 bits.
+    &[1, KIND_INT, 8, 64],
+    // Type 2: the structure at 5, of 8 bytes, with one member: its string, type and first bit.
+    &[5, KIND_STRUCTURE | 1, 8],
+    &[19, 1, 0],
+    // Type 3: the structure at 28, of 32 bytes, with four members.
+    &[28, KIND_STRUCTURE | 4, 32],
+    &[33, 2, 0],
+    &[38, 1, 64],
+    &[44, 1, 128],
+    &[47, 1, 192],
 ];
 
 pub(super) const WORK_NAMES: &[u8; 53] =

@@ -15,7 +15,7 @@ use usdtrec_kernel::bpf::features::members::ExecutableMembers;
 use usdtrec_kernel::bpf::features::trials::has_task_types;
 use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use usdtrec_kernel::bpf::sys::{self, MapKind, ProgramKind};
-use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError};
+use usdtrec_kernel::{BpfRefusal, KernelError};
 
 use super::super::kernel_objects::setup;
 use crate::chosen::ChoiceError;
@@ -59,7 +59,7 @@ impl Executables {
         let members = members.ok_or(KernelError::NoBpf(BpfRefusal::Executables))?;
         let inodes = sys::create_set::<u64>(MapKind::Hash, MAX_FILES as u32);
         let mut executables = Self {
-            inodes: inodes.map_err(setup(BpfObject::Executables))?,
+            inodes: inodes.map_err(setup("map of executables"))?,
             members,
             paths: Vec::new(),
             open: Vec::new(),
@@ -72,7 +72,7 @@ impl Executables {
             let id = executables.take(file);
             executables.paths.push(Executable {
                 path: path.clone(),
-                id: id.map_err(setup(BpfObject::Executables))?,
+                id: id.map_err(setup("map of executables"))?,
             });
         }
         Ok(executables)

@@ -12,7 +12,7 @@ use usdtrec_kernel::bpf::features::Tracepoint;
 use usdtrec_kernel::bpf::features::trials::has_ancestors;
 use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use usdtrec_kernel::bpf::sys::{self, MapKind, NamePrefix};
-use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError};
+use usdtrec_kernel::{BpfRefusal, KernelError};
 
 use super::super::kernel_objects::TracepointProgram;
 use super::super::kernel_objects::setup;
@@ -74,7 +74,7 @@ impl Groups {
         if !has_ancestors() {
             return Err(KernelError::NoBpf(BpfRefusal::ControlGroups).into());
         }
-        let error = |source| setup(BpfObject::Groups)(source);
+        let error = |source| setup("map of control groups, or program that follows them")(source);
         let ids = sys::create_set::<u64>(MapKind::Hash, MAX_GROUPS).map_err(error)?;
         let names = sys::create_set::<NamePrefix>(MapKind::Prefixes, MAX_NAMES).map_err(error)?;
         let links = link(btf, ids.as_fd(), names.as_fd()).map_err(error)?;
