@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use usdtrec_attach::engine::Counted;
 use usdtrec_attach::select::probe::PlannedProbe;
+use usdtrec_buildid_cache::MappedInode;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::Arch;
-use usdtrec_kernel::host::identity::MapIdentity;
+use usdtrec_kernel::host::identity;
 
 use crate::left_breakpoints::NotedSite;
 
@@ -18,7 +19,7 @@ use crate::left_breakpoints::NotedSite;
 pub(super) struct CountedFile {
     pub(super) object: Arc<ObjectFile>,
     pub(super) path: PathBuf,
-    pub(super) identity: MapIdentity,
+    pub(super) identity: MappedInode,
     /// At least one.
     pub(super) semaphores: Vec<Semaphore>,
 }
@@ -62,7 +63,7 @@ impl CountedFile {
                 let at = match known {
                     Some(at) => at,
                     None => {
-                        let Some(identity) = MapIdentity::of_file(probe.file()) else {
+                        let Some(identity) = identity::of_file(probe.file()) else {
                             continue;
                         };
                         files.push(Self {
