@@ -80,7 +80,7 @@ impl ProcessEvents {
             graph: None,
             counts_losses: false,
         };
-        let attr = KernelAttr::prompt_metadata(mode);
+        let attr = KernelAttr::metadata(mode).waking_at(1);
         let page = rustix::param::page_size();
         let bytes = EVENTS_RING.max(page);
         let ring = |cpu: &u32| {
