@@ -13,6 +13,7 @@ use usdtrec_kernel::host::capabilities;
 use usdtrec_kernel::{ErrorMeaning, KernelError, KernelOperation};
 
 use crate::aggregation::SpanHitCounts;
+use crate::engine::numbers::u64_at;
 use crate::error::RecordError;
 use crate::plan::call_graph::{CallGraph, mask};
 
@@ -127,12 +128,7 @@ impl Event {
         let mut bytes = [0_u8; 24];
         let wanted = if self.counts_losses { 24 } else { 16 };
         (&self.file).read_exact(&mut bytes[..wanted])?;
-        let word = |at: usize| {
-            bytes[at..at + 8]
-                .iter()
-                .rev()
-                .fold(0_u64, |word, byte| word << 8 | u64::from(*byte))
-        };
+        let word = |at| u64_at(&bytes, at).unwrap_or(0);
         Ok(Count {
             hits: word(0),
             lost: self.counts_losses.then(|| word(16)),

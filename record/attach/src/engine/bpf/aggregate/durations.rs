@@ -15,6 +15,7 @@ use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
 use super::super::slots;
 use super::number_layout::{NumberLayout, Word};
 use crate::aggregation::BucketCount;
+use crate::engine::numbers::u64_at;
 
 /// Size of the map, bytes.
 pub(super) const BYTES: usize = 12 << 20;
@@ -52,11 +53,7 @@ impl DurationBuckets {
     /// The error of bpf(2).
     pub(super) fn read(&self, mut take: impl FnMut(u64, BucketCount)) -> io::Result<()> {
         sys::read_map(self.0.as_fd(), SHAPE, |key, count| {
-            let word = |bytes: &[u8]| {
-                bytes
-                    .first_chunk()
-                    .map_or(0, |word| u64::from_ne_bytes(*word))
-            };
+            let word = |bytes| u64_at(bytes, 0).unwrap_or(0);
             let (key, count) = (word(key), word(count));
             let place = key & ((1 << BUCKET_BITS) - 1);
             let bucket = NumberBucket::at_place(place as u32);

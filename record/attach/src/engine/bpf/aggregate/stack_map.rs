@@ -16,6 +16,7 @@ use super::super::slots;
 use super::grouping::{Grouping, KEY};
 use super::stack_layout::{CALLERS, END, FIXED_WORDS, ID, IP, PID, StackLayout, TIME};
 use crate::aggregation::{AggregateKey, CountedStack};
+use crate::engine::numbers::u64_at;
 
 /// The map, and the stacks that were read of it.
 #[derive(Debug)]
@@ -62,10 +63,7 @@ impl AsFd for StackMap {
 fn decode(number: u64, element: &[u8]) -> Option<CountedStack> {
     /// The number of words before the addresses.
     const COUNT: usize = 8;
-    let word = |at: i16| {
-        let bytes = element.get(at.cast_unsigned().into()..)?;
-        Some(u64::from_ne_bytes(*bytes.first_chunk()?))
-    };
+    let word = |at: i16| u64_at(element, at.cast_unsigned().into());
     let (cut, callers) = chain(element.get(END.cast_unsigned().into()..)?)?;
     let (callers, _) = callers.as_chunks::<8>();
     let ip = word(IP)?;

@@ -36,6 +36,7 @@ use super::super::control::Control;
 use super::super::kernel_objects::TracepointProgram;
 use super::follow::missing;
 use super::hold::work;
+use crate::engine::numbers::{bytes_at, u64_at};
 
 /// Size of the ring of mappings, bytes: more than 1,000.
 const RING: usize = 64 << 10;
@@ -177,10 +178,7 @@ impl NewMapping {
     /// A record of the ring ([`program`]).
     fn parse(record: &[u8]) -> Option<Self> {
         let record: &[u8; CALL_BYTES as usize] = record.first_chunk()?;
-        let double = |at: usize| {
-            let bytes = record.get(at..)?.first_chunk()?;
-            Some(u64::from_ne_bytes(*bytes))
-        };
+        let double = |at| u64_at(record, at);
         let thread = double(program::THREAD as usize)?;
         Some(Self {
             token: double(program::TOKEN_AT as usize)?,
@@ -188,7 +186,7 @@ impl NewMapping {
             pid: (thread >> 32) as u32,
             tid: thread as u32,
             is_held: double(program::IS_HELD as usize)? != 0,
-            file: *record.get(program::FILE_AT as usize..)?.first_chunk()?,
+            file: bytes_at(record, program::FILE_AT as usize)?,
         })
     }
 }
