@@ -12,7 +12,7 @@ use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::Arch;
 use usdtrec_kernel::host::identity;
 
-use crate::left_breakpoints::NotedSite;
+use crate::left_breakpoints::{FileSite, NotedSite};
 
 /// A file, with those of its recorded semaphores that the kernel counts wrong.
 #[derive(Debug)]
@@ -117,8 +117,10 @@ impl CountedFile {
         let length = breakpoint.map_or(0, <[u8]>::len);
         self.semaphores.iter().filter_map(move |semaphore| {
             Some(NotedSite {
-                file: self.object.id(),
-                offset: semaphore.place?,
+                site: FileSite {
+                    file: self.object.id(),
+                    offset: semaphore.place?,
+                },
                 original: vec![0; length],
                 semaphore_offset: semaphore.offset,
             })
