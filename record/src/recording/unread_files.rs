@@ -163,7 +163,9 @@ mod tests {
         unread.note(file(4), 9, Unmapped);
         unread.note(file(5), 9, Denied);
         let mut counts = UnreadCounts::default();
-        [Ended, Ended, Unmapped, Denied].map(|reason| counts.add(reason));
+        for reason in [Ended, Ended, Unmapped, Denied] {
+            counts.add(reason);
+        }
         assert_eq!(unread.counts(), counts);
         unread.begin_program(7);
         unread.note(file(1), 7, Ended);
