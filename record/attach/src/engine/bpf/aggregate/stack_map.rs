@@ -6,7 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use usdtrec_format::perf::put_callchain;
-use usdtrec_kernel::bpf::insn::{Assembler, FunctionKind, Helper, If, Label, Map, Op, Reg, Width};
+use usdtrec_kernel::bpf::insn::{
+    Assembler, FunctionKind, Helper, IS_NEW, If, Label, Map, Op, Reg, Width,
+};
 use usdtrec_kernel::bpf::sys::{self, MapKind};
 
 use super::super::contract::instruction_pointer;
@@ -175,7 +177,6 @@ struct StackNumber<'a> {
 impl StackNumber<'_> {
     /// `R6` is the address of the stack, `R7` the number of its words, `R8` the hash, `R9` the number of words before the one at hand.
     fn write(mut self) {
-        const IS_NEW: i64 = 1;
         let asm = &mut *self.asm;
         let (none, found) = (asm.label(), asm.label());
         // stack = r1; if (!stack) goto none;
@@ -189,11 +190,9 @@ impl StackNumber<'_> {
         asm.call_map(Helper::MapLookup, Map::Stacks, HASH);
         asm.jump_if(If::NotEqual, Reg::R0, 0, found);
         // bpf_map_update_elem(&Stacks, &HASH, stack, BPF_NOEXIST);
-        asm.set_map(Reg::R1, Map::Stacks);
-        asm.address(Reg::R2, Reg::R10, HASH.into());
         asm.copy(Reg::R3, Reg::R6);
         asm.set(Reg::R4, IS_NEW);
-        asm.call(Helper::MapUpdate);
+        asm.call_map(Helper::MapUpdate, Map::Stacks, HASH);
         // Another CPU may have added it, or another stack with this hash.
         // element = bpf_map_lookup_elem(&Stacks, &HASH); if (!element) goto none;
         asm.call_map(Helper::MapLookup, Map::Stacks, HASH);

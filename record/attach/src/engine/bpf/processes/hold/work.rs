@@ -154,9 +154,7 @@ pub(in crate::engine::bpf::processes) fn find(
     for word in 0..WORDS {
         asm.store_value(Width::Double, Reg::R10, EMPTY + 8 * word, 0);
     }
-    asm.address(Reg::R3, Reg::R10, EMPTY.into());
-    asm.set(Reg::R4, 0);
-    asm.call_map(Helper::MapUpdate, Map::Held, WORK);
+    asm.update_map(Map::Held, WORK, EMPTY);
     // value = bpf_map_lookup_elem(&Held, &WORK); if (!value) goto missed;
     asm.call_map(Helper::MapLookup, Map::Held, WORK);
     asm.copy(Reg::R8, Reg::R0);
