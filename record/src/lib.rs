@@ -40,10 +40,10 @@ pub use usdtrec_attach::callbacks::{Caution, Planting};
 pub use usdtrec_attach::chosen::{ChoiceError, GroupName, GroupOwner, GroupRemark, ProcessChoice};
 pub use usdtrec_attach::engine::SlowSpans;
 pub use usdtrec_attach::engine::{
-    AbandonedGroup, AttachMethod, COUNTERS, EngineChoice, EngineCounts, EngineOptions,
+    AbandonedGroup, AttachMethod, COUNTERS, Engine, EngineChoice, EngineCounts, EngineOptions,
     EngineOutcome, EverywhereReason, GUARD_VERB, GapHold, GuardDeath, InKernel, InProgram,
     InexactCounts, NonResident, NotBetter, NotFaultedIn, RELEASE_VERB, Scope, SkippedMethod,
-    SlowSpanCounts, UsedEngine, guard, release,
+    SlowSpanCounts, UsedEngine, guard, missing_keeper, release,
 };
 pub use usdtrec_attach::error::{HelperInput, NoNumber, ProgramFeature, SpanFault, UsageError};
 pub use usdtrec_attach::error::{Interruption, RecordError, Removal, TargetError};
