@@ -98,19 +98,14 @@ pub struct MapShape {
     pub entries: u32,
 }
 
-/// Creates a map. Arrays can be mapped into memory.
+/// Creates a map.
 pub fn create_map(kind: MapKind, shape: MapShape) -> io::Result<OwnedFd> {
-    let flags = match kind {
-        MapKind::Array => MAPPABLE,
-        MapKind::Prefixes => NO_PREALLOC,
-        _ => 0,
-    };
     create(MapCreate {
         kind: kind as u32,
         key_size: shape.key_size,
         value_size: shape.value_size,
         entries: shape.entries,
-        flags,
+        flags: NO_PREALLOC * u32::from(matches!(kind, MapKind::Prefixes)),
         ..MapCreate::default()
     })
 }
@@ -124,14 +119,26 @@ impl Plain for u64 {}
 impl Plain for NamePrefix {}
 impl<T: Plain, const LENGTH: usize> Plain for [T; LENGTH] {}
 
-/// Creates a map with 4-byte values.
-pub fn create_set<K: Plain>(kind: MapKind, entries: u32) -> io::Result<OwnedFd> {
+/// Creates a map with keys and values of these types.
+pub fn create_map_of<K: Plain, V: Plain>(kind: MapKind, entries: u32) -> io::Result<OwnedFd> {
     let shape = MapShape {
         key_size: size_of::<K>() as u32,
-        value_size: 4,
+        value_size: size_of::<V>() as u32,
         entries,
     };
     create_map(kind, shape)
+}
+
+/// Creates an array, which can be mapped into memory.
+pub fn create_array(value_size: u32, entries: u32) -> io::Result<OwnedFd> {
+    create(MapCreate {
+        kind: MapKind::Array as u32,
+        key_size: 4,
+        value_size,
+        entries,
+        flags: MAPPABLE,
+        ..MapCreate::default()
+    })
 }
 
 /// Beginning of a name (`struct bpf_lpm_trie_key`).

@@ -15,8 +15,8 @@ pub use self::link::{
     set_program,
 };
 pub use self::map::{
-    MapKind, MapShape, NamePrefix, add, change, create_array_of_maps, create_map, create_ring,
-    create_set, create_works, insert, next_key, put, put_maps, read, read_element, read_map,
-    remove,
+    MapKind, MapShape, NamePrefix, add, change, create_array, create_array_of_maps, create_map,
+    create_map_of, create_ring, create_works, insert, next_key, put, put_maps, read, read_element,
+    read_map, remove,
 };
 pub use self::program::{LoadError, ProgramKind, load, run};

@@ -57,7 +57,7 @@ impl Executables {
         let members = btf.and_then(ExecutableMembers::find);
         let members = members.filter(|_| has_task_types());
         let members = members.ok_or(KernelError::NoBpf(BpfRefusal::Executables))?;
-        let inodes = sys::create_set::<u64>(MapKind::Hash, MAX_FILES as u32);
+        let inodes = sys::create_map_of::<u64, u32>(MapKind::Hash, MAX_FILES as u32);
         let mut executables = Self {
             inodes: inodes.map_err(setup("map of executables"))?,
             members,

@@ -54,7 +54,7 @@ impl Tracked {
             _ => MAX_TASKS,
         };
         let mut tracked = Self {
-            map: sys::create_set::<u32>(MapKind::Hash, entries)?,
+            map: sys::create_map_of::<u32, u32>(MapKind::Hash, entries)?,
             hold: None,
             not_held: None,
             new_task: None,

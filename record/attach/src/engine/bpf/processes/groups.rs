@@ -75,8 +75,9 @@ impl Groups {
             return Err(KernelError::NoBpf(BpfRefusal::ControlGroups).into());
         }
         let error = |source| setup("map of control groups, or program that follows them")(source);
-        let ids = sys::create_set::<u64>(MapKind::Hash, MAX_GROUPS).map_err(error)?;
-        let names = sys::create_set::<NamePrefix>(MapKind::Prefixes, MAX_NAMES).map_err(error)?;
+        let ids = sys::create_map_of::<u64, u32>(MapKind::Hash, MAX_GROUPS).map_err(error)?;
+        let names =
+            sys::create_map_of::<NamePrefix, u32>(MapKind::Prefixes, MAX_NAMES).map_err(error)?;
         let links = link(btf, ids.as_fd(), names.as_fd()).map_err(error)?;
         let groups = Self { ids, _links: links };
         // A group that is made after the directories were read, and before its name was in the map, is found by reading them again.

@@ -28,7 +28,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use usdtrec_kernel::bpf::features::RunningKernel;
 use usdtrec_kernel::bpf::insn::Map;
 use usdtrec_kernel::bpf::rings::Ring;
-use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
+use usdtrec_kernel::bpf::sys::{self, MapKind};
 
 use self::kernel::{Kernel, MappingMaps, WorkKernel};
 use self::program::CALL_BYTES;
@@ -62,14 +62,7 @@ impl MappingHold {
         running: RunningKernel<'_>,
     ) -> io::Result<Self> {
         let mappings = Ring::new(RING, rustix::param::page_size(), None)?;
-        let known = sys::create_map(
-            MapKind::LruHash,
-            MapShape {
-                key_size: FILE_BYTES as u32,
-                value_size: 4,
-                entries: MAX_KNOWN_FILES,
-            },
-        )?;
+        let known = sys::create_map_of::<[u8; FILE_BYTES], u32>(MapKind::LruHash, MAX_KNOWN_FILES)?;
         let maps = MappingMaps {
             control,
             tracked,
