@@ -40,10 +40,10 @@ pub use usdtrec_attach::callbacks::{Caution, Planting};
 pub use usdtrec_attach::chosen::{ChoiceError, GroupName, GroupOwner, GroupRemark, ProcessChoice};
 pub use usdtrec_attach::engine::SlowSpans;
 pub use usdtrec_attach::engine::{
-    AbandonedGroup, AttachMethod, COUNTERS, EngineChoice, EngineCounts, EngineOptions,
+    AbandonedGroup, AttachMethod, COUNTERS, Engine, EngineChoice, EngineCounts, EngineOptions,
     EngineOutcome, EverywhereReason, GUARD_VERB, GapHold, GuardDeath, InKernel, InProgram,
     InexactCounts, NonResident, NotBetter, NotFaultedIn, RELEASE_VERB, Scope, SkippedMethod,
-    SlowSpanCounts, UsedEngine, guard, release,
+    SlowSpanCounts, UsedEngine, guard, missing_keeper, release,
 };
 pub use usdtrec_attach::error::{HelperInput, NoNumber, ProgramFeature, SpanFault, UsageError};
 pub use usdtrec_attach::error::{Interruption, RecordError, Removal, TargetError};
@@ -72,9 +72,7 @@ pub use usdtrec_kernel::host::memory::share_heaps;
 pub use usdtrec_kernel::host::page_reading::NotCached;
 pub use usdtrec_kernel::nop5::{Nop5Danger, TRIAL_VERB, TrialError, TrialFaults, trial};
 pub use usdtrec_kernel::signals::Signals;
-pub use usdtrec_kernel::{
-    BpfObject, BpfRefusal, CpuListError, ErrorMeaning, KernelError, KernelOperation,
-};
+pub use usdtrec_kernel::{BpfRefusal, CpuListError, ErrorMeaning, KernelError, KernelOperation};
 pub use usdtrec_watch::left_breakpoints::{BreakpointOwner, LeftBehind, LeftBreakpoint};
 pub use usdtrec_watch::makers::MakerFiles;
 pub use usdtrec_watch::semaphores::RaisedProcess;

@@ -11,7 +11,7 @@ use std::time::Instant;
 use usdtrec_buildid_cache::elf::{self, ObjectFile};
 use usdtrec_format::Site;
 use usdtrec_format::schema::Argument;
-use usdtrec_record::debug_info::{self, Need};
+use usdtrec_record::debug_info::{self, DwarfNeed};
 use usdtrec_record::{PlannedSite, Program};
 
 fn program(machine: &str) -> PathBuf {
@@ -32,7 +32,7 @@ fn names(content: &[u8], probes: &[Vec<Site>]) -> Option<Vec<String>> {
         .iter()
         .map(|sites| sites.iter().map(parse).collect())
         .collect();
-    let named = debug_info::read(&program, Need::Arguments, |info| {
+    let named = debug_info::read(&program, DwarfNeed::Variables, |info| {
         let arguments = probes.iter().flat_map(|sites| info.arguments(sites));
         arguments.collect::<Vec<_>>()
     });

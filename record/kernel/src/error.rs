@@ -99,9 +99,9 @@ pub enum KernelOperation {
     /// Starting the process that removes tracefs events after the recorder.
     #[error("cannot start the guard of the tracefs events")]
     TracefsGuard,
-    /// Creating something that all programs share.
+    /// Creating this, which all programs share.
     #[error("no BPF {0}")]
-    BpfObject(BpfObject),
+    BpfObject(&'static str),
     /// Loading the program of a probe, by its event.
     #[error("the kernel does not load the program for {0}")]
     Program(String),
@@ -144,45 +144,6 @@ pub enum ErrorMeaning {
         "the kernel has a probe at this site with a different semaphore, or with one where the recorder uses none, and allows only one: end the other tracer, unless it left the probe behind"
     )]
     OtherSemaphore,
-}
-
-/// What all programs of a recording share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BpfObject {
-    /// The map of counts and settings.
-    #[error("map")]
-    Control,
-    /// The rings.
-    #[error("ring (Linux 5.8)")]
-    Rings,
-    /// What follows the recorded processes.
-    #[error("program that follows processes")]
-    Follower,
-    /// What follows the chosen control groups.
-    #[error("map of control groups, or program that follows them")]
-    Groups,
-    /// The chosen executables.
-    #[error("map of executables")]
-    Executables,
-    /// What has the places of thread contexts.
-    #[error("map of thread contexts, or program that follows processes for it")]
-    ThreadContexts,
-    /// What adds up how long threads wait.
-    #[error("map of waiting times, or program at sched_switch and sched_waking")]
-    WaitSums,
-    /// The map of the counts of groups.
-    #[error("map of groups (older kernels allow keys of at most 512 bytes)")]
-    HitGroups,
-    /// The map of open spans.
-    #[error("map of open spans")]
-    Spans,
-    /// What attaches the probes to children.
-    #[error("thread that attaches to children")]
-    Children,
-    /// What holds threads that map files with code.
-    #[error("program that holds threads at new mappings")]
-    MappingHold,
 }
 
 /// Why programs cannot be used.

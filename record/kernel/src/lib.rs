@@ -11,5 +11,5 @@ pub mod nop5;
 pub mod separate_process;
 pub mod signals;
 
-pub use crate::error::{BpfObject, BpfRefusal, ErrorMeaning, KernelOperation, in_brackets};
+pub use crate::error::{BpfRefusal, ErrorMeaning, KernelOperation, in_brackets};
 pub use error::{CpuListError, KernelError};

@@ -63,6 +63,17 @@ impl Pace {
     }
 }
 
+/// Calls a method that all writers have.
+macro_rules! of_each {
+    ($writer:expr, $($call:tt)+) => {
+        match $writer {
+            Writer::File(writer, _) => writer.$($call)+,
+            Writer::Pipe(writer, ..) => writer.$($call)+,
+            Writer::Window(window) => window.$($call)+,
+        }
+    };
+}
+
 impl Writer {
     /// Begins a trace in an empty file.
     pub(super) fn file(
@@ -154,28 +165,16 @@ impl Writer {
     }
 
     pub(super) fn push(&mut self, records: &[u8]) {
-        match self {
-            Self::File(writer, _) => writer.push(records),
-            Self::Pipe(writer, ..) => writer.push(records),
-            Self::Window(window) => window.push(records),
-        }
+        of_each!(self, push(records))
     }
 
     pub(super) fn pending(&self) -> usize {
-        match self {
-            Self::File(writer, _) => writer.pending(),
-            Self::Pipe(writer, ..) => writer.pending(),
-            Self::Window(window) => window.pending(),
-        }
+        of_each!(self, pending())
     }
 
     /// Length of the records that were pushed since the last flush or part, bytes.
     pub(super) fn unflushed(&self) -> usize {
-        match self {
-            Self::File(writer, _) => writer.unflushed(),
-            Self::Pipe(writer, ..) => writer.unflushed(),
-            Self::Window(window) => window.unflushed(),
-        }
+        of_each!(self, unflushed())
     }
 
     /// Whether parts of a file are still being compressed.
@@ -188,11 +187,7 @@ impl Writer {
     }
 
     pub(crate) fn totals(&self) -> Totals {
-        match self {
-            Self::File(writer, _) => writer.totals(),
-            Self::Pipe(writer, ..) => writer.totals(),
-            Self::Window(window) => window.totals(),
-        }
+        of_each!(self, totals())
     }
 
     pub(super) fn flush(&mut self) -> Result<(), WriteError> {
@@ -243,11 +238,7 @@ impl Writer {
 
     /// The events so far, and what describes them.
     pub(super) const fn info(&self) -> &TraceInfo {
-        match self {
-            Self::File(writer, _) => writer.info(),
-            Self::Pipe(writer, ..) => writer.info(),
-            Self::Window(window) => window.info(),
-        }
+        of_each!(self, info())
     }
 
     /// Adds events: a pipe has them at once, a file with its next flush. To be called between flushes.

@@ -424,7 +424,11 @@ mod tests {
             let mut files = BuildIds::default();
             files.read_no_more(HashMap::from([(inode, known)]));
             files.of_record(&mapped(of_record));
-            assert_eq!(files.unread().late, late, "{known:?} {of_record}");
+            assert_eq!(
+                files.unread().of(UnreadReason::Late),
+                late,
+                "{known:?} {of_record}"
+            );
         }
     }
 }

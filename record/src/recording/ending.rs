@@ -33,15 +33,16 @@ const STALL_TIME: Duration = Duration::from_secs(10);
 /// A finished session: its command, and its probes, which are still open in the kernel. Dropping it closes them.
 #[derive(Debug)]
 pub struct Ending {
-    command: Option<RunningCommand>,
-    leave_command: bool,
-    release: Release,
-    attached: Attached,
-    syncs: Vec<DiskSync>,
-    /// What is looked at when the probes are removed.
-    own: Option<OwnSites>,
+    pub(super) command: Option<RunningCommand>,
+    pub(super) leave_command: bool,
+    pub(super) release: Release,
+    pub(super) attached: Attached,
+    /// Files that are being flushed to disk.
+    pub(super) syncs: Vec<DiskSync>,
+    /// The sites that are to be as they were when the probes are removed.
+    pub(super) own: Option<OwnSites>,
     /// Whether a signal ended the recording.
-    is_asked: bool,
+    pub(super) is_asked: bool,
 }
 
 /// A notice about what is waited for.
@@ -89,41 +90,6 @@ pub enum Notice {
 }
 
 impl Ending {
-    pub(super) const fn new(
-        command: Option<RunningCommand>,
-        leave_command: bool,
-        release: Release,
-        attached: Attached,
-    ) -> Self {
-        Self {
-            command,
-            leave_command,
-            release,
-            attached,
-            syncs: Vec::new(),
-            own: None,
-            is_asked: false,
-        }
-    }
-
-    /// Adds the sites that are to be as they were when the probes are removed.
-    pub(super) fn checking(self, own: OwnSites) -> Self {
-        Self {
-            own: Some(own),
-            ..self
-        }
-    }
-
-    /// Says whether a signal ended the recording.
-    pub(super) fn asked(self, is_asked: bool) -> Self {
-        Self { is_asked, ..self }
-    }
-
-    /// Adds files that are being flushed to disk.
-    pub(super) fn syncing(self, syncs: Vec<DiskSync>) -> Self {
-        Self { syncs, ..self }
-    }
-
     /// Ends the command (SIGTERM, as perf does), unless it is to be left running, and waits for it, at most until a signal or for ten
     /// seconds. Returns its status, if it has ended.
     pub fn end_command(

@@ -234,15 +234,19 @@ impl Recording {
         });
         let release = last.release;
         let release = release.unwrap_or_else(|| session.attached.engine.release());
-        let leave_command = session.options.leave_command;
         Finished {
             outcome,
             elsewhere: elsewhere.unwrap_or_default(),
             maker_files: makers.map(CodeMakers::finish).unwrap_or_default(),
-            ending: Ending::new(self.command, leave_command, release, session.attached)
-                .syncing(syncs)
-                .checking(own)
-                .asked(is_asked),
+            ending: Ending {
+                command: self.command,
+                leave_command: session.options.leave_command,
+                release,
+                attached: session.attached,
+                syncs,
+                own: Some(own),
+                is_asked,
+            },
         }
     }
 

@@ -62,7 +62,7 @@ impl Pipeline {
             probes: session.probes(),
             shortfalls: session.shortfalls.clone(),
             inherit: session.options.inherit,
-            inherits_events: session.inexact() == Some(InexactCounts::Inherited),
+            inherits_events: session.engine().inexact() == Some(InexactCounts::Inherited),
             held: attached.engine.held().cloned(),
             keeps_capabilities: !session.options.following.is_off,
         };

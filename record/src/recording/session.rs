@@ -1,6 +1,5 @@
 //! A recording session: from attached probes to a finished trace.
 
-use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -8,8 +7,8 @@ use std::time::Duration;
 use usdtrec_attach::budget::HitCosts;
 use usdtrec_attach::callbacks::{Caution, Planting};
 use usdtrec_attach::engine::{
-    AddedProbes, AttachRequest, Attached, EngineOptions, InKernel, InexactCounts, LatePart,
-    LateSettings, NotBetter, ProbeAttr, SkippedMethod, UprobePmu, UsedEngine, missing_keeper,
+    AddedProbes, AttachRequest, Attached, Engine, EngineOptions, LatePart, LateSettings, NotBetter,
+    ProbeAttr, UprobePmu, UsedEngine,
 };
 use usdtrec_attach::error::{RecordError, UsageError};
 use usdtrec_attach::plan::call_graph::CallGraph;
@@ -238,41 +237,10 @@ impl Session {
         &self.cpus
     }
 
-    /// Size of each ring for samples, bytes.
+    /// What is attached.
     #[must_use]
-    pub fn ring_bytes(&self) -> usize {
-        self.attached.engine.ring_bytes()
-    }
-
-    /// Size that each ring should have, bytes, if the kernel had no memory for it.
-    #[must_use]
-    pub fn unavailable_ring_bytes(&self) -> Option<usize> {
-        self.attached.engine.unavailable_ring_bytes()
-    }
-
-    /// The engine, and the attach method.
-    #[must_use]
-    pub fn engine(&self) -> UsedEngine {
-        self.attached.engine.used()
-    }
-
-    /// Whether probes are attached to the recorded processes only, and to each of their children, which is held until it has them. With
-    /// many children they are attached to all processes of the files ([`EngineOutcome::planted_everywhere`](crate::EngineOutcome)).
-    #[must_use]
-    pub fn spares_strangers(&self) -> bool {
-        self.attached.engine.spares_strangers()
-    }
-
-    /// Whether the recorder is in a pid namespace, as of a container, and processes outside of it are not recorded.
-    #[must_use]
-    pub const fn is_in_namespace(&self) -> bool {
-        self.attached.engine.is_in_namespace()
-    }
-
-    /// Why hits may be missing or duplicated without being counted as lost; `None` if counts are exact.
-    #[must_use]
-    pub fn inexact(&self) -> Option<InexactCounts> {
-        self.attached.engine.inexact()
+    pub const fn engine(&self) -> &Engine {
+        &self.attached.engine
     }
 
     /// Why the engine or its attach method is not the best of those that were allowed; `None` if it is.
@@ -287,25 +255,6 @@ impl Session {
     #[must_use]
     pub fn passed_over(&self) -> Option<&RecordError> {
         self.attached.passed_over.as_ref()
-    }
-
-    /// What is open in the kernel for the probes.
-    #[must_use]
-    pub fn in_kernel(&self) -> InKernel<'_> {
-        self.attached.engine.in_kernel()
-    }
-
-    /// The attach methods of the bpf engine that do not work here, with the errors.
-    #[must_use]
-    pub fn skipped(&self) -> &[SkippedMethod] {
-        self.attached.engine.skipped()
-    }
-
-    /// The error of io_uring_setup(2), without which breakpoints may stay in programs if this process and all its helpers are killed while
-    /// the probes are removed; `None` if it succeeds.
-    #[must_use]
-    pub fn not_kept(&self) -> Option<io::Error> {
-        missing_keeper()
     }
 
     /// What is read of the processes that run already.
@@ -413,11 +362,12 @@ impl Session {
 
     fn definitions(&self) -> Definitions {
         let Described { files, probes } = self.described(0);
+        let engine = self.engine();
         Definitions {
             version: Definitions::VERSION,
             producer: self.options.producer.clone(),
-            engine: self.attached.engine.used().name().to_owned(),
-            uncounted: self.inexact().map(|reason| reason.to_string()),
+            engine: engine.used().name().to_owned(),
+            uncounted: engine.inexact().map(|reason| reason.to_string()),
             boot: host::boot_id(),
             files,
             probes,

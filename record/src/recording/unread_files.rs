@@ -29,21 +29,15 @@ pub(super) enum UnreadReason {
     Late,
 }
 
+impl UnreadReason {
+    const COUNT: usize = Self::Late as usize + 1;
+}
+
 /// Numbers of files that were not read, and of programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct UnreadCounts {
-    /// Programs that ended before a file of theirs was read.
-    pub(super) programs: usize,
-    /// Files that were unmapped before.
-    pub(super) unmapped: usize,
-    /// Files that this user may not open.
-    pub(super) denied: usize,
-    /// Files whose file systems have not answered in time.
-    pub(super) unanswered: usize,
-    /// Files that could not be opened for another reason.
-    pub(super) failed: usize,
-    /// Files that were mapped when nothing was read any more.
-    pub(super) late: usize,
+    /// For each reason: files, but of [`UnreadReason::Ended`] programs.
+    pub(super) by_reason: [usize; UnreadReason::COUNT],
     /// Process records that were lost, each of which may have reported a mapping.
     pub(super) lost_records: u64,
 }
@@ -66,11 +60,8 @@ pub(super) struct UnreadFiles {
 struct UnreadFile {
     /// The programs that ended.
     programs: Vec<u32>,
-    is_unmapped: bool,
-    is_denied: bool,
-    is_unanswered: bool,
-    has_failed: bool,
-    is_late: bool,
+    /// The other reasons.
+    has: [bool; UnreadReason::COUNT],
 }
 
 impl UnreadFiles {
@@ -81,24 +72,19 @@ impl UnreadFiles {
             return self.more.add(reason);
         }
         let unread = self.files.entry(file).or_default();
-        match reason {
-            UnreadReason::Ended => {
-                let next = &mut self.programs;
-                let program = *self.running.entry(pid).or_insert_with(|| {
-                    *next += 1;
-                    *next
-                });
-                // The mappings of a file follow each other.
-                if unread.programs.last() != Some(&program) {
-                    unread.programs.push(program);
-                    self.entries += 1;
-                }
-            }
-            UnreadReason::Unmapped => unread.is_unmapped = true,
-            UnreadReason::Denied => unread.is_denied = true,
-            UnreadReason::NoAnswer => unread.is_unanswered = true,
-            UnreadReason::Failed => unread.has_failed = true,
-            UnreadReason::Late => unread.is_late = true,
+        if reason != UnreadReason::Ended {
+            unread.has[reason as usize] = true;
+            return;
+        }
+        let next = &mut self.programs;
+        let program = *self.running.entry(pid).or_insert_with(|| {
+            *next += 1;
+            *next
+        });
+        // The mappings of a file follow each other.
+        if unread.programs.last() != Some(&program) {
+            unread.programs.push(program);
+            self.entries += 1;
         }
     }
 
@@ -131,13 +117,11 @@ impl UnreadFiles {
     pub(super) fn counts(&self) -> UnreadCounts {
         let mut counts = self.more;
         let programs = self.files.values().flat_map(|file| &file.programs);
-        counts.programs += programs.collect::<HashSet<_>>().len();
+        counts.by_reason[UnreadReason::Ended as usize] += programs.collect::<HashSet<_>>().len();
         for file in self.files.values() {
-            counts.unmapped += usize::from(file.is_unmapped);
-            counts.denied += usize::from(file.is_denied);
-            counts.unanswered += usize::from(file.is_unanswered);
-            counts.failed += usize::from(file.has_failed);
-            counts.late += usize::from(file.is_late);
+            for (count, has) in counts.by_reason.iter_mut().zip(file.has) {
+                *count += usize::from(has);
+            }
         }
         counts
     }
@@ -145,27 +129,21 @@ impl UnreadFiles {
 
 impl UnreadCounts {
     /// With others.
-    pub(super) const fn with(self, others: Self) -> Self {
-        Self {
-            programs: self.programs + others.programs,
-            unmapped: self.unmapped + others.unmapped,
-            denied: self.denied + others.denied,
-            unanswered: self.unanswered + others.unanswered,
-            failed: self.failed + others.failed,
-            late: self.late + others.late,
-            lost_records: self.lost_records.saturating_add(others.lost_records),
+    pub(super) fn with(mut self, others: Self) -> Self {
+        for (count, other) in self.by_reason.iter_mut().zip(others.by_reason) {
+            *count += other;
         }
+        self.lost_records = self.lost_records.saturating_add(others.lost_records);
+        self
+    }
+
+    /// The number for a reason.
+    pub(super) const fn of(&self, reason: UnreadReason) -> usize {
+        self.by_reason[reason as usize]
     }
 
     const fn add(&mut self, reason: UnreadReason) {
-        match reason {
-            UnreadReason::Ended => self.programs += 1,
-            UnreadReason::Unmapped => self.unmapped += 1,
-            UnreadReason::Denied => self.denied += 1,
-            UnreadReason::NoAnswer => self.unanswered += 1,
-            UnreadReason::Failed => self.failed += 1,
-            UnreadReason::Late => self.late += 1,
-        }
+        self.by_reason[reason as usize] += 1;
     }
 }
 
@@ -184,24 +162,20 @@ mod tests {
         unread.note(file(1), 8, Ended);
         unread.note(file(4), 9, Unmapped);
         unread.note(file(5), 9, Denied);
-        let counts = UnreadCounts {
-            programs: 2,
-            unmapped: 1,
-            denied: 1,
-            ..UnreadCounts::default()
-        };
+        let mut counts = UnreadCounts::default();
+        for reason in [Ended, Ended, Unmapped, Denied] {
+            counts.add(reason);
+        }
         assert_eq!(unread.counts(), counts);
         unread.begin_program(7);
         unread.note(file(1), 7, Ended);
-        assert_eq!(unread.counts().programs, 3);
+        assert_eq!(unread.counts().of(Ended), 3);
         assert_eq!(unread.take(&file(1)), 3);
-        assert_eq!(unread.counts().programs, 1, "it has other files");
+        assert_eq!(unread.counts().of(Ended), 1, "it has other files");
         assert_eq!(unread.take(&file(2)) + unread.take(&file(3)), 2);
         assert_eq!(unread.take(&file(4)), 0);
-        let left = UnreadCounts {
-            denied: 1,
-            ..UnreadCounts::default()
-        };
+        let mut left = UnreadCounts::default();
+        left.add(Denied);
         assert_eq!((unread.counts(), unread.entries), (left, 0));
     }
 
@@ -223,6 +197,6 @@ mod tests {
             unread.note(MappedFileId::numbered(number), number as i32, Ended);
         }
         assert_eq!(unread.files.len(), MAX_FILES);
-        assert_eq!(unread.counts().programs as u64, many);
+        assert_eq!(unread.counts().of(Ended) as u64, many);
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use usdtrec_attach::error::RecordError;
@@ -24,8 +24,8 @@ const STEP: Duration = Duration::from_millis(100);
 pub(crate) struct FileMaker {
     jobs: Sender<WindowJob>,
     made: Receiver<MadeFile>,
-    /// For what a file is being made.
-    busy: Option<FiredTrigger>,
+    /// Whether a file is being made.
+    is_busy: bool,
 }
 
 /// A file to be made.
@@ -72,57 +72,38 @@ impl FileMaker {
         Ok(Self {
             jobs,
             made,
-            busy: None,
+            is_busy: false,
         })
     }
 
     /// Whether a file is being made.
     pub(crate) const fn is_busy(&self) -> bool {
-        self.busy.is_some()
+        self.is_busy
     }
 
     /// Begins to make a file.
     pub(crate) fn make(&mut self, content: WindowContent, due: DueTrigger) {
-        self.busy = Some(due.fired.clone());
-        // If the thread has ended, that is what came of it.
+        self.is_busy = true;
+        // The thread ends only after this.
         let _ = self.jobs.send(WindowJob { content, due });
     }
 
     /// The next file that was made.
     pub(crate) fn next(&mut self) -> Option<MadeFile> {
-        self.received(self.made.try_recv().map_err(|error| match error {
-            TryRecvError::Empty => RecvTimeoutError::Timeout,
-            TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
-        }))
+        let made = self.made.try_recv().ok()?;
+        self.is_busy = false;
+        Some(made)
     }
 
     /// Waits for the file that is being made, if one is, or until `stops`.
     pub(crate) fn wait(&mut self, stops: impl Fn() -> bool) -> Option<MadeFile> {
-        while self.is_busy() && !stops() {
-            let received = self.made.recv_timeout(STEP);
-            if let Some(made) = self.received(received) {
+        while self.is_busy && !stops() {
+            if let Ok(made) = self.made.recv_timeout(STEP) {
+                self.is_busy = false;
                 return Some(made);
             }
         }
         None
-    }
-
-    /// A file that was made, or, once, that the thread has ended.
-    fn received(&mut self, made: Result<MadeFile, RecvTimeoutError>) -> Option<MadeFile> {
-        match made {
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => Some(MadeFile {
-                fired: self.busy.take()?,
-                made: Err(RecordError::Output(io::Error::other(
-                    "the thread that writes files has ended",
-                ))),
-                sync: None,
-            }),
-            Ok(made) => {
-                self.busy = None;
-                Some(made)
-            }
-        }
     }
 }
 
@@ -221,20 +202,5 @@ mod tests {
             assert!(!maker.is_busy());
         }
         assert!(maker.next().is_none());
-    }
-
-    /// A thread that has ended is told once for each trigger, and nobody waits for it.
-    #[test]
-    fn a_maker_that_has_ended_is_told() {
-        let (jobs, asked) = channel();
-        let (done, made) = channel();
-        drop((asked, done));
-        let mut maker = FileMaker {
-            jobs,
-            made,
-            busy: Some(FiredTrigger::default()),
-        };
-        assert!(maker.wait(|| false).is_some_and(|made| made.made.is_err()));
-        assert!(maker.wait(|| false).is_none() && maker.next().is_none());
     }
 }

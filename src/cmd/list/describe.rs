@@ -144,10 +144,11 @@ fn add_functions(file: &ObjectFile, functions: &mut Functions<'_>, listed: &mut 
 /// Fills in, from debugging information, the lines of the sites of one file, and the arguments of probes without a schema.
 #[cfg(feature = "record")]
 fn add_debug_info(file: Arc<ObjectFile>, listed: &mut [Listed<'_>]) {
-    use usdtrec_record::{Program, debug_info};
+    use usdtrec_record::Program;
+    use usdtrec_record::debug_info::{self, DwarfNeed};
     let need = match listed.iter().all(Listed::has_schema) {
-        true => debug_info::Need::Lines,
-        false => debug_info::Need::Arguments,
+        true => DwarfNeed::CallsAndLines,
+        false => DwarfNeed::Variables,
     };
     debug_info::read(&Program::new(file), need, |info| {
         for listed in listed.iter_mut().filter(|listed| !listed.has_schema()) {

@@ -11,7 +11,7 @@ use usdtrec_format::trace::{Shortfall, ShortfallKind};
 use usdtrec_format::{CapturePlan, counted};
 use usdtrec_record::{
     COUNTERS, CallGraph, CutCause, CutStacks, End, EndedProcess, FollowedFiles, GroupRemark,
-    Notice, Outcome, PlannedProbe, PlannedSite, ProbeHits, Progress, Session,
+    Notice, Outcome, PlannedProbe, PlannedSite, ProbeHits, Progress, Session, missing_keeper,
 };
 
 use super::choose::print_loaded;
@@ -33,15 +33,16 @@ pub(in crate::cmd) fn attached_line(verb: &str, session: &Session) -> String {
     let events = distinct(PlannedProbe::event);
     let files = distinct(|probe| format!("{:?}", probe.path));
     let sites: usize = probes.iter().map(|probe| probe.sites.len()).sum();
-    let engine = session.engine();
-    let (engine, attach_method) = (engine.name(), engine.attach_method());
+    let attached = session.engine();
+    let used = attached.used();
+    let (engine, attach_method) = (used.name(), used.attach_method());
     let why = session.not_better().map(|why| format!("; {why}"));
     let why = why.unwrap_or_default();
-    let exactness = session.inexact().map(|why| format!("; not exact: {why}"));
+    let exactness = attached.inexact().map(|why| format!("; not exact: {why}"));
     let exactness = exactness.unwrap_or_default();
-    let scope = if session.spares_strangers() {
+    let scope = if attached.spares_strangers() {
         "; attached to the recorded processes and their children only"
-    } else if session.is_in_namespace() {
+    } else if attached.is_in_namespace() {
         "; processes of this pid namespace only"
     } else {
         ""
@@ -99,10 +100,11 @@ pub(super) fn print_children(args: &CaptureArgs, children: &[u32]) {
 
 /// Prints that rings are smaller than they should be.
 pub(super) fn print_smaller_rings(session: &Session) {
-    if let Some(wanted) = session.unavailable_ring_bytes() {
+    let engine = session.engine();
+    if let Some(wanted) = engine.unavailable_ring_bytes() {
         say(format_args!(
             "usdtrec: rings of {} instead of {} for each CPU: the kernel has no memory for larger ones (a limit of the memory cgroup?)",
-            size(session.ring_bytes() as f64),
+            size(engine.ring_bytes() as f64),
             size(wanted as f64)
         ));
     }
@@ -110,15 +112,16 @@ pub(super) fn print_smaller_rings(session: &Session) {
 
 /// With `-v`: prints each site and what is captured there.
 pub(super) fn print_sites(session: &Session) {
+    let engine = session.engine();
     say(format_args!(
         "usdtrec: {}, one ring of {} for each CPU",
-        session.in_kernel(),
-        size(session.ring_bytes() as f64)
+        engine.in_kernel(),
+        size(engine.ring_bytes() as f64)
     ));
-    for skipped in session.skipped() {
+    for skipped in engine.skipped() {
         say(format_args!("usdtrec: {skipped}"));
     }
-    if let Some(error) = session.not_kept() {
+    if let Some(error) = missing_keeper() {
         say(format_args!(
             "usdtrec: io_uring is not available: if the recorder and all its helpers are killed while they detach, breakpoints can stay in programs: {error}"
         ));

@@ -29,7 +29,7 @@ use gimli::{
     BaseAddresses, CfaRule, DebugFrame, EhFrame, EndianSlice, RunTimeEndian, UnwindContext,
     UnwindSection, Vendor,
 };
-use usdtrec_dwarf::{Die, DwarfInfo, DwarfNeed, WholeUnit};
+use usdtrec_dwarf::{Die, DwarfInfo, WholeUnit};
 use usdtrec_format::schema::{Argument, Labels};
 use usdtrec_format::{Arch, Operand, SourceLine};
 
@@ -41,35 +41,26 @@ use crate::plan::symbols::NeededSymbols;
 use crate::select::probe::PlannedSite;
 use crate::select::program::Program;
 
+pub use usdtrec_dwarf::DwarfNeed;
+
 /// Maximum length of debugging information that is read for lines alone, bytes: reading takes time and memory in proportion.
 const MAX_BYTES_FOR_LINES: u64 = 128 << 20;
 
-/// What debugging information is read for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
-    /// Lines alone: very long debugging information is not read.
-    Lines,
-    /// Arguments, and lines.
-    Arguments,
-}
-
-/// Reads the debugging information of a file; `None` if there is none, or if it is too long for what is needed.
+/// Reads the debugging information of a file; `None` if there is none, or if it is too long for what is needed: very long one is read only
+/// for variables.
 pub fn read<T>(
     program: &Program,
-    need: Need,
+    need: DwarfNeed,
     answer: impl FnOnce(&DebugInfo<'_>) -> T,
 ) -> Option<T> {
     let arch = program.file().arch()?;
     let files = Files::open(program.file())?;
-    if need == Need::Lines && files.length() > MAX_BYTES_FOR_LINES {
+    if need == DwarfNeed::CallsAndLines && files.length() > MAX_BYTES_FOR_LINES {
         return None;
     }
     let info = DebugInfo {
         arch,
-        dwarf: files.read(match need {
-            Need::Lines => DwarfNeed::CallsAndLines,
-            Need::Arguments => DwarfNeed::Variables,
-        })?,
+        dwarf: files.read(need)?,
         files,
         units: RefCell::default(),
         frames: program.frames(),

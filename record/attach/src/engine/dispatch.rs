@@ -37,46 +37,109 @@ pub enum Engine {
     Perf(Box<PerfEngine>),
 }
 
+/// What only programs have, with what it is of perf events.
+macro_rules! of_programs {
+    ($($(#[$doc:meta])* fn $name:ident(&self $(, $argument:ident: $kind:ty)*) -> $result:ty = $none:expr;)*) => {$(
+        $(#[$doc])*
+        pub fn $name(&self $(, $argument: $kind)*) -> $result {
+            match self {
+                Self::Bpf(bpf) => bpf.$name($($argument),*),
+                Self::Perf(_) => $none,
+            }
+        }
+    )*};
+    ($($(#[$doc:meta])* fn $name:ident(&mut self $(, $argument:ident: $kind:ty)*) -> $result:ty = $none:expr;)*) => {$(
+        $(#[$doc])*
+        pub fn $name(&mut self $(, $argument: $kind)*) -> $result {
+            match self {
+                Self::Bpf(bpf) => bpf.$name($($argument),*),
+                Self::Perf(_) => $none,
+            }
+        }
+    )*};
+}
+
 impl Engine {
-    /// The engine with programs, if that is attached.
-    const fn bpf(&self) -> Option<&BpfEngine> {
-        match self {
-            Self::Bpf(bpf) => Some(bpf),
-            Self::Perf(_) => None,
-        }
+    of_programs! {
+        /// What detaches units of the probes that a recording with a budget began with, and attaches them again; `None` if there were none.
+        ///
+        /// # Errors
+        /// The error of duplicating descriptors.
+        fn unit_switcher(&self) -> io::Result<Option<UnitSwitcher>> = Ok(None);
+
+        /// The links of the file of a probe; `None` if they are not in all processes of it, or are events.
+        fn file_links(&self, probe: usize, file: &Arc<ObjectFile>) -> Option<FileLinks> = None;
+
+        /// The formats of the samples' raw parts, of what was attached since the recording had so many probes, for stock perf.
+        fn formats(&self, since: usize) -> Vec<TracepointFormat> = Vec::new();
+
+        /// The attach methods of programs that do not work here, with the errors.
+        fn skipped(&self) -> &[SkippedMethod] = &[];
+
+        /// The groups of hits that programs have counted.
+        ///
+        /// # Errors
+        /// The error of bpf(2).
+        fn hit_groups(&self) -> io::Result<Vec<HitGroup>> = Ok(Vec::new());
+
+        /// Whether they can be read. Nothing is taken from them.
+        ///
+        /// # Errors
+        /// The error of bpf(2).
+        fn check_hit_groups(&self) -> io::Result<()> = Ok(());
+
+        /// What was counted of spans at the sites that begin and end them, where spans are aggregated.
+        fn span_sites(&self) -> Vec<SpanSite> = Vec::new();
+
+        /// Whether probes are attached to the recorded processes and their children only.
+        fn spares_strangers(&self) -> bool = false;
+
+        /// Whether hits outside of the recorder's pid namespace are not recorded.
+        fn is_in_namespace(&self) -> bool = false;
+
+        /// The processes that are held until the probes are attached to them; `None` if none are.
+        fn held(&self) -> Option<&Arc<HeldProcesses>> = None;
+
+        /// Where processes have their thread contexts; `None` if these are not read.
+        fn variable_locations(&self) -> Option<&VariableLocations> = None;
+
+        /// Size that each ring should have, bytes, if the kernel had no memory for it.
+        fn unavailable_ring_bytes(&self) -> Option<usize> = None;
+
+        /// Readable when recorded processes have mapped files which are not known; `None` if they are not held then.
+        fn new_mappings(&self) -> Option<BorrowedFd<'_>> = None;
+
+        /// The largest share of a ring of the programs that is taken, 0 to 1.
+        fn fullest_ring(&self) -> f64 = 0.0;
     }
 
-    /// The same, to change it.
-    const fn bpf_mut(&mut self) -> Option<&mut BpfEngine> {
-        match self {
-            Self::Bpf(bpf) => Some(bpf),
-            Self::Perf(_) => None,
-        }
-    }
+    of_programs! {
+        /// Takes what watches who maps files with probes; or why there is nothing. `None` if probes are in chosen processes only, or with perf events.
+        fn take_watched_files(&mut self) -> Option<io::Result<WatchedFiles>> = None;
 
-    /// What detaches units of the probes that a recording with a budget began with, and attaches them again; `None` if there were none.
-    ///
-    /// # Errors
-    /// The error of duplicating descriptors.
-    pub fn unit_switcher(&self) -> io::Result<Option<UnitSwitcher>> {
-        self.bpf().map_or(Ok(None), |bpf| bpf.unit_switcher())
-    }
+        /// Makes room for what is kept of threads, if there is none: removes what is kept of those that have ended.
+        fn forget_ended_threads(&mut self) -> () = ();
 
-    /// The links of the file of a probe; `None` if they are not in all processes of it, or are events.
-    pub fn file_links(&self, probe: usize, file: &Arc<ObjectFile>) -> Option<FileLinks> {
-        self.bpf()?.file_links(probe, file)
-    }
+        /// Detaches for good the probes that were added when there were so many.
+        fn detach(&mut self, before: usize) -> () = ();
 
-    /// Takes what watches who maps files with probes; or why there is nothing. `None` if probes are in chosen processes only, or with perf events.
-    pub fn take_watched_files(&mut self) -> Option<io::Result<WatchedFiles>> {
-        self.bpf_mut()?.take_watched_files()
-    }
+        /// Takes such mappings since the last time.
+        fn take_new_mappings(&mut self) -> Vec<NewMapping> = Vec::new();
 
-    /// Makes room for what is kept of threads, if there is none: removes what is kept of those that have ended.
-    pub fn forget_ended_threads(&mut self) {
-        if let Self::Bpf(bpf) = self {
-            bpf.forget_ended_threads();
-        }
+        /// The probes of the files up to this mapping are attached. The files are known from now on.
+        fn answer(&mut self, mapping: &NewMapping) -> () = ();
+
+        /// Holds no process any more that maps a file.
+        fn end_holding(&mut self) -> () = ();
+
+        /// Takes what the stacks of sample ids have needed, for the size of the next ones.
+        fn learn_stacks(&mut self, used: impl Iterator<Item = (u64, StackUse)>) -> () = ();
+
+        /// Takes what hits have shown of arguments since the last time, for readers.
+        fn take_string_findings(&mut self) -> Vec<StringFinding> = Vec::new();
+
+        /// Another file begins, into which all facts are written again.
+        fn repeat_strings(&mut self) -> () = ();
     }
 
     /// Whether probes can be added while recording.
@@ -100,43 +163,12 @@ impl Engine {
         }
     }
 
-    /// The formats of the samples' raw parts, of what was attached since the recording had so many probes, for stock perf.
-    pub fn formats(&self, since: usize) -> Vec<TracepointFormat> {
-        self.bpf().map_or_else(Vec::new, |bpf| bpf.formats(since))
-    }
-
-    /// The attach methods of programs that do not work here, with the errors.
-    pub fn skipped(&self) -> &[SkippedMethod] {
-        self.bpf().map_or(&[], |bpf| bpf.skipped())
-    }
-
     /// Why hits may be missing or duplicated without being counted as lost; `None` if counts are exact.
     pub const fn inexact(&self) -> Option<InexactCounts> {
         match self {
             Self::Bpf(_) => None,
             Self::Perf(perf) => perf.inexact(),
         }
-    }
-
-    /// The groups of hits that programs have counted.
-    ///
-    /// # Errors
-    /// The error of bpf(2).
-    pub fn hit_groups(&self) -> io::Result<Vec<HitGroup>> {
-        self.bpf().map_or(Ok(Vec::new()), |bpf| bpf.hit_groups())
-    }
-
-    /// Whether they can be read. Nothing is taken from them.
-    ///
-    /// # Errors
-    /// The error of bpf(2).
-    pub fn check_hit_groups(&self) -> io::Result<()> {
-        self.bpf().map_or(Ok(()), |bpf| bpf.check_hit_groups())
-    }
-
-    /// What was counted of spans at the sites that begin and end them, where spans are aggregated.
-    pub fn span_sites(&self) -> Vec<SpanSite> {
-        self.bpf().map_or_else(Vec::new, |bpf| bpf.span_sites())
     }
 
     /// Whether hits are counted by events of single CPUs, which the kernel closes when the CPU goes off line.
@@ -147,40 +179,12 @@ impl Engine {
         }
     }
 
-    /// Whether probes are attached to the recorded processes and their children only.
-    pub fn spares_strangers(&self) -> bool {
-        self.bpf().is_some_and(|bpf| bpf.is_apart())
-    }
-
-    /// Whether hits outside of the recorder's pid namespace are not recorded.
-    pub const fn is_in_namespace(&self) -> bool {
-        match self {
-            Self::Bpf(bpf) => bpf.is_in_namespace(),
-            Self::Perf(_) => false,
-        }
-    }
-
-    /// The processes that are held until the probes are attached to them; `None` if none are.
-    pub fn held(&self) -> Option<&Arc<HeldProcesses>> {
-        self.bpf().and_then(|bpf| bpf.held())
-    }
-
-    /// Where processes have their thread contexts; `None` if these are not read.
-    pub fn variable_locations(&self) -> Option<&VariableLocations> {
-        self.bpf().and_then(|bpf| bpf.variable_locations())
-    }
-
     /// Size of each ring for samples, bytes.
     pub fn ring_bytes(&self) -> usize {
         match self {
             Self::Bpf(bpf) => bpf.ring_bytes(),
             Self::Perf(perf) => perf.ring_bytes(),
         }
-    }
-
-    /// Size that each ring should have, bytes, if the kernel had no memory for it.
-    pub fn unavailable_ring_bytes(&self) -> Option<usize> {
-        self.bpf().and_then(|bpf| bpf.unavailable_ring_bytes())
     }
 
     /// Enables the probes. The kernel itself enables perf events of a command, at its `execve(2)`.
@@ -191,13 +195,6 @@ impl Engine {
                 Ok(())
             }
             Self::Perf(perf) => perf.enable(),
-        }
-    }
-
-    /// Detaches for good the probes that were added when there were so many.
-    pub fn detach(&mut self, before: usize) {
-        if let Self::Bpf(bpf) = self {
-            bpf.detach(before);
         }
     }
 
@@ -243,7 +240,10 @@ impl Engine {
 
     /// The descriptor of the rings of the programs, which becomes readable with the first record; `None` with perf events.
     pub fn program_rings(&self) -> Option<BorrowedFd<'_>> {
-        self.bpf().map(|bpf| bpf.descriptor())
+        match self {
+            Self::Bpf(bpf) => Some(bpf.descriptor()),
+            Self::Perf(_) => None,
+        }
     }
 
     /// The descriptors of the rings of perf events, which become readable with many records.
@@ -255,59 +255,9 @@ impl Engine {
         rings.into_iter().flat_map(Rings::readable)
     }
 
-    /// Readable when recorded processes have mapped files which are not known; `None` if they are not held then.
-    pub fn new_mappings(&self) -> Option<BorrowedFd<'_>> {
-        self.bpf().and_then(|bpf| bpf.new_mappings())
-    }
-
     /// Whether they are held then.
     pub fn holds_mappings(&self) -> bool {
         self.new_mappings().is_some()
-    }
-
-    /// Takes such mappings since the last time.
-    pub fn take_new_mappings(&mut self) -> Vec<NewMapping> {
-        self.bpf_mut()
-            .map_or_else(Vec::new, |bpf| bpf.take_new_mappings())
-    }
-
-    /// The probes of the files up to this mapping are attached. The files are known from now on.
-    pub fn answer(&mut self, mapping: &NewMapping) {
-        if let Self::Bpf(bpf) = self {
-            bpf.answer(mapping);
-        }
-    }
-
-    /// Holds no process any more that maps a file.
-    pub fn end_holding(&mut self) {
-        if let Self::Bpf(bpf) = self {
-            bpf.end_holding();
-        }
-    }
-
-    /// The largest share of a ring of the programs that is taken, 0 to 1.
-    pub fn fullest_ring(&self) -> f64 {
-        self.bpf().map_or(0.0, |bpf| bpf.fullest_ring())
-    }
-
-    /// Takes what the stacks of sample ids have needed, for the size of the next ones.
-    pub fn learn_stacks(&mut self, used: impl Iterator<Item = (u64, StackUse)>) {
-        if let Self::Bpf(bpf) = self {
-            bpf.learn_stacks(used);
-        }
-    }
-
-    /// Takes what hits have shown of arguments since the last time, for readers.
-    pub fn take_string_findings(&mut self) -> Vec<StringFinding> {
-        self.bpf_mut()
-            .map_or_else(Vec::new, |bpf| bpf.take_string_findings())
-    }
-
-    /// Another file begins, into which all facts are written again.
-    pub fn repeat_strings(&mut self) {
-        if let Self::Bpf(bpf) = self {
-            bpf.repeat_strings();
-        }
     }
 
     /// Records on a CPU that has come on line. The rings of programs include it already.

@@ -16,6 +16,7 @@ pub(super) mod bpf;
 pub(super) mod dispatch;
 pub(super) mod events;
 pub(super) mod guard_process;
+mod numbers;
 mod open;
 pub(super) mod options;
 pub(super) mod outcome;

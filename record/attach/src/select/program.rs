@@ -19,7 +19,7 @@ use std::{fmt, fs, io};
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::Operand;
 use usdtrec_kernel::host::cached_pages::CachedPages;
-use usdtrec_kernel::host::identity::MapIdentity;
+use usdtrec_kernel::host::identity;
 use usdtrec_kernel::host::page_reading::NotCached;
 use usdtrec_kernel::host::stuck_mappings::stuck_process;
 
@@ -134,7 +134,7 @@ impl Program {
 
     /// Whether the mappings of a process that maps it are locked.
     fn locked(&self) -> Option<NotCached> {
-        stuck_process(|| MapIdentity::of_file(&self.file)).map(NotCached::LockedMappings)
+        stuck_process(|| identity::of_file(&self.file)).map(NotCached::LockedMappings)
     }
 
     /// Attaches although pages are not in the page cache.

@@ -11,7 +11,7 @@ use usdtrec_kernel::host::page_reading::NotCached;
 use super::probe::{PlannedProbe, PlannedSite, SiteOffsets};
 use super::program::Program;
 use super::refusal::{NoProbe, Refusal, RefusalReason, Refusals};
-use crate::debug_info::{self, DebugInfo, Need};
+use crate::debug_info::{self, DebugInfo, DwarfNeed};
 
 /// Adds names and types of the arguments of probes without a schema, and the lines of all sites.
 pub(super) fn add_debug_info(probes: &mut [PlannedProbe]) {
@@ -24,8 +24,8 @@ pub(super) fn add_debug_info(probes: &mut [PlannedProbe]) {
             continue;
         };
         let need = match probes.iter().any(|probe| is_unnamed(&probe.arguments)) {
-            true => Need::Arguments,
-            false => Need::Lines,
+            true => DwarfNeed::Variables,
+            false => DwarfNeed::CallsAndLines,
         };
         debug_info::read(&program, need, |info| {
             name_arguments(info, &mut probes);

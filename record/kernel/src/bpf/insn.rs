@@ -212,6 +212,9 @@ pub struct Assembler {
 }
 
 /// Classes and modes of opcodes.
+/// For updates of maps: only keys that are not in the map (`BPF_NOEXIST`).
+pub const IS_NEW: i64 = 1;
+
 const LD_IMM64: u8 = 0x18;
 const LDX: u8 = 0x61;
 const ST: u8 = 0x62;

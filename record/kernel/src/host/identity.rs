@@ -17,52 +17,32 @@ use memmap2::{Mmap, MmapOptions};
 use rustix::param::page_size;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_buildid_cache::served::{self, PageTools};
-use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MappedInode};
+use usdtrec_buildid_cache::{FileMapping, MappedInode};
 
 use super::page_reading::cache_page;
 
-/// Device and inode of a file in `/proc/PID/maps`, and in MMAP2 records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct MapIdentity {
-    /// The device.
-    pub device: DeviceNumber,
-    /// The number of the inode.
-    pub inode: u64,
+/// A file as `/proc/PID/maps` and MMAP2 records have it; `None` if it cannot be mapped. One that a helper reads is mapped by that, unless it was
+/// opened by a mapping.
+pub fn of_file(object: &ObjectFile) -> Option<MappedInode> {
+    match object.local() {
+        Some(file) => of_open(file),
+        None => object.mapped().or_else(|| object.contents().mapped_as()),
+    }
 }
 
-impl MapIdentity {
-    /// `None` if the file cannot be mapped. One that a helper reads is mapped by that, unless it was opened by a mapping.
-    pub fn of_file(object: &ObjectFile) -> Option<Self> {
-        let Some(file) = object.local() else {
-            let known = object.mapped();
-            let MappedInode { device, inode } = known.or_else(|| object.contents().mapped_as())?;
-            return Some(Self { device, inode });
-        };
-        Self::of_open(file)
-    }
-
-    /// Maps an open file to find them; `None` if it cannot be mapped.
-    pub fn of_open(file: &File) -> Option<Self> {
-        // SAFETY: the memory is never read: the mapping is looked up by its address, and removed.
-        let mapped = unsafe { MmapOptions::new().len(1).map_copy_read_only(file) }.ok()?;
-        let address = mapped.as_ptr() as u64;
-        // Reads of a page: std begins with small ones if the length of a file is not known.
-        let mut maps = Vec::with_capacity(1 << 14);
-        File::open("/proc/self/maps")
-            .and_then(|mut file| file.read_to_end(&mut maps))
-            .ok()?;
-        let mut maps = FileMapping::parse_all(&maps);
-        let found = maps.find(|map| map.range.contains(&address))?;
-        Some(Self {
-            device: found.device,
-            inode: found.inode,
-        })
-    }
-
-    /// Whether these are its device and inode.
-    pub fn is(&self, major: u32, minor: u32, inode: u64) -> bool {
-        self.device == (DeviceNumber { major, minor }) && self.inode == inode
-    }
+/// Maps an open file to find it; `None` if it cannot be mapped.
+pub fn of_open(file: &File) -> Option<MappedInode> {
+    // SAFETY: the memory is never read: the mapping is looked up by its address, and removed.
+    let mapped = unsafe { MmapOptions::new().len(1).map_copy_read_only(file) }.ok()?;
+    let address = mapped.as_ptr() as u64;
+    // Reads of a page: std begins with small ones if the length of a file is not known.
+    let mut maps = Vec::with_capacity(1 << 14);
+    File::open("/proc/self/maps")
+        .and_then(|mut file| file.read_to_end(&mut maps))
+        .ok()?;
+    let mut maps = FileMapping::parse_all(&maps);
+    let found = maps.find(|map| map.range.contains(&address))?;
+    Some(found.mapped_inode())
 }
 
 /// Bits of an entry of `/proc/PID/pagemap` with the number of the frame (Documentation/admin-guide/mm/pagemap.rst). They are 0 without
@@ -131,7 +111,7 @@ pub fn serve_files() -> io::Result<()> {
     served::serve(PageTools {
         compare: same_frame,
         cache: cache_page,
-        identify,
+        identify: of_open,
     })
 }
 
@@ -147,11 +127,6 @@ pub fn generation(file: &File) -> Option<u64> {
         )
     };
     (failed == 0).then(|| generation[0].into())
-}
-
-fn identify(file: &File) -> Option<MappedInode> {
-    let MapIdentity { device, inode } = MapIdentity::of_open(file)?;
-    Some(MappedInode { device, inode })
 }
 
 #[cfg(test)]
@@ -174,11 +149,8 @@ mod tests {
     fn a_file_is_found_among_mappings() {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), b"x").unwrap();
-        let identity = MapIdentity::of_open(file.as_file()).unwrap();
+        let identity = of_open(file.as_file()).unwrap();
         assert_eq!(identity.inode, file.as_file().metadata().unwrap().ino());
-        let DeviceNumber { major, minor } = identity.device;
-        assert!(identity.is(major, minor, identity.inode));
-        assert!(!identity.is(major, minor, identity.inode + 1));
     }
 
     #[test]

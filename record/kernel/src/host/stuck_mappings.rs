@@ -10,10 +10,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::served::{Patience, read_maps};
+use usdtrec_buildid_cache::{FileMapping, MappedInode};
 
-use super::identity::MapIdentity;
 use super::process::{Process, Stat};
 
 /// State of a thread that waits and takes no signals (proc_pid_stat(5)).
@@ -60,7 +59,7 @@ struct Waiting {
 }
 
 /// A process that maps a file and whose mappings are locked by a thread that waits. Such a thread is waited for, 1 s from when it was found.
-pub fn stuck_process(file: impl Fn() -> Option<MapIdentity>) -> Option<i32> {
+pub fn stuck_process(file: impl Fn() -> Option<MappedInode>) -> Option<i32> {
     loop {
         let mut stuck = stuck_threads();
         if stuck.is_empty() {
@@ -145,10 +144,9 @@ impl Waiting {
 }
 
 /// Whether a process maps a file. One whose mappings cannot be read in time may.
-fn maps(pid: i32, file: &MapIdentity) -> bool {
+fn maps(pid: i32, file: &MappedInode) -> bool {
     match read_maps(pid.cast_unsigned(), Patience::Short) {
-        Ok(maps) => FileMapping::parse_all(&maps)
-            .any(|map| map.device == file.device && map.inode == file.inode),
+        Ok(maps) => FileMapping::parse_all(&maps).any(|map| map.mapped_inode() == *file),
         Err(error) => error.kind() == io::ErrorKind::TimedOut,
     }
 }

@@ -14,6 +14,9 @@ use super::origin::Origin;
 use super::search::{RefusedFile, SelectedFile};
 use crate::recording::build_ids::UnansweredFile;
 use crate::recording::unread_files::UnreadCounts;
+use crate::recording::unread_files::UnreadReason::{
+    Denied, Ended, Failed, Late, NoAnswer, Unmapped,
+};
 
 /// Maximum number of events that are named.
 const NAMED: usize = 6;
@@ -146,42 +149,28 @@ pub(super) fn unread(
     too_many: usize,
     counts: UnreadCounts,
 ) -> impl Iterator<Item = FoundShortfall> {
-    let UnreadCounts {
-        programs,
-        unmapped,
-        denied,
-        unanswered,
-        failed,
-        late,
-        lost_records,
-    } = counts;
+    let of = |reason| counts.of(reason);
+    let programs = of(Ended);
     let its = match programs {
         1 => "its",
         _ => "their",
     };
-    let not_read = |number, which: &str| format!("not read: {}{which}", counted(number, "file"));
-    let found = [
-        (
-            programs,
-            format!(
-                "{} ended before {its} file was read",
-                counted(programs, "program")
-            ),
-        ),
-        (unmapped, not_read(unmapped, ", unmapped first")),
-        (too_many, not_read(too_many, ", too many at once")),
-        (denied, not_read(denied, " that this user may not open")),
-        (
-            unanswered,
-            not_read(unanswered, " whose file system did not answer in time"),
-        ),
-        (failed, not_read(failed, " that could not be opened")),
-        (
-            late,
-            not_read(late, ", mapped later: the recording follows none"),
-        ),
+    let ended = counted(programs, "program");
+    let ended = format!("{ended} ended before {its} file was read");
+    let files = [
+        (of(Unmapped), ", unmapped first"),
+        (too_many, ", too many at once"),
+        (of(Denied), " that this user may not open"),
+        (of(NoAnswer), " whose file system did not answer in time"),
+        (of(Failed), " that could not be opened"),
+        (of(Late), ", mapped later: the recording follows none"),
     ];
-    let found = found.into_iter().filter(|(number, _)| *number > 0);
+    let files = files.map(|(number, which)| {
+        let files = counted(number, "file");
+        (number, format!("not read: {files}{which}"))
+    });
+    let found = std::iter::once((programs, ended)).chain(files);
+    let found = found.filter(|(number, _)| *number > 0);
     let found = found.map(move |(number, found)| FoundShortfall {
         kind: ShortfallKind::NotRead,
         processes: number as u64,
@@ -192,7 +181,7 @@ pub(super) fn unread(
         },
         ..FoundShortfall::default()
     });
-    found.chain(lost(lost_records))
+    found.chain(lost(counts.lost_records))
 }
 
 /// The report of a file whose file system did not answer.
@@ -327,12 +316,12 @@ mod tests {
 
     #[test]
     fn what_was_not_read_is_said_by_its_reason() {
-        let counts = UnreadCounts {
-            programs: 1,
-            denied: 2,
+        let mut counts = UnreadCounts {
             lost_records: 4,
             ..UnreadCounts::default()
         };
+        counts.by_reason[Ended as usize] = 1;
+        counts.by_reason[Denied as usize] = 2;
         let found: Vec<String> = unread(3, counts).map(|unread| unread.found).collect();
         assert_eq!(
             found,

@@ -18,7 +18,7 @@ use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_buildid_cache::served::{Patience, Reader};
 use usdtrec_buildid_cache::{file_id, locate};
 use usdtrec_format::{Binary, BuildId, Pattern, Probe};
-use usdtrec_kernel::host::identity::MapIdentity;
+use usdtrec_kernel::host::identity;
 use usdtrec_kernel::host::identity::is_same_inode;
 use usdtrec_kernel::host::limits::HighPriority;
 use usdtrec_kernel::host::limits::WorkTime;
@@ -273,7 +273,7 @@ impl Search {
             }) => {
                 self.note_builds(&events, binary.build_id);
                 if let Some(program) = released_later
-                    && let Some(identity) = MapIdentity::of_file(program.file())
+                    && let Some(identity) = identity::of_file(program.file())
                 {
                     self.unmapped.add(id, pid, identity);
                     self.followed.insert(id, program);

@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use usdtrec_buildid_cache::MappedInode;
 use usdtrec_buildid_cache::process::code_mappings;
-use usdtrec_kernel::host::identity::MapIdentity;
 
 use crate::recording::mapped_file::MappedFileId;
 
@@ -38,7 +38,7 @@ struct State {
     /// A process that mapped it.
     pid: i32,
     /// How it appears among the mappings of processes.
-    identity: MapIdentity,
+    identity: MappedInode,
     /// Whether no process had it at the last look, and none has mapped it since.
     is_unmapped: bool,
 }
@@ -69,7 +69,7 @@ impl UnmappedFiles {
     }
 
     /// A file was attached that a process maps.
-    pub(super) fn add(&mut self, file: MappedFileId, pid: i32, identity: MapIdentity) {
+    pub(super) fn add(&mut self, file: MappedFileId, pid: i32, identity: MappedInode) {
         let state = State {
             pid,
             identity,
@@ -162,7 +162,7 @@ impl UnmappedFiles {
 fn look(files: &[(MappedFileId, State)]) -> Looked {
     let begun = Instant::now();
     let files_left = files.iter().map(|(file, state)| (state.identity, *file));
-    let mut left: HashMap<MapIdentity, MappedFileId> = files_left.collect();
+    let mut left: HashMap<MappedInode, MappedFileId> = files_left.collect();
     let first: HashSet<u32> = files
         .iter()
         .filter_map(|(_, state)| u32::try_from(state.pid).ok())
@@ -179,10 +179,7 @@ fn look(files: &[(MappedFileId, State)]) -> Looked {
         match code_mappings(pid) {
             Ok(mappings) => {
                 for mapping in mappings {
-                    left.remove(&MapIdentity {
-                        device: mapping.device,
-                        inode: mapping.inode,
-                    });
+                    left.remove(&mapping.mapped_inode());
                 }
             }
             // It has ended.
@@ -204,12 +201,13 @@ fn look(files: &[(MappedFileId, State)]) -> Looked {
 #[cfg(test)]
 mod tests {
     use usdtrec_buildid_cache::elf::ObjectFile;
+    use usdtrec_kernel::host::identity;
 
     use super::*;
 
-    fn own_program() -> MapIdentity {
+    fn own_program() -> MappedInode {
         let path = std::env::current_exe().unwrap();
-        MapIdentity::of_file(&ObjectFile::open(&path).unwrap()).unwrap()
+        identity::of_file(&ObjectFile::open(&path).unwrap()).unwrap()
     }
 
     #[test]

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use usdtrec_attach::engine::{FileLinks, WatchedFiles};
 use usdtrec_attach::select::probe::PlannedProbe;
 use usdtrec_attach::target::Target;
-use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_buildid_cache::served::{Patience, read_maps};
+use usdtrec_buildid_cache::{FileMapping, MappedInode};
 use usdtrec_format::BuildId;
 use usdtrec_kernel::host::capabilities::may_read_processes;
-use usdtrec_kernel::host::identity::MapIdentity;
+use usdtrec_kernel::host::identity;
 use usdtrec_kernel::host::process::{Process, is_gone};
 
 use crate::recording::session::Session;
@@ -32,7 +32,7 @@ pub(super) struct ProbedFile {
     /// File offsets of its sites.
     sites: Vec<u64>,
     /// How it appears among the mappings of processes; `None` until it is mapped, or if it cannot be.
-    pub(super) identity: Option<MapIdentity>,
+    pub(super) identity: Option<MappedInode>,
     /// Its number for the program on mappings; `None` without one.
     pub(super) number: Option<u32>,
     /// What detaches its probes; `None` if it keeps them.
@@ -84,7 +84,7 @@ impl ProbedFile {
     pub(super) fn learn(&mut self, watched: Option<&mut WatchedFiles>) {
         let object = &self.object;
         let mut identity = None;
-        let mut map = || identity = MapIdentity::of_file(object);
+        let mut map = || identity = identity::of_file(object);
         // A file that a helper reads is not mapped here, so the program would not get its inode.
         let watched = watched.filter(|_| object.local().is_some());
         let sites = self.sites.iter().min().zip(self.sites.iter().max());
@@ -153,7 +153,7 @@ pub(super) struct Mapped {
 pub(super) fn search(files: &[ProbedFile]) -> Found {
     let identities = files.iter().enumerate();
     let identities = identities.filter_map(|(at, file)| Some((file.identity?, at)));
-    let identities: HashMap<MapIdentity, usize> = identities.collect();
+    let identities: HashMap<MappedInode, usize> = identities.collect();
     let own = std::process::id().cast_signed();
     let mut found = Found::default();
     let processes = fs::read_dir("/proc");
@@ -194,7 +194,7 @@ pub(super) fn mapped_by(
 ) -> HashMap<usize, Mapped> {
     let identities = places.iter().map(|at| (files.get(*at), *at));
     let identities = identities.filter_map(|(file, at)| Some((file?.identity?, at)));
-    let identities: HashMap<MapIdentity, usize> = identities.collect();
+    let identities: HashMap<MappedInode, usize> = identities.collect();
     let mapped = mapped_of(pid, files, |identity| identities.get(identity).copied());
     mapped.unwrap_or_default()
 }
@@ -206,16 +206,12 @@ pub(super) fn mapped_by(
 fn mapped_of(
     pid: i32,
     files: &[ProbedFile],
-    place: impl Fn(&MapIdentity) -> Option<usize>,
+    place: impl Fn(&MappedInode) -> Option<usize>,
 ) -> io::Result<HashMap<usize, Mapped>> {
     let mut all: HashMap<usize, Mapped> = HashMap::new();
     let maps = read_maps(pid.cast_unsigned(), Patience::Short)?;
     for map in FileMapping::parse_all(&maps) {
-        let identity = MapIdentity {
-            device: map.device,
-            inode: map.inode,
-        };
-        let at = place(&identity);
+        let at = place(&map.mapped_inode());
         let Some((at, file)) = at.and_then(|at| Some((at, files.get(at)?))) else {
             continue;
         };

@@ -90,13 +90,5 @@ pub fn left_breakpoints(heal: bool) -> io::Result<LeftBehind> {
 fn by_site(notes: &[FoundNotes]) -> HashMap<FileSite, &NotedSite> {
     let ended = notes.iter().filter(|notes| !notes.is_live);
     let sites = ended.flat_map(|notes| &notes.sites);
-    sites
-        .map(|site| {
-            let key = FileSite {
-                file: site.file,
-                offset: site.offset,
-            };
-            (key, site)
-        })
-        .collect()
+    sites.map(|noted| (noted.site, noted)).collect()
 }

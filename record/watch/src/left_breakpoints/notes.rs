@@ -50,10 +50,8 @@ pub struct AddedNotes(File);
 /// A site that notes name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NotedSite {
-    /// The file.
-    pub file: FileId,
-    /// File offset.
-    pub offset: u64,
+    /// Where it is.
+    pub site: FileSite,
     /// The first bytes in the file.
     pub original: Vec<u8>,
     /// File offset of the semaphore that the kernel counts; 0 without one.
@@ -186,10 +184,7 @@ impl FoundNotes {
 
     /// Whether one of the breakpoints is at one of these sites.
     fn has_any(&self, found: &[FoundBreakpoint]) -> bool {
-        let noted = |site: FileSite| {
-            let mut sites = self.sites.iter();
-            sites.any(|noted| (noted.file, noted.offset) == (site.file, site.offset))
-        };
+        let noted = |site| self.sites.iter().any(|noted| noted.site == site);
         found.iter().any(|found| noted(found.site))
     }
 
@@ -248,15 +243,10 @@ fn text(files: &ExpectedFiles, others: &[NotedSite]) -> String {
             write_site(&mut text, site.offset, &site.original, site.ref_ctr);
         }
     }
-    for NotedSite {
-        file,
-        offset,
-        original,
-        semaphore_offset,
-    } in others
-    {
+    for noted in others {
+        let FileSite { file, offset } = noted.site;
         let _ = writeln!(text, "file {} {} ", file.device, file.inode);
-        write_site(&mut text, *offset, original, *semaphore_offset);
+        write_site(&mut text, offset, &noted.original, noted.semaphore_offset);
     }
     text
 }
@@ -290,8 +280,7 @@ fn parse(text: &str) -> Vec<NotedSite> {
                     (file, number(first), second.and_then(bytes))
                 {
                     sites.push(NotedSite {
-                        file,
-                        offset,
+                        site: FileSite { file, offset },
                         original,
                         semaphore_offset: number(words.next()).unwrap_or(0),
                     });
@@ -325,8 +314,7 @@ mod tests {
             (file(3, 4), 20, vec![0x0f, 0x1f], 0),
         ];
         let expected = expected.map(|(file, offset, original, semaphore_offset)| NotedSite {
-            file,
-            offset,
+            site: FileSite { file, offset },
             original,
             semaphore_offset,
         });

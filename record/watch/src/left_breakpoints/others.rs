@@ -60,10 +60,7 @@ impl OtherTracers {
     pub fn read(notes: &[FoundNotes]) -> Self {
         let mut this = Self::default();
         for notes in notes {
-            let sites = notes.sites.iter().map(|site| FileSite {
-                file: site.file,
-                offset: site.offset,
-            });
+            let sites = notes.sites.iter().map(|noted| noted.site);
             if notes.is_live {
                 this.sites
                     .extend(sites.map(|site| (site, BreakpointOwner::Recording)));

@@ -39,7 +39,7 @@ pub(super) fn restore(arch: Arch, found: &FoundBreakpoint, noted: &NotedSite) ->
         let one = 1_u16.to_ne_bytes();
         stayed.memory.write_all_at(&one, semaphore)?;
     }
-    let attached = attach_and_remove(&stayed.file, noted.offset, noted.semaphore_offset);
+    let attached = attach_and_remove(&stayed.file, noted.site.offset, noted.semaphore_offset);
     if stayed.there()? == stayed.original {
         return Ok(());
     }
@@ -75,7 +75,7 @@ impl<'a> Stayed<'a> {
         let maps = read_maps(pid, Patience::Usual)?;
         let mappings: Vec<FileMapping> = FileMapping::parse_all(&maps).collect();
         let is_code = |map: &&FileMapping| {
-            map.permissions[2] && address_of(map, noted.offset) == Some(found.address)
+            map.permissions[2] && address_of(map, noted.site.offset) == Some(found.address)
         };
         let code = mappings.iter().find(is_code).ok_or_else(changed)?;
         let handle = mapped_handle(pid, code).map_err(io::Error::other)?;
@@ -89,8 +89,8 @@ impl<'a> Stayed<'a> {
             mappings,
         };
         let mut in_file = vec![0; original.len()];
-        stayed.file.read_exact_at(&mut in_file, noted.offset)?;
-        let is_noted = id == noted.file && in_file == original;
+        stayed.file.read_exact_at(&mut in_file, noted.site.offset)?;
+        let is_noted = id == noted.site.file && in_file == original;
         let is_breakpoint = stayed.there()? == breakpoint && original != breakpoint;
         (is_noted && is_breakpoint)
             .then_some(stayed)

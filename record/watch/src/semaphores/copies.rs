@@ -13,7 +13,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use usdtrec_kernel::host::identity::MapIdentity;
+use usdtrec_buildid_cache::MappedInode;
 
 use super::file_memory::FileMemory;
 use super::stored_increments::{Note, StoredIncrements, start_of};
@@ -67,7 +67,7 @@ impl Copies {
     pub fn raise(
         &mut self,
         pid: i32,
-        file: MapIdentity,
+        file: MappedInode,
         semaphore: &CopiedSemaphore,
     ) -> io::Result<usize> {
         let process = u32::try_from(pid).map_err(io::Error::other)?;

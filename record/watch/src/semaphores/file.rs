@@ -7,18 +7,19 @@ use std::sync::Arc;
 
 use usdtrec_attach::engine::Counted;
 use usdtrec_attach::select::probe::PlannedProbe;
+use usdtrec_buildid_cache::MappedInode;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::Arch;
-use usdtrec_kernel::host::identity::MapIdentity;
+use usdtrec_kernel::host::identity;
 
-use crate::left_breakpoints::NotedSite;
+use crate::left_breakpoints::{FileSite, NotedSite};
 
 /// A file, with those of its recorded semaphores that the kernel counts wrong.
 #[derive(Debug)]
 pub(super) struct CountedFile {
     pub(super) object: Arc<ObjectFile>,
     pub(super) path: PathBuf,
-    pub(super) identity: MapIdentity,
+    pub(super) identity: MappedInode,
     /// At least one.
     pub(super) semaphores: Vec<Semaphore>,
 }
@@ -62,7 +63,7 @@ impl CountedFile {
                 let at = match known {
                     Some(at) => at,
                     None => {
-                        let Some(identity) = MapIdentity::of_file(probe.file()) else {
+                        let Some(identity) = identity::of_file(probe.file()) else {
                             continue;
                         };
                         files.push(Self {
@@ -116,8 +117,10 @@ impl CountedFile {
         let length = breakpoint.map_or(0, <[u8]>::len);
         self.semaphores.iter().filter_map(move |semaphore| {
             Some(NotedSite {
-                file: self.object.id(),
-                offset: semaphore.place?,
+                site: FileSite {
+                    file: self.object.id(),
+                    offset: semaphore.place?,
+                },
                 original: vec![0; length],
                 semaphore_offset: semaphore.offset,
             })

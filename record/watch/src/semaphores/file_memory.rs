@@ -3,8 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use usdtrec_buildid_cache::FileMapping;
-use usdtrec_kernel::host::identity::MapIdentity;
+use usdtrec_buildid_cache::{FileMapping, MappedInode};
 use usdtrec_kernel::host::run_directory;
 
 use super::file::{CountedFile, Semaphore};
@@ -38,14 +37,12 @@ impl FileMemory {
     ///
     /// # Errors
     /// The errors of [`ProcessMemory::open_writable`].
-    pub(super) fn open(pid: u32, file: MapIdentity) -> io::Result<Self> {
+    pub(super) fn open(pid: u32, file: MappedInode) -> io::Result<Self> {
         let pid = i32::try_from(pid).map_err(io::Error::other)?;
         // The memory first: if the process executes a program now, the mappings are those of memory that this cannot write.
         let memory = ProcessMemory::open_writable(pid)?;
         let mappings = memory.files();
-        let mappings = mappings
-            .filter(|map| file.is(map.device.major, map.device.minor, map.inode))
-            .collect();
+        let mappings = mappings.filter(|map| map.mapped_inode() == file).collect();
         Ok(Self { memory, mappings })
     }
 

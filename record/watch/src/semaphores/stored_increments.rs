@@ -11,8 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use usdtrec_attach::engine::Owner;
-use usdtrec_buildid_cache::DeviceNumber;
-use usdtrec_kernel::host::identity::MapIdentity;
+use usdtrec_buildid_cache::{DeviceNumber, MappedInode};
 use usdtrec_kernel::host::process::Process;
 use usdtrec_kernel::host::run_directory;
 
@@ -38,7 +37,7 @@ pub(super) struct Note {
     pub(super) pid: u32,
     /// Start time of the process, clock ticks since boot.
     pub(super) start: u64,
-    pub(super) file: MapIdentity,
+    pub(super) file: MappedInode,
     /// File offset of the semaphore.
     pub(super) offset: u64,
     /// Its address in the process.
@@ -53,7 +52,7 @@ impl Note {
         Some(Self {
             pid: pid.try_into().ok()?,
             start,
-            file: MapIdentity {
+            file: MappedInode {
                 device: DeviceNumber {
                     major: major.try_into().ok()?,
                     minor: minor.try_into().ok()?,
@@ -91,7 +90,7 @@ impl fmt::Display for Note {
             offset,
             address,
         } = self;
-        let MapIdentity { device, inode } = file;
+        let MappedInode { device, inode } = file;
         write!(
             f,
             "{pid} {start} {} {} {inode} {offset} {address}",
@@ -360,13 +359,12 @@ mod tests {
                 break data;
             }
         };
-        let FileMapping { device, inode, .. } = data;
         // The last bytes of its page, which no variable has.
         let distance = data.range.end - data.range.start - 2;
         let right = Note {
             pid,
             start: start_of(pid).unwrap(),
-            file: MapIdentity { device, inode },
+            file: data.mapped_inode(),
             offset: data.offset + distance,
             address: data.range.start + distance,
         };
@@ -404,8 +402,7 @@ mod tests {
         let data = FileMapping::parse_all(&maps)
             .find(|map| map.permissions[2])
             .unwrap();
-        let (device, inode) = (data.device, data.inode);
-        let memory = FileMemory::open(own, MapIdentity { device, inode }).unwrap();
+        let memory = FileMemory::open(own, data.mapped_inode()).unwrap();
         let semaphore = Box::new(0_u16);
         let address = std::ptr::from_ref(&*semaphore) as u64;
         let repair = run_directory::RepairLock::take(Duration::from_secs(60)).unwrap();
@@ -430,7 +427,7 @@ mod tests {
         let note = |pid| Note {
             pid,
             start: 7,
-            file: MapIdentity {
+            file: MappedInode {
                 device: DeviceNumber { major: 5, minor: 6 },
                 inode: 8,
             },
@@ -511,7 +508,7 @@ mod tests {
         let note = |pid| Note {
             pid,
             start: 7,
-            file: MapIdentity {
+            file: MappedInode {
                 device: DeviceNumber { major: 5, minor: 6 },
                 inode: 8,
             },

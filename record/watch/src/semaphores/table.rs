@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use usdtrec_attach::engine::{Counting, TaskFilter};
+use usdtrec_buildid_cache::MappedInode;
 use usdtrec_format::trace::ShortfallKind;
 use usdtrec_kernel::clocks::trace_clock;
-use usdtrec_kernel::host::identity::MapIdentity;
 use usdtrec_kernel::host::process;
 
 use super::counted_files::CountedFiles;
@@ -108,7 +108,7 @@ impl Table {
     }
 
     /// The file that appears so in mappings, by its index.
-    pub(super) fn file(&self, identity: MapIdentity) -> Option<usize> {
+    pub(super) fn file(&self, identity: MappedInode) -> Option<usize> {
         self.files.iter().position(|file| file.identity == identity)
     }
 

@@ -10,10 +10,10 @@ use std::sync::{Arc as Shared, OnceLock};
 use usdtrec_attach::select::probe::{PlannedProbe, ref_ctr};
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_buildid_cache::served::{Patience, Reader};
-use usdtrec_buildid_cache::{FileMapping, file_id};
+use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MappedInode, file_id};
 use usdtrec_format::perf::{Mmap, MmapFile};
 use usdtrec_format::{Arch, BuildId, Site};
-use usdtrec_kernel::host::identity::MapIdentity;
+use usdtrec_kernel::host::identity;
 use usdtrec_kernel::host::process::live_directory;
 
 use super::process::ProcessMemory;
@@ -29,7 +29,7 @@ pub struct ExpectedFile {
     build_id: Option<BuildId>,
     pub(super) arch: Arch,
     /// How it appears among the mappings of processes; `None` if that is not known.
-    pub(super) identity: Option<MapIdentity>,
+    pub(super) identity: Option<MappedInode>,
     pub sites: Vec<ExpectedSite>,
     /// Whether its probes were detached for good.
     is_detached: AtomicBool,
@@ -85,7 +85,7 @@ impl ExpectedFiles {
             let known = files.iter().position(|file| file.file == *probe.file());
             let at = known.unwrap_or_else(|| {
                 files.push(ExpectedFile {
-                    identity: MapIdentity::of_file(probe.file()),
+                    identity: identity::of_file(probe.file()),
                     file: Shared::clone(probe.file()),
                     path: probe.path.clone(),
                     build_id: probe.build_id,
@@ -125,16 +125,16 @@ impl ExpectedFiles {
                 MmapFile::BuildId(id) => expected.build_id.map(|expected| expected == id),
                 _ => None,
             };
-            let is_inode = match (map.file, expected.identity) {
-                (
-                    MmapFile::Inode {
-                        major,
-                        minor,
-                        inode,
-                        ..
-                    },
-                    Some(identity),
-                ) => identity.is(major, minor, inode),
+            let is_inode = match map.file {
+                MmapFile::Inode {
+                    major,
+                    minor,
+                    inode,
+                    ..
+                } => {
+                    let device = DeviceNumber { major, minor };
+                    expected.identity == Some(MappedInode { device, inode })
+                }
                 _ => false,
             };
             let is_it = is_path || is_inode;
@@ -151,10 +151,7 @@ impl ExpectedFiles {
 impl ExpectedFile {
     /// Whether a mapping is one of this very file, as far as it is known.
     pub(super) fn is(&self, map: &FileMapping) -> bool {
-        let device = map.device;
-        let known = self.identity.as_ref();
-        !self.is_detached()
-            && known.is_some_and(|known| known.is(device.major, device.minor, map.inode))
+        !self.is_detached() && self.identity == Some(map.mapped_inode())
     }
 
     /// Its probes are detached for good: nothing is expected in processes that map it later.
@@ -266,7 +263,7 @@ impl ExpectedFiles {
             args: String::new(),
         };
         let mut expected = ExpectedFile {
-            identity: MapIdentity::of_file(&file),
+            identity: identity::of_file(&file),
             path: file.path().to_owned(),
             build_id: file.build_id(),
             arch: Arch::host().unwrap(),

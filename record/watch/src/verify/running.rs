@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::Site;
-use usdtrec_kernel::host::identity::MapIdentity;
+use usdtrec_kernel::host::identity;
 
 use super::expected::{ExpectedSite, SITE_BYTES, references_to};
 use super::fault_words::hex;
@@ -62,12 +62,10 @@ impl RunningSites {
         if arch.breakpoint().is_none() {
             return none;
         }
-        let identity = MapIdentity::of_file(file);
+        let identity = identity::of_file(file);
         let maps: Vec<FileMapping> = memory.files().collect();
-        let of_file = maps.iter().filter(|map| {
-            identity
-                .is_some_and(|identity| identity.is(map.device.major, map.device.minor, map.inode))
-        });
+        let of_file = maps.iter();
+        let of_file = of_file.filter(|map| Some(map.mapped_inode()) == identity);
         let running = Running {
             pid,
             file,

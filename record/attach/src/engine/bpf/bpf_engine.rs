@@ -162,7 +162,7 @@ impl BpfEngine {
     }
 
     /// Whether the sites are attached to the named processes and to those that these start only.
-    pub fn is_apart(&self) -> bool {
+    pub fn spares_strangers(&self) -> bool {
         let children = self.children.as_ref();
         children.is_some_and(|children| children.reason().is_none())
     }

@@ -122,12 +122,7 @@ impl Control {
     /// Creates the map, for a number of sample ids with a maximum number of strings each.
     pub(super) fn new(ids: u32, strings: u32, hit_counts: Option<HitCounts>) -> io::Result<Self> {
         let bytes = hit_counts.map_or(words_end(ids, strings), HitCounts::end);
-        let shape = sys::MapShape {
-            key_size: 4,
-            value_size: bytes,
-            entries: 1,
-        };
-        let map = sys::create_map(sys::MapKind::Array, shape)?;
+        let map = sys::create_array(bytes, 1)?;
         Ok(Self {
             hit_counts,
             ..Self::from_descriptor(map, bytes as usize / 8)?

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use memmap2::{MmapOptions, MmapRaw};
 use usdtrec_kernel::bpf::insn::{Code, Map};
 use usdtrec_kernel::bpf::sys::{self, ProgramKind};
-use usdtrec_kernel::{BpfObject, KernelError, KernelOperation};
+use usdtrec_kernel::{KernelError, KernelOperation};
 
 use crate::error::RecordError;
 
@@ -41,7 +41,7 @@ impl TracepointProgram {
 }
 
 /// The error for an object that cannot be created.
-pub(super) fn setup(object: BpfObject) -> impl FnOnce(io::Error) -> RecordError {
+pub(super) fn setup(object: &'static str) -> impl FnOnce(io::Error) -> RecordError {
     let error = KernelError::operation(KernelOperation::BpfObject(object));
     move |source| error(source).into()
 }

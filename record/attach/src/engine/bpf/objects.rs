@@ -10,7 +10,7 @@ use usdtrec_kernel::bpf::features::trials::functions_take_memory;
 use usdtrec_kernel::bpf::insn::Map;
 use usdtrec_kernel::bpf::rings::{CpuRings, Sizes};
 use usdtrec_kernel::host::kernel_version::tells_processes;
-use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError};
+use usdtrec_kernel::{BpfRefusal, KernelError};
 
 use super::super::options::{AttachRequest, GapHold, TaskFilter};
 use super::aggregate::group_map::{GroupMaps, MAX_SPAN_BYTES};
@@ -69,7 +69,7 @@ impl Objects {
         samples: &Samples,
     ) -> Result<Self, RecordError> {
         let control = samples.new_control();
-        let control = control.map_err(setup(BpfObject::Control))?;
+        let control = control.map_err(setup("map"))?;
         let AttachRequest {
             options,
             perf_target,
@@ -80,7 +80,7 @@ impl Objects {
             cpus: &perf_target.cpus,
             bytes: ring_bytes,
         };
-        let rings = CpuRings::new(sizes).map_err(setup(BpfObject::Rings))?;
+        let rings = CpuRings::new(sizes).map_err(setup("ring (Linux 5.8)"))?;
         let can_hold = attach::can_be_apart(request) && kernel.namespace.is_none();
         let is_everywhere = match filter {
             TaskFilter::All => true,
@@ -90,7 +90,7 @@ impl Objects {
         let watched_files =
             (is_everywhere && kernel.namespace.is_none()).then(|| WatchedFiles::new(kernel));
         let tracked = Tracked::new(filter, kernel, can_hold.then_some(&control));
-        let tracked = tracked.map_err(setup(BpfObject::Follower))?;
+        let tracked = tracked.map_err(setup("program that follows processes"))?;
         let (choice, btf) = (&options.processes, kernel.btf);
         let groups = (!choice.groups.is_empty()).then(|| Groups::follow(choice, btf));
         let executables =
@@ -120,11 +120,17 @@ impl Objects {
         let spans = spans.map(|spans| span_maps(samples, spans.least, grouping.as_ref()));
         let hit_groups = grouping.map(GroupMaps::new).transpose();
         Ok(Self {
-            spans: spans.transpose().map_err(setup(BpfObject::Spans))?,
-            hit_groups: hit_groups.map_err(setup(BpfObject::HitGroups))?,
-            thread_contexts: thread_contexts.map_err(setup(BpfObject::ThreadContexts))?,
-            wait_sums: wait_sums.map_err(setup(BpfObject::WaitSums))?,
-            stack_rates: stack_rates.map_err(setup(BpfObject::Control))?,
+            spans: spans.transpose().map_err(setup("map of open spans"))?,
+            hit_groups: hit_groups.map_err(setup(
+                "map of groups (older kernels allow keys of at most 512 bytes)",
+            ))?,
+            thread_contexts: thread_contexts.map_err(setup(
+                "map of thread contexts, or program that follows processes for it",
+            ))?,
+            wait_sums: wait_sums.map_err(setup(
+                "map of waiting times, or program at sched_switch and sched_waking",
+            ))?,
+            stack_rates: stack_rates.map_err(setup("map"))?,
             tracked,
             groups: groups.transpose()?,
             executables: executables.transpose()?,
@@ -208,7 +214,9 @@ fn mapping_hold(
     }
     match MappingHold::new(control, tracked.as_fd(), kernel) {
         Ok(hold) => Ok(Some(hold)),
-        Err(error) if how == GapHold::Required => Err(setup(BpfObject::MappingHold)(error)),
+        Err(error) if how == GapHold::Required => {
+            Err(setup("program that holds threads at new mappings")(error))
+        }
         Err(error) => {
             (request.say)(&Caution::NotHeld(error));
             Ok(None)

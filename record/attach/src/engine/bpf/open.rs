@@ -17,7 +17,7 @@ use usdtrec_kernel::bpf::features::trials::{functions_take_memory, loads_ids};
 use usdtrec_kernel::bpf::preemption::Preemption;
 use usdtrec_kernel::bpf::rings::ring_bytes;
 use usdtrec_kernel::bpf::sys::btf_from_sysfs;
-use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError};
+use usdtrec_kernel::{BpfRefusal, KernelError};
 
 use super::super::options::{AttachRequest, EngineOptions, NonResident};
 use super::super::outcome::NotFaultedIn;
@@ -98,7 +98,7 @@ impl BpfEngine {
             attaching.run()?
         };
         let filled = objects.rings.wait_until_filled();
-        filled.map_err(setup(BpfObject::Rings))?;
+        filled.map_err(setup("ring (Linux 5.8)"))?;
         if common.touch == Touch::Never && options.nonresident == NonResident::Auto {
             attachment.not_faulted_in = Some(NotFaultedIn::NoBtf);
         }
@@ -189,7 +189,9 @@ fn follow_children(
     match objects.tracked.hold.take() {
         Some(hold) => {
             let children = Children::follow(hold, later, &objects.control);
-            Ok(Some(children.map_err(setup(BpfObject::Children))?))
+            Ok(Some(
+                children.map_err(setup("thread that attaches to children"))?,
+            ))
         }
         None => Ok(None),
     }

@@ -11,6 +11,7 @@ use super::control::Control;
 use super::plan::Group;
 use super::samples::stack_size::StackUse;
 use super::samples::{Samples, StringFinding};
+use crate::engine::numbers::u64_at;
 
 /// Probes that were attached at once. Dropping them detaches them.
 #[derive(Debug)]
@@ -132,10 +133,10 @@ impl Parts {
 
     /// Appends a record of a ring in the form of the trace, and counts it.
     pub(super) fn append(&mut self, record: &[u8], out: &mut Vec<u8>) {
-        let Some(id) = record.get(8..).and_then(<[u8]>::first_chunk::<8>) else {
+        let Some(id) = u64_at(record, 8) else {
             return;
         };
-        let part = self.of_id(u64::from_ne_bytes(*id));
+        let part = self.of_id(id);
         part.samples.append(record, &part.control, out);
     }
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::perf::Attr;
 use usdtrec_kernel::host::limits;
+use usdtrec_kernel::separate_process;
 use usdtrec_kernel::signals::EndSignal;
-use usdtrec_kernel::{BpfObject, separate_process};
 
 use super::super::events::event::UprobePmu;
 use super::super::options::{
@@ -218,7 +218,7 @@ impl PartPlanter {
 /// The words of a part.
 fn new_control(samples: &Samples) -> Result<Control, RecordError> {
     let control = samples.new_control();
-    let control = control.map_err(setup(BpfObject::Control))?;
+    let control = control.map_err(setup("map"))?;
     samples.set_stack_sizes(&control);
     Ok(control)
 }

@@ -188,7 +188,7 @@ enum FilterAt {
 /// What is captured at a site.
 struct Planned {
     plan: SitePlan,
-    /// Without an id.
+    /// Without an id of its own.
     layout: RawLayout,
     /// Names and types of the arguments.
     arguments: Vec<Argument>,
@@ -207,7 +207,7 @@ impl Planner<'_> {
     ) -> Result<(), RecordError> {
         let arch = probe.arch.filter(|arch| runs_here(*arch));
         let arch = arch.ok_or_else(|| probe.refused(RefusalReason::Architecture))?;
-        let Some(planned) = self.plan(probe, site, arch)? else {
+        let Some(mut planned) = self.plan(probe, site, arch)? else {
             return Ok(());
         };
         let mut groups = self.groups.iter_mut().skip(first);
@@ -409,32 +409,12 @@ fn constants(operands: &[Operand], layout: &RawLayout) -> Vec<Location> {
         .collect()
 }
 
-/// Whether two layouts differ in nothing but their ids.
-fn same_but_id(one: &RawLayout, other: &RawLayout) -> bool {
-    let RawLayout {
-        id: _,
-        size,
-        missing,
-        string_limit,
-        arguments,
-        listed,
-        thread_context,
-        thread_waits,
-    } = one;
-    *size == other.size
-        && *missing == other.missing
-        && *string_limit == other.string_limit
-        && *arguments == other.arguments
-        && *listed == other.listed
-        && *thread_context == other.thread_context
-        && *thread_waits == other.thread_waits
-}
-
 impl Planned {
-    /// Whether the site is one of this group.
-    fn is_of(&self, group: &Group, probe: &PlannedProbe) -> bool {
+    /// Whether the site is one of this group, whose id it gets.
+    fn is_of(&mut self, group: &Group, probe: &PlannedProbe) -> bool {
+        self.layout.id = group.layout.id;
         // A probe may have very many forms.
-        same_but_id(&self.layout, &group.layout)
+        self.layout == group.layout
             && group.constants == self.constants
             && same(&group.probe, probe)
             // The types of an argument list, and those that a filter declares, depend on the site's operands.

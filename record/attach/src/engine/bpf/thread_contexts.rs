@@ -12,7 +12,7 @@ use usdtrec_kernel::bpf::features::Tracepoint;
 use usdtrec_kernel::bpf::features::members::Members;
 use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Map, Reg, Width};
 use usdtrec_kernel::bpf::preemption;
-use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
+use usdtrec_kernel::bpf::sys::{self, MapKind};
 
 use super::kernel_objects::TracepointProgram;
 use super::processes::follow::{ended, leave, members, missing};
@@ -86,7 +86,7 @@ impl VariableLocations {
     /// # Errors
     /// The errors of bpf(2): `E2BIG` with too many processes.
     pub fn set(&self, pid: i32, location: VariableLocation) -> io::Result<()> {
-        sys::insert_words(self.0.as_fd(), pid.cast_unsigned(), location.words())
+        sys::put(self.0.as_fd(), pid.cast_unsigned(), location.words())
     }
 
     /// Says that it is not known where a process has the variable.
@@ -107,12 +107,10 @@ impl ThreadContexts {
     pub(super) fn new(kernel: RunningKernel<'_>) -> io::Result<Self> {
         let btf = kernel.btf.ok_or_else(missing)?;
         let members = members(btf, kernel)?;
-        let shape = MapShape {
-            key_size: 4,
-            value_size: 8 * VariableLocation::WORDS as u32,
-            entries: MAX_PROCESSES,
-        };
-        let map = sys::create_map(MapKind::Hash, shape)?;
+        let map = sys::create_map_of::<u32, [u64; VariableLocation::WORDS]>(
+            MapKind::Hash,
+            MAX_PROCESSES,
+        )?;
         let mut links = Vec::new();
         for (tracepoint, code) in [
             (Tracepoint::NewTask, started(members)),

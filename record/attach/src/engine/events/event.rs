@@ -13,6 +13,7 @@ use usdtrec_kernel::host::capabilities;
 use usdtrec_kernel::{ErrorMeaning, KernelError, KernelOperation};
 
 use crate::aggregation::SpanHitCounts;
+use crate::engine::numbers::u64_at;
 use crate::error::RecordError;
 use crate::plan::call_graph::{CallGraph, mask};
 
@@ -127,12 +128,7 @@ impl Event {
         let mut bytes = [0_u8; 24];
         let wanted = if self.counts_losses { 24 } else { 16 };
         (&self.file).read_exact(&mut bytes[..wanted])?;
-        let word = |at: usize| {
-            bytes[at..at + 8]
-                .iter()
-                .rev()
-                .fold(0_u64, |word, byte| word << 8 | u64::from(*byte))
-        };
+        let word = |at| u64_at(&bytes, at).unwrap_or(0);
         Ok(Count {
             hits: word(0),
             lost: self.counts_losses.then(|| word(16)),
@@ -164,7 +160,8 @@ pub struct KernelAttr<'a> {
 pub(in crate::engine) enum SiteEvent {
     /// A tracefs event, by its number.
     Tracepoint(u64),
-    /// The uprobe PMU, by its number, with the file offset of the site and the `config`, which has that of its semaphore.
+    /// The uprobe PMU (Linux 4.17), by its number, with the file offset of the site and the `config`, whose upper half is that of its semaphore
+    /// (Linux 4.20). The event cannot be inherited.
     Uprobe { pmu: u32, offset: u64, config: u64 },
 }
 
@@ -176,13 +173,27 @@ impl<'a> KernelAttr<'a> {
         mode: Mode,
         plan: &CapturePlan,
     ) -> Self {
+        let mut raw = sampling(mode, plan);
         match *place {
-            SiteEvent::Tracepoint(id) => Self::tracepoint(mode, id, plan),
+            SiteEvent::Tracepoint(id) => {
+                raw.type_ = bindings::PERF_TYPE_TRACEPOINT;
+                raw.config = id;
+            }
             SiteEvent::Uprobe {
                 pmu,
                 offset,
                 config,
-            } => Self::uprobe(mode, pmu, path, offset, config, plan),
+            } => {
+                raw.type_ = pmu;
+                raw.config = config;
+                raw.__bindgen_anon_3.uprobe_path = path.as_ptr() as u64;
+                raw.__bindgen_anon_4.probe_offset = offset;
+            }
+        }
+        Self {
+            raw,
+            mode,
+            _path: Some(path),
         }
     }
 
@@ -193,74 +204,38 @@ impl<'a> KernelAttr<'a> {
             enable_on_exec: false,
             ..mode
         };
-        let mut raw = common(mode);
-        raw.type_ = bindings::PERF_TYPE_SOFTWARE;
-        raw.config = u64::from(bindings::PERF_COUNT_SW_DUMMY);
-        raw.__bindgen_anon_2.wakeup_watermark = wakeup;
-        Self {
-            raw,
-            mode,
-            _path: None,
-        }
+        Self::dummy(mode).waking_at(wakeup)
     }
 
     /// The attr of an event for process records: COMM, FORK, EXIT and MMAP2.
     pub fn metadata(mode: Mode) -> Self {
-        let mut raw = common(mode);
-        raw.type_ = bindings::PERF_TYPE_SOFTWARE;
-        raw.config = u64::from(bindings::PERF_COUNT_SW_DUMMY);
+        let mut attr = Self::dummy(mode);
+        let raw = &mut attr.raw;
         raw.set_comm(1);
         raw.set_comm_exec(1);
         raw.set_task(1);
         raw.set_mmap(1);
         raw.set_mmap2(1);
         raw.set_mmap_data(u64::from(mode.maps_data));
-        Self {
-            raw,
-            mode,
-            _path: None,
-        }
-    }
-
-    /// The attr of [`metadata`](Self::metadata) for an event with a ring of its own, whose reader is woken by each record.
-    pub fn prompt_metadata(mode: Mode) -> Self {
-        let mut attr = Self::metadata(mode);
-        attr.raw.__bindgen_anon_2.wakeup_watermark = 1;
         attr
     }
 
-    /// The attr of a uprobe at a file offset (PMU `uprobe`, Linux 4.17; the file offset of the reference counter is the upper half of
-    /// `config`, Linux 4.20). The event cannot be inherited.
-    fn uprobe(
-        mode: Mode,
-        pmu: u32,
-        path: &'a CStr,
-        offset: u64,
-        config: u64,
-        plan: &CapturePlan,
-    ) -> Self {
-        let mut raw = sampling(mode, plan);
-        raw.type_ = pmu;
-        raw.config = config;
-        raw.__bindgen_anon_3.uprobe_path = path.as_ptr() as u64;
-        raw.__bindgen_anon_4.probe_offset = offset;
-        Self {
-            raw,
-            mode,
-            _path: Some(path),
-        }
-    }
-
-    /// The attr of a tracefs event.
-    fn tracepoint(mode: Mode, id: u64, plan: &CapturePlan) -> Self {
-        let mut raw = sampling(mode, plan);
-        raw.type_ = bindings::PERF_TYPE_TRACEPOINT;
-        raw.config = id;
+    /// The attr of an event that counts nothing.
+    fn dummy(mode: Mode) -> Self {
+        let mut raw = common(mode);
+        raw.type_ = bindings::PERF_TYPE_SOFTWARE;
+        raw.config = u64::from(bindings::PERF_COUNT_SW_DUMMY);
         Self {
             raw,
             mode,
             _path: None,
         }
+    }
+
+    /// The same for a ring whose reader is woken when so many bytes are in it.
+    pub fn waking_at(mut self, bytes: u32) -> Self {
+        self.raw.__bindgen_anon_2.wakeup_watermark = bytes;
+        self
     }
 
     /// The attr as stored in the trace. For a probe it is that of the uprobe PMU, whatever the attach method, without the fields of a

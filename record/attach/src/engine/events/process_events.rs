@@ -7,13 +7,12 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use usdtrec_buildid_cache::DeviceNumber;
+use usdtrec_buildid_cache::{DeviceNumber, MappedInode};
 use usdtrec_format::perf::{
     EventAttr, MmapFile, ProcessChange, ProcessChangeKind, RawRecord, RecordType, Records,
     SampleType,
 };
 use usdtrec_kernel::KernelError;
-use usdtrec_kernel::host::identity::MapIdentity;
 
 use super::super::options::PerfTarget;
 use super::event::{Event, KernelAttr, Mode, has_ended, refusal};
@@ -43,7 +42,7 @@ pub enum ProcessEvent {
         /// The process.
         pid: u32,
         /// The file.
-        file: MapIdentity,
+        file: MappedInode,
     },
     /// The first thread of a process ended.
     Exit {
@@ -81,7 +80,7 @@ impl ProcessEvents {
             graph: None,
             counts_losses: false,
         };
-        let attr = KernelAttr::prompt_metadata(mode);
+        let attr = KernelAttr::metadata(mode).waking_at(1);
         let page = rustix::param::page_size();
         let bytes = EVENTS_RING.max(page);
         let ring = |cpu: &u32| {
@@ -153,7 +152,7 @@ fn parse(record: &RawRecord<'_>, id_type: SampleType) -> Option<TimedEvent> {
                 return None;
             };
             let device = DeviceNumber { major, minor };
-            let file = MapIdentity { device, inode };
+            let file = MappedInode { device, inode };
             ProcessEvent::Code { pid, file }
         }
         _ => return None,

@@ -50,6 +50,7 @@ const NAMES: &[u8; 46] = b"\0int\0usdtrec_f\0u64\0address\0bytes\0usdtrec_g\0u8\
 const KIND_INT: u32 = 1 << 24;
 const KIND_POINTER: u32 = 2 << 24;
 const KIND_ARRAY: u32 = 3 << 24;
+const KIND_STRUCTURE: u32 = 4 << 24;
 const KIND_FUNCTION: u32 = 12 << 24;
 const KIND_PROTOTYPE: u32 = 13 << 24;
 
@@ -82,12 +83,7 @@ impl FunctionTypes {
 
     /// Loads them into the kernel.
     pub(super) fn load(&self) -> io::Result<OwnedFd> {
-        const HEADER: u32 = 24;
-        let bytes = 4 * self.words.len() as u32;
-        // Magic, version 1, no flags; the header's length; offset and length of the types, and of the strings after them.
-        let mut all = vec![0x0001_eb9f, HEADER, 0, bytes, bytes, NAMES.len() as u32];
-        all.extend(&self.words);
-        load_btf(&all, NAMES)
+        load_types(&self.words, NAMES)
     }
 
     /// Adds a type; its id.
@@ -123,50 +119,31 @@ impl FunctionTypes {
 }
 
 /// Types of the map of [`create_works`](super::create_works).
-pub(super) const WORK_TYPES: [u32; 31] = [
-    // Header, as in [`FunctionTypes::load`].
-    0x0001_eb9f,
-    24,
-    0,
-    100,
-    100,
-    53,
+pub(super) const WORK_TYPES: [&[u32]; 8] = [
     // Type 1: the integer at 1 of the strings, of 8 bytes; 64 bits.
-    1,
-    1 << 24,
-    8,
-    64,
-    // Type 2: the structure at 5, of 8 bytes, with one member: at 19, of type 1.
-    5,
-    4 << 24 | 1,
-    8,
-    19,
-    1,
-    0,
-    // Type 3: the structure at 28, of 32 bytes, with members at 33, 38, 44 and 47: of types 2, 1, 1 and 1.
-    28,
-    4 << 24 | 4,
-    32,
-    33,
-    2,
-    0,
-    38,
-    1,
-    64,
-    44,
-    1,
-    128,
-    47,
-    1,
-    192,
+    &[1, KIND_INT, 8, 64],
+    // Type 2: the structure at 5, of 8 bytes, with one member: its string, type and first bit.
+    &[5, KIND_STRUCTURE | 1, 8],
+    &[19, 1, 0],
+    // Type 3: the structure at 28, of 32 bytes, with four members.
+    &[28, KIND_STRUCTURE | 4, 32],
+    &[33, 2, 0],
+    &[38, 1, 64],
+    &[44, 1, 128],
+    &[47, 1, 192],
 ];
 
 pub(super) const WORK_NAMES: &[u8; 53] =
     b"\0u64\0bpf_task_work\0__opaque\0held\0work\0since\0at\0token\0";
 
 /// Loads types and their names into the kernel.
-pub(super) fn load_btf(types: &[u32], names: &[u8]) -> io::Result<OwnedFd> {
-    let mut data: Vec<u8> = types.iter().flat_map(|word| word.to_ne_bytes()).collect();
+pub(super) fn load_types(types: &[u32], names: &[u8]) -> io::Result<OwnedFd> {
+    const HEADER: u32 = 24;
+    let bytes = 4 * types.len() as u32;
+    // Magic, version 1, no flags; the header's length; offset and length of the types, and of the strings after them.
+    let header = [0x0001_eb9f, HEADER, 0, bytes, bytes, names.len() as u32];
+    let words = header.iter().chain(types);
+    let mut data: Vec<u8> = words.flat_map(|word| word.to_ne_bytes()).collect();
     data.extend_from_slice(names);
     let mut attr = BtfLoad {
         data: data.as_ptr() as u64,

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::btf::{WORK_NAMES, WORK_TYPES, load_btf};
+use super::btf::{WORK_NAMES, WORK_TYPES, load_types};
 use super::call::{bpf, name, open, raw};
 use crate::host::limits;
 
@@ -98,46 +98,47 @@ pub struct MapShape {
     pub entries: u32,
 }
 
-/// Creates a map. Arrays can be mapped into memory.
+/// Creates a map.
 pub fn create_map(kind: MapKind, shape: MapShape) -> io::Result<OwnedFd> {
-    let flags = match kind {
-        MapKind::Array => MAPPABLE,
-        MapKind::Prefixes => NO_PREALLOC,
-        _ => 0,
-    };
     create(MapCreate {
         kind: kind as u32,
         key_size: shape.key_size,
         value_size: shape.value_size,
         entries: shape.entries,
-        flags,
+        flags: NO_PREALLOC * u32::from(matches!(kind, MapKind::Prefixes)),
         ..MapCreate::default()
     })
 }
 
-/// Creates a hash map with 4-byte keys and values.
-pub fn create_ids(entries: u32) -> io::Result<OwnedFd> {
+/// What keys and values of maps may be: as in memory, with neither references nor gaps.
+pub trait Plain: Copy {}
+
+impl Plain for u8 {}
+impl Plain for u32 {}
+impl Plain for u64 {}
+impl Plain for NamePrefix {}
+impl<T: Plain, const LENGTH: usize> Plain for [T; LENGTH] {}
+
+/// Creates a map with keys and values of these types.
+pub fn create_map_of<K: Plain, V: Plain>(kind: MapKind, entries: u32) -> io::Result<OwnedFd> {
     let shape = MapShape {
+        key_size: size_of::<K>() as u32,
+        value_size: size_of::<V>() as u32,
+        entries,
+    };
+    create_map(kind, shape)
+}
+
+/// Creates an array, which can be mapped into memory.
+pub fn create_array(value_size: u32, entries: u32) -> io::Result<OwnedFd> {
+    create(MapCreate {
+        kind: MapKind::Array as u32,
         key_size: 4,
-        value_size: 4,
+        value_size,
         entries,
-    };
-    create_map(MapKind::Hash, shape)
-}
-
-/// Creates a hash map with 4-byte values.
-pub fn create_set(key_size: u32, entries: u32) -> io::Result<OwnedFd> {
-    let shape = MapShape {
-        key_size,
-        value_size: 4,
-        entries,
-    };
-    create_map(MapKind::Hash, shape)
-}
-
-/// Adds a key with the value 1 to a hash map with 8-byte keys and 4-byte values.
-pub fn insert_id(map: BorrowedFd<'_>, key: u64) -> io::Result<()> {
-    element(MAP_UPDATE_ELEM, map, &key, Some(&mut 1_u32), 0)
+        flags: MAPPABLE,
+        ..MapCreate::default()
+    })
 }
 
 /// Beginning of a name (`struct bpf_lpm_trie_key`).
@@ -153,26 +154,6 @@ pub struct NamePrefix {
 impl NamePrefix {
     /// Maximum number of bytes (`LPM_DATA_SIZE_MAX`).
     pub const BYTES: usize = 256;
-}
-
-/// Creates a map of beginnings of names with 4-byte values.
-pub fn create_names(entries: u32) -> io::Result<OwnedFd> {
-    let shape = MapShape {
-        key_size: size_of::<NamePrefix>() as u32,
-        value_size: 4,
-        entries,
-    };
-    create_map(MapKind::Prefixes, shape)
-}
-
-/// Adds a key with the value 1 to a map of beginnings of names.
-pub fn insert_name(map: BorrowedFd<'_>, key: &NamePrefix) -> io::Result<()> {
-    element(MAP_UPDATE_ELEM, map, key, Some(&mut 1_u32), 0)
-}
-
-/// Adds a key with the value 1 to a hash map with keys of this size and 4-byte values.
-pub fn insert_bytes<const BYTES: usize>(map: BorrowedFd<'_>, key: &[u8; BYTES]) -> io::Result<()> {
-    element(MAP_UPDATE_ELEM, map, key, Some(&mut 1_u32), 0)
 }
 
 /// Creates a ring of so many bytes, in the memory of a NUMA node if one is given.
@@ -243,7 +224,7 @@ fn is_permission(result: &io::Result<OwnedFd>) -> bool {
 
 /// Creates a hash map with 8-byte keys, whose values are a `struct bpf_task_work` and three words (Linux 6.18).
 pub fn create_works(entries: u32) -> io::Result<OwnedFd> {
-    let types = load_btf(&WORK_TYPES, WORK_NAMES)?;
+    let types = load_types(&WORK_TYPES.concat(), WORK_NAMES)?;
     create(MapCreate {
         kind: MapKind::Hash as u32,
         key_size: 8,
@@ -257,9 +238,14 @@ pub fn create_works(entries: u32) -> io::Result<OwnedFd> {
     })
 }
 
-/// Adds a key with the value 1 to a hash map with 4-byte keys and values.
-pub fn insert(map: BorrowedFd<'_>, key: u32) -> io::Result<()> {
-    element(MAP_UPDATE_ELEM, map, &key, Some(&mut 1_u32), 0)
+/// Adds a key with the value 1 to a map with 4-byte values.
+pub fn insert<K: Plain>(map: BorrowedFd<'_>, key: K) -> io::Result<()> {
+    put(map, key, 1_u32)
+}
+
+/// Adds a key to a map, or changes its value.
+pub fn put<K: Plain, V: Plain>(map: BorrowedFd<'_>, key: K, mut value: V) -> io::Result<()> {
+    element(MAP_UPDATE_ELEM, map, &key, Some(&mut value), 0)
 }
 
 /// Adds a key that is not in a hash map with 4-byte keys and values.
@@ -267,43 +253,20 @@ pub fn add(map: BorrowedFd<'_>, key: u32, mut value: u32) -> io::Result<()> {
     element(MAP_UPDATE_ELEM, map, &key, Some(&mut value), IS_NEW)
 }
 
-/// Adds a key to a hash map with 4-byte keys and values of so many 8-byte words, or changes its value.
-pub fn insert_words<const WORDS: usize>(
-    map: BorrowedFd<'_>,
-    key: u32,
-    mut value: [u64; WORDS],
-) -> io::Result<()> {
-    element(MAP_UPDATE_ELEM, map, &key, Some(&mut value), 0)
-}
-
-/// Changes the value of a key that is in a hash map with 4-byte keys and values.
-pub fn change(map: BorrowedFd<'_>, key: u32, mut value: u32) -> io::Result<()> {
+/// Changes the value of a key that is in a map.
+pub fn change<K: Plain, V: Plain>(map: BorrowedFd<'_>, key: K, mut value: V) -> io::Result<()> {
     element(MAP_UPDATE_ELEM, map, &key, Some(&mut value), EXISTS)
 }
 
-/// The value of a key in a hash map with 4-byte keys and values.
-pub fn value_of(map: BorrowedFd<'_>, key: u32) -> io::Result<u32> {
-    let mut value = 0_u32;
+/// The value of a key.
+pub fn read<K: Plain, V: Plain + Default>(map: BorrowedFd<'_>, key: K) -> io::Result<V> {
+    let mut value = V::default();
     element(MAP_LOOKUP_ELEM, map, &key, Some(&mut value), 0)?;
     Ok(value)
 }
 
-/// The value of a key in a hash map with 4-byte keys and values of so many 8-byte words.
-pub fn words_of<const WORDS: usize>(map: BorrowedFd<'_>, key: u32) -> io::Result<[u64; WORDS]> {
-    let mut value = [0_u64; WORDS];
-    element(MAP_LOOKUP_ELEM, map, &key, Some(&mut value), 0)?;
-    Ok(value)
-}
-
-/// The last word of the value of a key in the map of [`create_works`].
-pub fn token_of(map: BorrowedFd<'_>, key: u64) -> io::Result<u64> {
-    let mut value = [0_u64; 4];
-    element(MAP_LOOKUP_ELEM, map, &key, Some(&mut value), 0)?;
-    Ok(value[3])
-}
-
-/// Removes a key from a hash map with 4-byte keys.
-pub fn remove(map: BorrowedFd<'_>, key: u32) -> io::Result<()> {
+/// Removes a key.
+pub fn remove<K: Plain>(map: BorrowedFd<'_>, key: K) -> io::Result<()> {
     element(MAP_DELETE_ELEM, map, &key, None::<&mut u32>, 0)
 }
 
@@ -319,36 +282,7 @@ pub fn next_key(map: BorrowedFd<'_>, after: u32) -> io::Result<u32> {
 /// # Errors
 /// The error of bpf(2): `ENOENT` if it does not have the key.
 pub fn read_element(map: BorrowedFd<'_>, key: u64, value: &mut [u8]) -> io::Result<()> {
-    element_bytes(MAP_LOOKUP_ELEM, map, key, value, 0)
-}
-
-/// Changes the value of a key in a hash map with 8-byte keys and values as long as `value`.
-pub fn put_element(map: BorrowedFd<'_>, key: u64, value: &mut [u8]) -> io::Result<()> {
-    element_bytes(MAP_UPDATE_ELEM, map, key, value, EXISTS)
-}
-
-/// A command on one element of a hash map with 8-byte keys and values as long as `value`.
-fn element_bytes(
-    command: i32,
-    map: BorrowedFd<'_>,
-    key: u64,
-    value: &mut [u8],
-    flags: u64,
-) -> io::Result<()> {
-    let mut attr = MapElement {
-        map: raw(map),
-        _pad: 0,
-        key: std::ptr::from_ref(&key) as u64,
-        value: value.as_mut_ptr() as u64,
-        flags,
-    };
-    // SAFETY: `attr` is laid out as the commands take it; key and value are as long as those of the map, and outlive the call.
-    unsafe { bpf(command, &mut attr) }.map(drop)
-}
-
-/// Removes a key of so many bytes from a hash map.
-pub fn remove_bytes<const BYTES: usize>(map: BorrowedFd<'_>, key: &[u8; BYTES]) -> io::Result<()> {
-    element(MAP_DELETE_ELEM, map, key, None::<&mut u32>, 0)
+    element(MAP_LOOKUP_ELEM, map, &key, Some(value), 0)
 }
 
 /// Passes the elements of a hash map to `take`, keys and values. Those that are added meanwhile may be missing.
@@ -398,8 +332,8 @@ pub fn read_map(
     }
 }
 
-/// Calls bpf(2) on an element of a map whose keys and values are as long as `K` and `V`.
-fn element<K, V>(
+/// Calls bpf(2) on an element of a map whose keys and values are as long as these.
+fn element<K, V: ?Sized>(
     command: i32,
     map: BorrowedFd<'_>,
     key: &K,
@@ -411,7 +345,7 @@ fn element<K, V>(
         _pad: 0,
         key: std::ptr::from_ref(key) as u64,
         // Deletion has no value, and expects 0.
-        value: value.map_or(0, |value| std::ptr::from_mut(value) as u64),
+        value: value.map_or(0, |value| std::ptr::from_mut(value).cast::<u8>() as u64),
         flags,
     };
     // SAFETY: `attr` is laid out as the commands on elements take it; key and value are as long as those of the map, for all maps

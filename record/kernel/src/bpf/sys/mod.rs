@@ -15,9 +15,8 @@ pub use self::link::{
     open_uprobe, set_program,
 };
 pub use self::map::{
-    MapKind, MapShape, NamePrefix, add, change, create_array_of_maps, create_ids, create_map,
-    create_names, create_ring, create_set, create_works, insert, insert_bytes, insert_id,
-    insert_name, insert_words, next_key, put_element, put_maps, read_element, read_map, remove,
-    remove_bytes, token_of, value_of, words_of,
+    MapKind, MapShape, NamePrefix, add, change, create_array, create_array_of_maps, create_map,
+    create_map_of, create_ring, create_works, insert, next_key, put, put_maps, read, read_element,
+    read_map, remove,
 };
 pub use self::program::{LoadError, ProgramKind, load, run};

@@ -9,12 +9,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use usdtrec_format::NumberBucket;
-use usdtrec_kernel::bpf::insn::{Assembler, Helper, If, Map, Op, Reg, Width};
+use usdtrec_kernel::bpf::insn::{Assembler, Helper, IS_NEW, If, Map, Op, Reg, Width};
 use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
 
 use super::super::slots;
 use super::number_layout::{NumberLayout, Word};
 use crate::aggregation::BucketCount;
+use crate::engine::numbers::u64_at;
 
 /// Size of the map, bytes.
 pub(super) const BYTES: usize = 12 << 20;
@@ -52,11 +53,7 @@ impl DurationBuckets {
     /// The error of bpf(2).
     pub(super) fn read(&self, mut take: impl FnMut(u64, BucketCount)) -> io::Result<()> {
         sys::read_map(self.0.as_fd(), SHAPE, |key, count| {
-            let word = |bytes: &[u8]| {
-                bytes
-                    .first_chunk()
-                    .map_or(0, |word| u64::from_ne_bytes(*word))
-            };
+            let word = |bytes| u64_at(bytes, 0).unwrap_or(0);
             let (key, count) = (word(key), word(count));
             let place = key & ((1 << BUCKET_BITS) - 1);
             let bucket = NumberBucket::at_place(place as u32);
@@ -76,7 +73,6 @@ impl AsFd for DurationBuckets {
 /// Counts a duration in bucket `R5`. The place of the group among the numbers is in the slot of keys of arrays, and its numbers are at `R9`. What has no room
 /// is counted there.
 pub(super) fn count_in_bucket(asm: &mut Assembler, place: usize) {
-    const IS_NEW: i64 = 1;
     let found = asm.label();
     // KEY = (u64)number << BUCKET_BITS | r5;
     asm.load(Width::Word, Reg::R1, Reg::R10, slots::KEY);
@@ -88,11 +84,9 @@ pub(super) fn count_in_bucket(asm: &mut Assembler, place: usize) {
     asm.jump_if(If::NotEqual, Reg::R0, 0, found);
     // COUNT = 0; bpf_map_update_elem(&DurationBuckets, &KEY, &COUNT, BPF_NOEXIST);
     asm.store_value(Width::Double, Reg::R10, COUNT, 0);
-    asm.set_map(Reg::R1, Map::DurationBuckets);
-    asm.address(Reg::R2, Reg::R10, KEY.into());
     asm.address(Reg::R3, Reg::R10, COUNT.into());
     asm.set(Reg::R4, IS_NEW);
-    asm.call(Helper::MapUpdate);
+    asm.call_map(Helper::MapUpdate, Map::DurationBuckets, KEY);
     // Another CPU may have added it.
     // count = bpf_map_lookup_elem(&DurationBuckets, &KEY); if (!count) count = &numbers[place].Missing;
     asm.call_map(Helper::MapLookup, Map::DurationBuckets, KEY);

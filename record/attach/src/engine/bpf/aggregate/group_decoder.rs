@@ -16,6 +16,7 @@ use super::grouping::EventNeeds;
 use crate::aggregation::{
     AggregateKey, AggregateValue, Aggregation, Arguments, GroupedProbe, HitGroup, NoGroupName,
 };
+use crate::engine::numbers::u64_at;
 
 /// Decodes the keys of groups: what is read as raw parts of samples is decoded as these are.
 pub(in crate::engine::bpf) struct GroupDecoder<'a> {
@@ -58,15 +59,11 @@ impl<'a> GroupDecoder<'a> {
         GroupElement { key, count, number }: GroupElement<'_>,
     ) -> Option<HitGroup> {
         let layout = self.maps.grouping.key;
-        let from = |at: Option<u32>| key.get(at? as usize..);
-        let raw = from(Some(layout.raw))?;
+        let raw = key.get(layout.raw as usize..)?;
         let event = u16::from_ne_bytes(*raw.first_chunk()?);
         let decoder = self.events.get_mut(&event)?;
         decoder.decode(raw)?;
-        let word = |wanted| {
-            let word = from(layout.at(wanted)).and_then(<[u8]>::first_chunk);
-            word.map(|word| u64::from_ne_bytes(*word))
-        };
+        let word = |wanted| u64_at(key, layout.at(wanted)? as usize);
         let values = self.keys.iter().zip(&decoder.places);
         let values = values.map(|(wanted, place)| match wanted {
             AggregateKey::Stack => {

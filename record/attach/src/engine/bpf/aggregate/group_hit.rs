@@ -4,7 +4,7 @@
 //! the next one on this CPU takes another slot.
 
 use usdtrec_format::raw::StringField;
-use usdtrec_kernel::bpf::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
+use usdtrec_kernel::bpf::insn::{Assembler, Helper, IS_NEW, If, Label, Map, Op, Reg, Width};
 
 use super::super::contract::rooms;
 use super::super::contract::{Cookie, Target};
@@ -141,7 +141,6 @@ impl Program<'_> {
 
     /// `R0` = the address of the element of the group with the key in the slot; jumps to `full` if the map has no room for it.
     pub(in crate::engine::bpf) fn find_group(&mut self, grouping: &Grouping, full: Label) {
-        const IS_NEW: i64 = 1;
         let asm = &mut self.asm;
         let found = asm.label();
         if let Some(cpu) = grouping.key.cpu {

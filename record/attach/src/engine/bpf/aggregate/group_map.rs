@@ -91,16 +91,12 @@ impl GroupMaps {
             value_size: value_size as u32,
             entries: groups.clamp(1, most) as u32,
         };
-        let slots = MapShape {
-            key_size: 4,
-            value_size: grouping.slot_bytes(),
-            entries: grouping.rows * grouping.slots_of_row(),
-        };
+        let slots = grouping.rows * grouping.slots_of_row();
         let durations = grouping.duration_place().map(|_| DurationBuckets::new());
         Ok(Self {
             durations: durations.transpose()?,
             groups: sys::create_map(MapKind::Hash, shape)?,
-            slots: sys::create_map(MapKind::Array, slots)?,
+            slots: sys::create_array(grouping.slot_bytes(), slots)?,
             numbers,
             stacks: grouping.stacks.map(StackMap::new).transpose()?,
             paths: grouping.aggregation.has_cgroup().then(GroupPaths::new),

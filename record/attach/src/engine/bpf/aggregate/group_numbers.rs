@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use usdtrec_decode::IntegerShape;
 use usdtrec_format::NumberBucket;
-use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
+use usdtrec_kernel::bpf::sys;
 
 use super::super::kernel_objects::MappedWords;
 use super::number_layout::{DURATION, Measured};
@@ -48,12 +48,7 @@ impl GroupNumbers {
     /// # Errors
     /// The error of bpf(2) or `mmap(2)`.
     pub(super) fn new(layout: &NumberLayout, groups: u32) -> io::Result<Self> {
-        let shape = MapShape {
-            key_size: 4,
-            value_size: layout.bytes(),
-            entries: groups,
-        };
-        let descriptor = sys::create_map(MapKind::Array, shape)?;
+        let descriptor = sys::create_array(layout.bytes(), groups)?;
         let words = groups as usize * layout.bytes() as usize / 8;
         Ok(Self {
             words: MappedWords::new(descriptor.as_fd(), words)?,

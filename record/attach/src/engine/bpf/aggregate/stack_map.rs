@@ -6,7 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use usdtrec_format::perf::put_callchain;
-use usdtrec_kernel::bpf::insn::{Assembler, FunctionKind, Helper, If, Label, Map, Op, Reg, Width};
+use usdtrec_kernel::bpf::insn::{
+    Assembler, FunctionKind, Helper, IS_NEW, If, Label, Map, Op, Reg, Width,
+};
 use usdtrec_kernel::bpf::sys::{self, MapKind};
 
 use super::super::contract::instruction_pointer;
@@ -16,6 +18,7 @@ use super::super::slots;
 use super::grouping::{Grouping, KEY};
 use super::stack_layout::{CALLERS, END, FIXED_WORDS, ID, IP, PID, StackLayout, TIME};
 use crate::aggregation::{AggregateKey, CountedStack};
+use crate::engine::numbers::u64_at;
 
 /// The map, and the stacks that were read of it.
 #[derive(Debug)]
@@ -62,10 +65,7 @@ impl AsFd for StackMap {
 fn decode(number: u64, element: &[u8]) -> Option<CountedStack> {
     /// The number of words before the addresses.
     const COUNT: usize = 8;
-    let word = |at: i16| {
-        let bytes = element.get(at.cast_unsigned().into()..)?;
-        Some(u64::from_ne_bytes(*bytes.first_chunk()?))
-    };
+    let word = |at: i16| u64_at(element, at.cast_unsigned().into());
     let (cut, callers) = chain(element.get(END.cast_unsigned().into()..)?)?;
     let (callers, _) = callers.as_chunks::<8>();
     let ip = word(IP)?;
@@ -177,7 +177,6 @@ struct StackNumber<'a> {
 impl StackNumber<'_> {
     /// `R6` is the address of the stack, `R7` the number of its words, `R8` the hash, `R9` the number of words before the one at hand.
     fn write(mut self) {
-        const IS_NEW: i64 = 1;
         let asm = &mut *self.asm;
         let (none, found) = (asm.label(), asm.label());
         // stack = r1; if (!stack) goto none;
@@ -191,11 +190,9 @@ impl StackNumber<'_> {
         asm.call_map(Helper::MapLookup, Map::Stacks, HASH);
         asm.jump_if(If::NotEqual, Reg::R0, 0, found);
         // bpf_map_update_elem(&Stacks, &HASH, stack, BPF_NOEXIST);
-        asm.set_map(Reg::R1, Map::Stacks);
-        asm.address(Reg::R2, Reg::R10, HASH.into());
         asm.copy(Reg::R3, Reg::R6);
         asm.set(Reg::R4, IS_NEW);
-        asm.call(Helper::MapUpdate);
+        asm.call_map(Helper::MapUpdate, Map::Stacks, HASH);
         // Another CPU may have added it, or another stack with this hash.
         // element = bpf_map_lookup_elem(&Stacks, &HASH); if (!element) goto none;
         asm.call_map(Helper::MapLookup, Map::Stacks, HASH);

@@ -3,6 +3,7 @@
 use usdtrec_kernel::bpf::insn::{Assembler, Helper, Op, Reg, Width};
 
 use crate::aggregation::{AggregateKey, AggregateValue};
+use crate::engine::numbers::u32_at;
 
 /// Number of kinds of keys.
 const KINDS: usize = 6;
@@ -88,8 +89,7 @@ static THREAD_KEYS: [ThreadKey; KINDS] = [
 ];
 
 fn number(bytes: &[u8]) -> AggregateValue {
-    let word = bytes.first_chunk();
-    AggregateValue::Number(word.map_or(0, |word| u32::from_ne_bytes(*word)))
+    AggregateValue::Number(u32_at(bytes, 0).unwrap_or(0))
 }
 
 /// Offsets in a key, bytes.

@@ -12,8 +12,7 @@ use usdtrec_kernel::separate_process::{self, planting};
 use usdtrec_kernel::signals::EndSignal;
 use usdtrec_kernel::{BpfRefusal, KernelError, KernelOperation};
 
-use super::super::nonresident::Touch;
-use super::links::{Links, PlannedLink, UnitLink};
+use super::links::{Link, Links, UnitLink};
 use super::links::{OpenSiteEvent, SiteEvent};
 use super::site_programs::{BadSite, LinkKey, Site, SitePrograms};
 use super::unit_links::UnitLinks;
@@ -31,14 +30,6 @@ pub(in crate::engine::bpf) struct AttachedSites {
     pub bad: Vec<BadSite>,
 }
 
-/// How sites are attached to.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Method {
-    pub attach_method: AttachMethod,
-    /// How the programs bring memory in that is not resident.
-    pub touch: Touch,
-}
-
 /// Sites that are being attached to.
 pub(super) struct Attacher<'a> {
     sites: &'a [Site<'a>],
@@ -50,14 +41,13 @@ pub(super) struct Attacher<'a> {
 }
 
 impl<'a> Attacher<'a> {
-    /// Nothing is attached yet.
+    /// Nothing is attached yet: `attachment` is empty.
     pub(super) fn new(
         sites: &'a [Site<'a>],
         programs: SitePrograms,
-        method: Method,
+        mut attachment: Attachment,
         end_signal: &'a EndSignal,
     ) -> Self {
-        let mut attachment = Attachment::empty(method.attach_method, method.touch);
         attachment.programs = Arc::clone(&programs.programs);
         Self {
             sites,
@@ -300,10 +290,11 @@ impl<'a> Attacher<'a> {
             let uprobes = uprobes.map_err(KernelError::operation(KernelOperation::Links(
                 first.probe.event(),
             )))?;
-            links.add(PlannedLink {
-                programs: &self.programs.programs,
+            links.add(Link {
+                programs: Arc::clone(&self.programs.programs),
                 program: key.program,
-                file: &first.probe.program,
+                path: first.probe.file().kernel_path(),
+                file: Arc::clone(&first.probe.program),
                 uprobes,
                 unit: key.unit,
             });

@@ -21,24 +21,15 @@ pub(in crate::engine::bpf) struct Links {
     paused: BTreeSet<usize>,
 }
 
-#[derive(Debug)]
-struct Link {
-    programs: Arc<Vec<OwnedFd>>,
-    /// Index of its program.
-    program: usize,
-    /// Keeps `path` valid.
-    file: Arc<Program>,
-    path: CString,
-    uprobes: Uprobes,
-    unit: Option<usize>,
-}
-
 /// A link of a program and the sites of one file.
-pub(super) struct PlannedLink<'a> {
-    pub programs: &'a Arc<Vec<OwnedFd>>,
+#[derive(Debug)]
+pub(super) struct Link {
+    pub programs: Arc<Vec<OwnedFd>>,
     /// Index of its program.
     pub program: usize,
-    pub file: &'a Arc<Program>,
+    /// Keeps `path` valid.
+    pub file: Arc<Program>,
+    pub path: CString,
     pub uprobes: Uprobes,
     /// The unit with which its sites are detached for a time.
     pub unit: Option<usize>,
@@ -71,22 +62,8 @@ pub(in crate::engine::bpf) struct Planted {
 
 impl Links {
     /// Adds a link.
-    pub(super) fn add(&mut self, planned: PlannedLink<'_>) {
-        let PlannedLink {
-            programs,
-            program,
-            file,
-            uprobes,
-            unit,
-        } = planned;
-        self.links.push(Link {
-            programs: Arc::clone(programs),
-            program,
-            path: file.file().kernel_path(),
-            file: Arc::clone(file),
-            uprobes,
-            unit,
-        });
+    pub(super) fn add(&mut self, link: Link) {
+        self.links.push(link);
     }
 
     /// Adds others.

@@ -10,7 +10,7 @@ use std::io;
 use usdtrec_kernel::host::kernel_version::{is_since, tells_processes};
 use usdtrec_kernel::{BpfRefusal, KernelError};
 
-use self::attacher::{AttachedSites, Attacher, Method};
+use self::attacher::{AttachedSites, Attacher};
 use self::links::Links;
 use self::site_programs::{Loading, Maps, Site, SitePrograms};
 use self::unit_links::{Attachment, Later};
@@ -86,11 +86,8 @@ impl Attaching<'_> {
         };
         let end_signal = self.request.end_signal;
         let programs = SitePrograms::load(&loading, end_signal)?;
-        let method = Method {
-            attach_method: AttachMethod::Multi,
-            touch: common.touch,
-        };
-        Attacher::new(self.sites, programs, method, end_signal).plan()
+        let attachment = Attachment::empty(AttachMethod::Multi, common.touch);
+        Attacher::new(self.sites, programs, attachment, end_signal).plan()
     }
 
     /// Attaches the sites by one method. Not all kernels support the check of mappings: if it fails, memory that is not resident is not
@@ -145,11 +142,9 @@ impl Attaching<'_> {
                 attach_method,
             };
             let programs = SitePrograms::load(&loading, end_signal)?;
-            let method = Method {
-                attach_method,
-                touch,
-            };
-            Attacher::new(self.sites, programs, method, end_signal).plant(self.request, is_apart)
+            let attachment = Attachment::empty(attach_method, touch);
+            let attacher = Attacher::new(self.sites, programs, attachment, end_signal);
+            attacher.plant(self.request, is_apart)
         };
         attached().map_err(|error| {
             if needs_newer(attach_method, &error) {

@@ -14,8 +14,8 @@ use usdtrec_format::Btf;
 use usdtrec_kernel::bpf::features::members::ExecutableMembers;
 use usdtrec_kernel::bpf::features::trials::has_task_types;
 use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
-use usdtrec_kernel::bpf::sys::{self, ProgramKind};
-use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError};
+use usdtrec_kernel::bpf::sys::{self, MapKind, ProgramKind};
+use usdtrec_kernel::{BpfRefusal, KernelError};
 
 use super::super::kernel_objects::setup;
 use crate::chosen::ChoiceError;
@@ -59,9 +59,9 @@ impl Executables {
         let members = btf.and_then(ExecutableMembers::find);
         let members = members.filter(|_| has_task_types());
         let members = members.ok_or(KernelError::NoBpf(BpfRefusal::Executables))?;
-        let inodes = sys::create_set(8, MAX_FILES as u32);
+        let inodes = sys::create_map_of::<u64, u32>(MapKind::Hash, MAX_FILES as u32);
         let mut executables = Self {
-            inodes: inodes.map_err(setup(BpfObject::Executables))?,
+            inodes: inodes.map_err(setup("map of executables"))?,
             members,
             paths: Vec::new(),
             open: Vec::new(),
@@ -75,7 +75,7 @@ impl Executables {
             let id = executables.take(file);
             executables.paths.push(Executable {
                 path: path.clone(),
-                id: id.map_err(setup(BpfObject::Executables))?,
+                id: id.map_err(setup("map of executables"))?,
             });
         }
         Ok(executables)

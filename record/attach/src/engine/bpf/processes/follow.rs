@@ -12,7 +12,7 @@ use usdtrec_kernel::bpf::features::RunningKernel;
 use usdtrec_kernel::bpf::features::Tracepoint;
 use usdtrec_kernel::bpf::features::members::{Members, load_member};
 use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Map, Reg, Width};
-use usdtrec_kernel::bpf::sys;
+use usdtrec_kernel::bpf::sys::{self, MapKind};
 use usdtrec_kernel::host::descendants::descendants;
 
 use super::super::contract::{FOLLOWED, RecordedProcesses};
@@ -54,7 +54,7 @@ impl Tracked {
             _ => MAX_TASKS,
         };
         let mut tracked = Self {
-            map: sys::create_ids(entries)?,
+            map: sys::create_map_of::<u32, u32>(MapKind::Hash, entries)?,
             hold: None,
             not_held: None,
             new_task: None,
@@ -255,7 +255,7 @@ mod tests {
             return;
         };
         let child = child();
-        let is_tracked = |id| sys::value_of(tracked.as_fd(), id).is_ok();
+        let is_tracked = |id| sys::read::<_, u32>(tracked.as_fd(), id).is_ok();
         assert!(is_tracked(child.id()));
         std::thread::spawn(|| ()).join().unwrap();
         assert!(is_tracked(std::process::id()), "a thread has started");
@@ -277,7 +277,7 @@ mod tests {
     /// Whether a process of others had one of the next ids, which is removed then.
     fn removes_next_id(tracked: &Tracked) -> bool {
         const IDS: u32 = 1000;
-        let is_tracked = |id| sys::value_of(tracked.as_fd(), id).is_ok();
+        let is_tracked = |id| sys::read::<_, u32>(tracked.as_fd(), id).is_ok();
         // Ids begin again after the greatest.
         (0..3).any(|_| {
             let last = end(child());

@@ -11,8 +11,8 @@ use usdtrec_format::Btf;
 use usdtrec_kernel::bpf::features::Tracepoint;
 use usdtrec_kernel::bpf::features::trials::has_ancestors;
 use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
-use usdtrec_kernel::bpf::sys::{self, NamePrefix};
-use usdtrec_kernel::{BpfObject, BpfRefusal, KernelError};
+use usdtrec_kernel::bpf::sys::{self, MapKind, NamePrefix};
+use usdtrec_kernel::{BpfRefusal, KernelError};
 
 use super::super::kernel_objects::TracepointProgram;
 use super::super::kernel_objects::setup;
@@ -74,19 +74,20 @@ impl Groups {
         if !has_ancestors() {
             return Err(KernelError::NoBpf(BpfRefusal::ControlGroups).into());
         }
-        let error = |source| setup(BpfObject::Groups)(source);
-        let ids = sys::create_set(8, MAX_GROUPS).map_err(error)?;
-        let names = sys::create_names(MAX_NAMES).map_err(error)?;
+        let error = |source| setup("map of control groups, or program that follows them")(source);
+        let ids = sys::create_map_of::<u64, u32>(MapKind::Hash, MAX_GROUPS).map_err(error)?;
+        let names =
+            sys::create_map_of::<NamePrefix, u32>(MapKind::Prefixes, MAX_NAMES).map_err(error)?;
         let links = link(btf, ids.as_fd(), names.as_fd()).map_err(error)?;
         let groups = Self { ids, _links: links };
         // A group that is made after the directories were read, and before its name was in the map, is found by reading them again.
         for _ in 0..2 {
             let chosen = choice.groups()?;
             for name in &chosen.later {
-                sys::insert_name(names.as_fd(), &key(name)).map_err(error)?;
+                sys::insert(names.as_fd(), key(name)).map_err(error)?;
             }
             for group in &chosen.present {
-                sys::insert_id(groups.as_fd(), group.id).map_err(error)?;
+                sys::insert(groups.as_fd(), group.id).map_err(error)?;
             }
         }
         Ok(groups)

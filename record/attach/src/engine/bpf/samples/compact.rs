@@ -5,6 +5,7 @@ use usdtrec_format::{RawField, RawLayout, RawString, StringStatus};
 
 use super::super::contract::{END_SIZE, RAW, Rooms, THREAD};
 use super::string_history::StringHistory;
+use crate::engine::numbers::bytes_at;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::capture::MIN_POINTER;
 
@@ -139,8 +140,7 @@ fn is_unread(string: RawString, address: u64, record: &[u8]) -> bool {
 /// The status of a string of a record, as its program wrote it; 0 if the record is shorter.
 fn status_of(record: &[u8], string: RawString) -> i16 {
     let at = RAW + usize::from(string.status);
-    let word = record.get(at..).and_then(<[u8]>::first_chunk::<2>);
-    word.map_or(0, |word| i16::from_ne_bytes(*word))
+    bytes_at(record, at).map_or(0, i16::from_ne_bytes)
 }
 
 /// Appends a string to the record that begins at `start`, and writes its location and status. Returns the fact to be written for readers.

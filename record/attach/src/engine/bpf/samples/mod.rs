@@ -22,6 +22,7 @@ use super::contract::{END_SIZE, PROCESS, RAW};
 use super::control::{self, Control};
 use super::plan::{Group, Ids};
 use super::program::stack::EndKind;
+use crate::engine::numbers::{bytes_at, u32_at, u64_at};
 
 /// Offset of the time in a sample, after the record's header, the id, the address and the thread.
 const TIME: usize = 8 + 3 * 8;
@@ -220,14 +221,11 @@ impl Samples {
     /// Appends a record of a ring in the form of the trace, and counts it. Appends nothing if its id or size is unknown, as no program of
     /// ours writes it.
     pub(super) fn append(&mut self, record: &[u8], control: &Control, out: &mut Vec<u8>) {
-        let (Some(id), Some(kind)) = (
-            record.get(8..).and_then(<[u8]>::first_chunk::<8>),
-            record.get(RAW..).and_then(<[u8]>::first_chunk::<2>),
-        ) else {
+        let (Some(id), Some(kind)) = (u64_at(record, 8), bytes_at(record, RAW)) else {
             return;
         };
-        let index = u64::from_ne_bytes(*id).wrapping_sub(self.first.sample) as usize;
-        let group = u32::from(u16::from_ne_bytes(*kind)).wrapping_sub(self.first.event);
+        let index = id.wrapping_sub(self.first.sample) as usize;
+        let group = u32::from(u16::from_ne_bytes(kind)).wrapping_sub(self.first.event);
         let word_at = self.long_strings_at(index);
         let (Some(state), Some(group)) = (self.ids.get_mut(index), self.groups.get(group as usize))
         else {
@@ -259,7 +257,7 @@ impl Samples {
             return;
         }
         if state.received == 0 {
-            state.first = time_of(record);
+            state.first = u64_at(record, TIME).unwrap_or(0);
         }
         state.received += 1;
         self.without_waits += u64::from(lacks_waits(record, &group.layout));
@@ -410,15 +408,8 @@ impl Samples {
 /// Whether a record has no waits because there was no room for its thread. The recorder's own threads get none.
 fn lacks_waits(record: &[u8], layout: &RawLayout) -> bool {
     let waits = |at| ThreadWaits::decode(record.get(RAW..)?, at);
-    let process = || record.get(PROCESS..).and_then(<[u8]>::first_chunk);
     layout.thread_waits.is_some_and(|at| waits(at).is_none())
-        && process().is_none_or(|process| u32::from_ne_bytes(*process) != std::process::id())
-}
-
-/// The time of a sample.
-fn time_of(record: &[u8]) -> u64 {
-    let time = record.get(TIME..).and_then(<[u8]>::first_chunk::<8>);
-    time.map_or(0, |time| u64::from_ne_bytes(*time))
+        && u32_at(record, PROCESS) != Some(std::process::id())
 }
 
 /// Takes a record of the ring that has the callers, or what they are found from.
@@ -433,8 +424,7 @@ struct Taken<'a> {
 impl Taken<'_> {
     /// Appends the sample. Returns whether it has a stack. Appends nothing, and returns `None`, if the record is not as long as it says.
     fn put(self, record: &[u8], group: &Group, out: &mut Vec<u8>) -> Option<bool> {
-        let size = record.get(END_SIZE..)?.first_chunk::<4>()?;
-        let size = u32::from_ne_bytes(*size) as usize;
+        let size = u32_at(record, END_SIZE)? as usize;
         let (record, end) = record.split_at_checked(record.len().checked_sub(size)?)?;
         self.sample.clear();
         if !compact::compact(record, group.shape(size), self.evidence, self.sample) {

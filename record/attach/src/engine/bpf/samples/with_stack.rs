@@ -6,6 +6,7 @@ use super::super::contract::CHAIN;
 use super::super::contract::RAW;
 use super::super::program::stack::EndKind;
 use super::stack_size::StackUse;
+use crate::engine::numbers::u64_at;
 
 /// Where the raw part of a sample begins, with its size: the call chain comes before it.
 const RAW_SIZE: usize = RAW - 4;
@@ -40,7 +41,7 @@ fn put_all(sample: &[u8], end: &[u8], kind: EndKind, out: &mut Vec<u8>) -> Optio
     let (head, raw) = sample.split_at_checked(RAW_SIZE)?;
     out.extend_from_slice(head);
     if end.is_empty() {
-        put_callchain(&[word(head, 16)?], Some(ChainCut::Rate), out);
+        put_callchain(&[u64_at(head, 16)?], Some(ChainCut::Rate), out);
         out.extend_from_slice(raw);
         if kind != EndKind::Chain {
             out.extend(NO_COPY);
@@ -52,7 +53,7 @@ fn put_all(sample: &[u8], end: &[u8], kind: EndKind, out: &mut Vec<u8>) -> Optio
             let (cut, callers) = chain(end)?;
             let (callers, _) = callers.as_chunks::<8>();
             let callers = callers.iter().map(|word| u64::from_ne_bytes(*word));
-            let ip = word(head, 16)?;
+            let ip = u64_at(head, 16)?;
             let addresses: Vec<u64> = std::iter::once(ip).chain(callers).collect();
             put_callchain(&addresses, cut, out);
             out.extend_from_slice(raw);
@@ -89,7 +90,7 @@ fn put_copy(end: &[u8], at: usize, out: &mut Vec<u8>) -> Option<()> {
 
 /// The reason of a cut, and the return addresses, of the end of a record by frame pointers.
 pub(in crate::engine::bpf) fn chain(end: &[u8]) -> Option<(Option<ChainCut>, &[u8])> {
-    let (cut, count) = (word(end, 0)?, word(end, 8)?);
+    let (cut, count) = (u64_at(end, 0)?, u64_at(end, 8)?);
     let count = usize::try_from(count).ok()?;
     let callers = end.get(CHAIN..CHAIN + count.checked_mul(8)?)?;
     Some((ChainCut::of_marks(cut), callers))
@@ -105,9 +106,4 @@ pub(super) fn count_frames(end: &[u8], used: &mut StackUse) {
         Some(ChainCut::NoRoom) => used.count_cut(room as u32),
         _ => used.count(callers.len() as u32 / 8 + 1),
     }
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    let word = bytes.get(at..)?.first_chunk::<8>()?;
-    Some(u64::from_ne_bytes(*word))
 }

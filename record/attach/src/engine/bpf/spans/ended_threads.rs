@@ -14,6 +14,7 @@ use usdtrec_kernel::bpf::sys;
 
 use super::entry::{IS_OF_THREAD, OWNED};
 use super::span_map::{KEY, SpanMaps};
+use crate::engine::numbers::u64_at;
 
 /// Where the level and the thread are in a key.
 const LEVEL_AT: Range<usize> = 4..8;
@@ -34,14 +35,14 @@ impl SpanMaps {
         }
         let mut ended: Vec<[u8; KEY as usize]> = Vec::new();
         sys::read_map(self.spans.as_fd(), self.shape, |key, element| {
-            if word_at(element, OWNED as usize) == IS_OF_THREAD as u64
-                && has_ended(word_at(key, TASK_AT))
+            if u64_at(element, OWNED as usize) == Some(IS_OF_THREAD as u64)
+                && u64_at(key, TASK_AT).is_some_and(has_ended)
             {
                 ended.extend(key.first_chunk());
             }
         })?;
         for key in ended {
-            let is_removed = sys::remove_bytes(self.spans.as_fd(), &key).is_ok();
+            let is_removed = sys::remove(self.spans.as_fd(), key).is_ok();
             let is_lowest = key.get(LEVEL_AT) == Some(&[0; 4]);
             if let Some(room) = self.room().filter(|_| is_removed && is_lowest) {
                 room.fetch_add(1, Ordering::Relaxed);
@@ -50,11 +51,6 @@ impl SpanMaps {
         self.next_search = Instant::now() + REST.max(begun.elapsed() * REST_FACTOR);
         Ok(())
     }
-}
-
-fn word_at(bytes: &[u8], at: usize) -> u64 {
-    let word = bytes.get(at..).and_then(<[u8]>::first_chunk);
-    word.map_or(0, |word| u64::from_ne_bytes(*word))
 }
 
 fn has_ended(thread: u64) -> bool {

@@ -3,7 +3,7 @@
 //! Registers are those of other programs: `R7` is the record that is written, in an element of the map. While an end looks for its begin, `R9` is
 //! the element of level 0, and `R8` a level.
 
-use usdtrec_kernel::bpf::insn::{Helper, If, Label, Map, Op, Reg, Width};
+use usdtrec_kernel::bpf::insn::{Helper, IS_NEW, If, Label, Map, Op, Reg, Width};
 
 use super::super::aggregate::hit_counts::HitWord;
 use super::super::contract::Target;
@@ -16,8 +16,6 @@ use super::key::LEVEL;
 use super::role::SpanRole;
 use crate::plan::condition::Condition;
 
-/// `BPF_NOEXIST`.
-const IS_NEW: i64 = 1;
 /// Offset of the size in the header of a record.
 const SIZE: i16 = 6;
 
@@ -359,11 +357,9 @@ impl Program<'_> {
         asm.call_map(Helper::MapLookup, Map::Spans, slots::SPAN_KEY);
         asm.jump_if(If::NotEqual, Reg::R0, 0, found);
         // bpf_map_update_elem(&Spans, &SPAN_KEY, SpanZeros, BPF_NOEXIST);
-        asm.set_map(Reg::R1, Map::Spans);
-        asm.address(Reg::R2, Reg::R10, slots::SPAN_KEY.into());
         asm.set_map_value(Reg::R3, Map::SpanZeros, 0);
         asm.set(Reg::R4, IS_NEW);
-        asm.call(Helper::MapUpdate);
+        asm.call_map(Helper::MapUpdate, Map::Spans, slots::SPAN_KEY);
         // r0 = bpf_map_lookup_elem(&Spans, &SPAN_KEY); if (!r0) goto full;
         asm.call_map(Helper::MapLookup, Map::Spans, slots::SPAN_KEY);
         asm.jump_if(If::Equal, Reg::R0, 0, full);

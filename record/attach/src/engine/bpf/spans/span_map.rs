@@ -52,12 +52,7 @@ impl SpanMaps {
             value_size: memory.bytes(),
             entries: entries.clamp(1, MAX_ENTRIES) as u32,
         };
-        let zeros = MapShape {
-            key_size: 4,
-            value_size: memory.room_at() + 8,
-            entries: 1,
-        };
-        let zeros = sys::create_map(MapKind::Array, zeros)?;
+        let zeros = sys::create_array(memory.room_at() + 8, 1)?;
         let maps = Self {
             spans: sys::create_map(MapKind::Hash, shape)?,
             shape,

@@ -255,7 +255,7 @@ fn stacks_of_one_hash_are_not_mixed() {
         assert_eq!(element[16..24], pid.to_ne_bytes());
         // Another process.
         element[16] ^= 1;
-        sys::put_element(stacks, number, &mut element).unwrap();
+        sys::change(stacks, number, element).unwrap();
     }
     drop(link);
 }

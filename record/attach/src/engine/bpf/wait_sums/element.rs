@@ -65,11 +65,9 @@ pub(in crate::engine::bpf) fn sums_of_current(
         asm.jump_if(If::Equal, Reg::R0, recorder.cast_signed(), none);
     }
     // if (bpf_map_update_elem(&WaitSums, &KEY, &WaitGate[ZEROS], BPF_ANY)) goto none;
-    asm.set_map(Reg::R1, Map::WaitSums);
-    asm.address(Reg::R2, Reg::R10, KEY.into());
     asm.set_map_value(Reg::R3, Map::WaitGate, ZEROS);
     asm.set(Reg::R4, 0);
-    asm.call(Helper::MapUpdate);
+    asm.call_map(Helper::MapUpdate, Map::WaitSums, KEY);
     asm.jump_if(If::NotEqual, Reg::R0, 0, none);
     // add_to_gate(1); r0 = bpf_map_lookup_elem(&WaitSums, &KEY); if (!r0) goto none;
     add_to_gate(asm, 1);

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use usdtrec_kernel::bpf::features::{RunningKernel, Tracepoint};
 use usdtrec_kernel::bpf::insn::{Code, Map};
-use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape, ProgramKind};
+use usdtrec_kernel::bpf::sys::{self, MapKind, ProgramKind};
 
 use self::element::{ELEMENT_WORDS, GATE_BYTES, sum};
 use self::programs::{
@@ -57,18 +57,8 @@ impl WaitSums {
     fn with_room(kernel: RunningKernel<'_>, threads: u32) -> io::Result<Self> {
         let btf = kernel.btf.ok_or_else(missing)?;
         let members = TaskMembers::find(btf, kernel.preemption).ok_or_else(missing)?;
-        let shape = MapShape {
-            key_size: 4,
-            value_size: 8 * ELEMENT_WORDS as u32,
-            entries: threads,
-        };
-        let sums = sys::create_map(MapKind::Hash, shape)?;
-        let shape = MapShape {
-            key_size: 4,
-            value_size: GATE_BYTES,
-            entries: 1,
-        };
-        let gate = sys::create_map(MapKind::Array, shape)?;
+        let sums = sys::create_map_of::<u32, [u64; ELEMENT_WORDS]>(MapKind::Hash, threads)?;
+        let gate = sys::create_array(GATE_BYTES, 1)?;
         let attach = |tracepoint: Tracepoint, code| {
             let id = tracepoint.id(btf).ok_or_else(missing)?;
             TracepointProgram::attach(id, code, |map| of_map(map, &sums, &gate))
@@ -101,7 +91,7 @@ impl WaitSums {
         let thread = u32::try_from(thread).map_err(|_| not_running())?;
         let has_waited = (0..TRIALS).any(|_| {
             std::thread::sleep(TRIAL);
-            let element = sys::words_of::<ELEMENT_WORDS>(self.sums.as_fd(), thread);
+            let element = sys::read::<_, [u64; ELEMENT_WORDS]>(self.sums.as_fd(), thread);
             element.is_ok_and(|element| sum::IN_SLEEP.iter().all(|at| element[*at] > 0))
         });
         self.run(forgets_current())?;

@@ -259,7 +259,7 @@ fn on_this_kernel(threads: u32) -> Option<WaitSums> {
 impl WaitSums {
     /// The element of a thread, by its id.
     fn of(&self, thread: u32) -> Option<[u64; ELEMENT_WORDS]> {
-        sys::words_of(self.sums.as_fd(), thread).ok()
+        sys::read(self.sums.as_fd(), thread).ok()
     }
 }
 

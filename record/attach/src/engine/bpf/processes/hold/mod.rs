@@ -34,6 +34,7 @@ use usdtrec_kernel::bpf::sys::{self, ProgramKind};
 
 use self::program::Kernel;
 use super::super::control::Control;
+use crate::engine::numbers::{u32_at, u64_at};
 
 pub use self::work::HeldProcesses;
 
@@ -186,15 +187,10 @@ impl Calls {
 
 /// A record of the ring: process id, token, time in ns.
 fn parse(record: &[u8]) -> Option<Call> {
-    let word = |at: usize| {
-        let bytes = record.get(at..)?.first_chunk()?;
-        Some(u32::from_ne_bytes(*bytes))
-    };
-    let since = u64::from_ne_bytes(*record.get(8..)?.first_chunk()?);
     Some(Call {
-        pid: word(0)?,
-        token: Some(word(4)?).filter(|token| *token != 0),
-        since: Duration::from_nanos(since),
+        pid: u32_at(record, 0)?,
+        token: Some(u32_at(record, 4)?).filter(|token| *token != 0),
+        since: Duration::from_nanos(u64_at(record, 8)?),
     })
 }
 

@@ -224,9 +224,7 @@ fn is_tracked(asm: &mut Assembler, out: Label) {
 fn track(asm: &mut Assembler) {
     // VALUE = FOLLOWED; bpf_map_update_elem(&Tracked, &KEY, &VALUE, BPF_ANY);
     asm.store_value(Width::Word, Reg::R10, VALUE, FOLLOWED.cast_signed());
-    asm.address(Reg::R3, Reg::R10, VALUE.into());
-    asm.set(Reg::R4, 0);
-    asm.call_map(Helper::MapUpdate, Map::Tracked, KEY);
+    asm.update_map(Map::Tracked, KEY, VALUE);
 }
 
 /// Holds the task in `R7`, whose process id is in its slot, and calls the recorder. Its token is the number of such calls so far; 0 if it

@@ -154,9 +154,7 @@ pub(in crate::engine::bpf::processes) fn find(
     for word in 0..WORDS {
         asm.store_value(Width::Double, Reg::R10, EMPTY + 8 * word, 0);
     }
-    asm.address(Reg::R3, Reg::R10, EMPTY.into());
-    asm.set(Reg::R4, 0);
-    asm.call_map(Helper::MapUpdate, Map::Held, WORK);
+    asm.update_map(Map::Held, WORK, EMPTY);
     // value = bpf_map_lookup_elem(&Held, &WORK); if (!value) goto missed;
     asm.call_map(Helper::MapLookup, Map::Held, WORK);
     asm.copy(Reg::R8, Reg::R0);
@@ -273,11 +271,12 @@ impl HeldProcesses {
 
     /// Whether a process has links of its own.
     pub(super) fn has_links(&self, pid: u32) -> bool {
-        sys::value_of(self.tracked(), pid).is_ok_and(|value| value == LINKED)
+        sys::read::<_, u32>(self.tracked(), pid).is_ok_and(|value| value == LINKED)
     }
 
     /// The token of a process that is held, or was until now.
     pub(super) fn token(&self, pid: u32) -> Option<u64> {
-        sys::token_of(self.works(), pid.into()).ok()
+        let [.., token] = sys::read::<u64, [u64; 4]>(self.works(), pid.into()).ok()?;
+        Some(token)
     }
 }

@@ -28,7 +28,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use usdtrec_kernel::bpf::features::RunningKernel;
 use usdtrec_kernel::bpf::insn::Map;
 use usdtrec_kernel::bpf::rings::Ring;
-use usdtrec_kernel::bpf::sys::{self, MapKind, MapShape};
+use usdtrec_kernel::bpf::sys::{self, MapKind};
 
 use self::kernel::{Kernel, MappingMaps, WorkKernel};
 use self::program::CALL_BYTES;
@@ -36,6 +36,7 @@ use super::super::control::Control;
 use super::super::kernel_objects::TracepointProgram;
 use super::follow::missing;
 use super::hold::work;
+use crate::engine::numbers::{bytes_at, u64_at};
 
 /// Size of the ring of mappings, bytes: more than 1,000.
 const RING: usize = 64 << 10;
@@ -61,14 +62,7 @@ impl MappingHold {
         running: RunningKernel<'_>,
     ) -> io::Result<Self> {
         let mappings = Ring::new(RING, rustix::param::page_size(), None)?;
-        let known = sys::create_map(
-            MapKind::LruHash,
-            MapShape {
-                key_size: FILE_BYTES as u32,
-                value_size: 4,
-                entries: MAX_KNOWN_FILES,
-            },
-        )?;
+        let known = sys::create_map_of::<[u8; FILE_BYTES], u32>(MapKind::LruHash, MAX_KNOWN_FILES)?;
         let maps = MappingMaps {
             control,
             tracked,
@@ -96,7 +90,7 @@ impl MappingHold {
     /// The probes of the files up to this mapping are attached. No process is held any more that maps its file.
     pub(in crate::engine::bpf) fn answer(&self, mapping: &NewMapping, control: &Control) {
         // Without that the next process is held, too.
-        let _ = sys::insert_bytes(self.known.as_fd(), &mapping.file);
+        let _ = sys::insert(self.known.as_fd(), mapping.file);
         control.set_answered(mapping.token);
     }
 
@@ -177,10 +171,7 @@ impl NewMapping {
     /// A record of the ring ([`program`]).
     fn parse(record: &[u8]) -> Option<Self> {
         let record: &[u8; CALL_BYTES as usize] = record.first_chunk()?;
-        let double = |at: usize| {
-            let bytes = record.get(at..)?.first_chunk()?;
-            Some(u64::from_ne_bytes(*bytes))
-        };
+        let double = |at| u64_at(record, at);
         let thread = double(program::THREAD as usize)?;
         Some(Self {
             token: double(program::TOKEN_AT as usize)?,
@@ -188,7 +179,7 @@ impl NewMapping {
             pid: (thread >> 32) as u32,
             tid: thread as u32,
             is_held: double(program::IS_HELD as usize)? != 0,
-            file: *record.get(program::FILE_AT as usize..)?.first_chunk()?,
+            file: bytes_at(record, program::FILE_AT as usize)?,
         })
     }
 }

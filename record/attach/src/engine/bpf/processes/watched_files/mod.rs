@@ -105,25 +105,12 @@ impl WatchedFiles {
         if works.is_none() {
             kernel.hold = None;
         }
-        let inodes = sys::create_set(8, MAX_FILES as u32)?;
+        let inodes = sys::create_map_of::<u64, u32>(MapKind::Hash, MAX_FILES as u32)?;
         let bytes = HEAD_BYTES + MAX_FILES * FILE_BYTES;
-        let files = sys::create_map(
-            MapKind::Array,
-            MapShape {
-                key_size: 4,
-                value_size: bytes as u32,
-                entries: 1,
-            },
-        )?;
+        let files = sys::create_array(bytes as u32, 1)?;
         let readers = sys::create_map(MapKind::LruHash, READER_SHAPE)?;
-        let executing = sys::create_map(
-            MapKind::LruHash,
-            MapShape {
-                key_size: SPACE_BYTES as u32,
-                value_size: 4,
-                entries: MAX_EXECUTING,
-            },
-        )?;
+        let executing =
+            sys::create_map_of::<[u8; SPACE_BYTES], u32>(MapKind::LruHash, MAX_EXECUTING)?;
         let calls = Ring::new(RING, rustix::param::page_size(), None)?;
         let attach = |tracepoint, code| {
             TracepointProgram::attach(tracepoint, code, |map| match map {
@@ -220,7 +207,7 @@ impl WatchedFiles {
         readers.retain(|reader| reader.time <= until);
         for reader in &readers {
             // It may be forgotten already.
-            let _ = sys::remove_bytes(self.readers.as_fd(), &reader.key);
+            let _ = sys::remove(self.readers.as_fd(), reader.key);
         }
         readers
     }
