@@ -459,7 +459,7 @@ mod tests {
             let note = Note {
                 pid: own,
                 start: start_of(own).unwrap(),
-                file: MapIdentity {
+                file: MappedInode {
                     device: map.device,
                     inode: map.inode,
                 },
