@@ -42,7 +42,7 @@ pub struct EventSelection {
 }
 
 /// A selection, worked out for a trace.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SampleFilter {
     /// For each event, whether it is selected.
     events: Vec<bool>,
@@ -143,14 +143,8 @@ impl SampleFilter {
         Self {
             events: (0..self.events.len()).map(event).collect(),
             time: self.time,
-            names: None,
-            pids: Vec::new(),
-            tids: Vec::new(),
-            cpus: None,
-            expression: None,
-            of_end: None,
-            of_both: Vec::new(),
             simple: true,
+            ..Self::default()
         }
     }
 
