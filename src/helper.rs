@@ -8,68 +8,36 @@ use std::process::ExitCode;
 use usdtrec_buildid_cache::served::{Handle, Patience, Reader, SERVE_VERB};
 use usdtrec_record::{GUARD_VERB, RELEASE_VERB, SYNC_VERB, TRIAL_VERB};
 
-/// A task of a process that a recorder started.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Helper {
-    /// Remove a recorder's tracefs events after it has ended.
-    GuardTracefs {
-        /// Group of the events.
-        group: String,
-    },
-    /// Close a recorder's descriptors, which can take the kernel seconds.
-    ReleaseProbes {
-        /// Number of processes that close them at a time.
-        at_once: usize,
-        /// Number of the descriptor that holds them as well.
-        keeper: Option<i32>,
-    },
-    /// Flush a recorded file to disk with fdatasync, which may block for ever.
-    SyncFile,
-    /// Test whether breakpoints on 5-byte nops are safe on this kernel.
-    TryNop5,
-    /// Open and read files whose file systems may not answer.
-    ServeFiles,
+/// Does the task that the arguments of this process name; `None` for other command lines.
+pub(crate) fn run() -> Option<anyhow::Result<ExitCode>> {
+    let words = std::env::args_os().skip(1).map(OsString::into_string);
+    let words: Vec<String> = words.collect::<Result<_, _>>().ok()?;
+    run_named(&words.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-impl Helper {
-    /// The task that the arguments of this process name.
-    pub(crate) fn from_command_line() -> Option<Self> {
-        let words = std::env::args_os().skip(1).map(OsString::into_string);
-        let words: Vec<String> = words.collect::<Result<_, _>>().ok()?;
-        Self::named(&words.iter().map(String::as_str).collect::<Vec<_>>())
-    }
-
-    fn named(words: &[&str]) -> Option<Self> {
-        Some(match *words {
-            [GUARD_VERB, group] => Self::GuardTracefs {
-                group: group.to_owned(),
-            },
-            [RELEASE_VERB, at_once] => Self::ReleaseProbes {
-                at_once: at_once.parse().ok()?,
-                keeper: None,
-            },
-            [RELEASE_VERB, at_once, keeper] => Self::ReleaseProbes {
-                at_once: at_once.parse().ok()?,
-                keeper: Some(keeper.parse().ok()?),
-            },
-            [SYNC_VERB] => Self::SyncFile,
-            [TRIAL_VERB] => Self::TryNop5,
-            [SERVE_VERB] => Self::ServeFiles,
-            _ => return None,
-        })
-    }
-
-    /// Does the task.
-    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
-        match self {
-            Self::GuardTracefs { group } => usdtrec_record::guard(group)?,
-            Self::ReleaseProbes { at_once, keeper } => usdtrec_record::release(*at_once, *keeper)?,
-            Self::SyncFile => return Ok(ExitCode::from(usdtrec_record::sync_file())),
-            Self::TryNop5 => usdtrec_record::trial()?,
-            Self::ServeFiles => usdtrec_record::serve_files()?,
+fn run_named(words: &[&str]) -> Option<anyhow::Result<ExitCode>> {
+    match *words {
+        // Remove a recorder's tracefs events, by their group, after it has ended.
+        [GUARD_VERB, group] => done(usdtrec_record::guard(group)),
+        // Close a recorder's descriptors, so many processes at a time, which can take the kernel seconds.
+        [RELEASE_VERB, at_once] => done(usdtrec_record::release(at_once.parse().ok()?, None)),
+        // With the number of the descriptor that holds them as well.
+        [RELEASE_VERB, at_once, keeper] => {
+            let (at_once, keeper) = (at_once.parse().ok()?, keeper.parse().ok()?);
+            done(usdtrec_record::release(at_once, Some(keeper)))
         }
-        Ok(ExitCode::SUCCESS)
+        // Flush a recorded file to disk with fdatasync, which may block for ever.
+        [SYNC_VERB] => Some(Ok(ExitCode::from(usdtrec_record::sync_file()))),
+        // Test whether breakpoints on 5-byte nops are safe on this kernel.
+        [TRIAL_VERB] => done(usdtrec_record::trial()),
+        // Open and read files whose file systems may not answer.
+        [SERVE_VERB] => done(usdtrec_record::serve_files()),
+        _ => None,
     }
+}
+
+fn done(result: Result<(), impl Into<anyhow::Error>>) -> Option<anyhow::Result<ExitCode>> {
+    Some(result.map(|()| ExitCode::SUCCESS).map_err(Into::into))
 }
 
 /// Maximum number of bytes of a file that is copied to be read.
@@ -87,22 +55,16 @@ mod tests {
 
     #[test]
     fn tasks_are_named_by_all_of_their_words() {
-        assert_eq!(
-            Helper::named(&[RELEASE_VERB, "4", "7"]),
-            Some(Helper::ReleaseProbes {
-                at_once: 4,
-                keeper: Some(7)
-            })
-        );
-        assert_eq!(Helper::named(&[SYNC_VERB]), Some(Helper::SyncFile));
         for words in [
             &[][..],
             &["record"],
             &[GUARD_VERB],
             &[RELEASE_VERB, "many"],
+            &[RELEASE_VERB, "4", "many"],
+            &[RELEASE_VERB, "4", "7", "9"],
             &[SYNC_VERB, "--help"],
         ] {
-            assert_eq!(Helper::named(words), None, "{words:?}");
+            assert!(run_named(words).is_none(), "{words:?}");
         }
     }
 }

@@ -46,11 +46,11 @@ fn main() -> ExitCode {
     #[cfg(feature = "record")]
     usdtrec_record::settle_signals();
     #[cfg(feature = "record")]
-    if let Some(helper) = helper::Helper::from_command_line() {
-        return helper.run().unwrap_or_else(|error| terminal::fail(&error));
+    if let Some(done) = helper::run() {
+        return done.unwrap_or_else(|error| terminal::fail(&error));
     }
-    if let Some(completion) = cmd::completions::CompletionTask::from_command_line() {
-        return completion.answer();
+    if let Some(answered) = cmd::completions::answer() {
+        return answered;
     }
     #[cfg(feature = "record")]
     if std::env::args_os().len() < 2 {

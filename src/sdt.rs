@@ -69,73 +69,54 @@ macro_rules! sdt_type {
     ($kind:ident) => { $kind };
 }
 
-/// An operand of a note: size and the register that the compiler chooses, by its name for that size.
+/// The register that the compiler chooses, by its name for a size.
 #[cfg(target_arch = "x86_64")]
-macro_rules! sdt_operand {
-    (u8) => {
-        "1@{:l}"
-    };
-    (i8) => {
-        "-1@{:l}"
-    };
-    (u16) => {
-        "2@{:x}"
-    };
-    (u32) => {
-        "4@{:e}"
-    };
-    (i32) => {
-        "-4@{:e}"
-    };
-    (u64) => {
-        "8@{:r}"
-    };
-    (i64) => {
-        "-8@{:r}"
-    };
-    (f32) => {
-        "4f@{:e}"
-    };
-    (f64) => {
-        "8f@{:r}"
-    };
-    (ptr) => {
-        "8@{:r}"
+macro_rules! sdt_register {
+    ($size:literal, $name:ident) => {
+        concat!($size, "@{:", stringify!($name), "}")
     };
 }
 
-/// An operand of a note: size and the register that the compiler chooses, which always has its full name.
+/// The register that the compiler chooses, which always has its full name.
 #[cfg(target_arch = "aarch64")]
+macro_rules! sdt_register {
+    ($size:literal, $name:ident) => {
+        concat!($size, "@{:x}")
+    };
+}
+
+/// An operand of a note: size and register.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! sdt_operand {
     (u8) => {
-        "1@{:x}"
+        $crate::sdt::sdt_register!("1", l)
     };
     (i8) => {
-        "-1@{:x}"
+        $crate::sdt::sdt_register!("-1", l)
     };
     (u16) => {
-        "2@{:x}"
+        $crate::sdt::sdt_register!("2", x)
     };
     (u32) => {
-        "4@{:x}"
+        $crate::sdt::sdt_register!("4", e)
     };
     (i32) => {
-        "-4@{:x}"
+        $crate::sdt::sdt_register!("-4", e)
     };
     (u64) => {
-        "8@{:x}"
+        $crate::sdt::sdt_register!("8", r)
     };
     (i64) => {
-        "-8@{:x}"
+        $crate::sdt::sdt_register!("-8", r)
     };
     (f32) => {
-        "4f@{:x}"
+        $crate::sdt::sdt_register!("4f", e)
     };
     (f64) => {
-        "8f@{:x}"
+        $crate::sdt::sdt_register!("8f", r)
     };
     (ptr) => {
-        "8@{:x}"
+        $crate::sdt::sdt_register!("8", r)
     };
 }
 
@@ -216,5 +197,5 @@ macro_rules! sdt_probe {
 }
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-pub(crate) use {sdt_asm, sdt_operand};
+pub(crate) use {sdt_asm, sdt_operand, sdt_register};
 pub(crate) use {sdt_probe, sdt_type};

@@ -1,7 +1,6 @@
 //! The debugging information of a program: that of its file, of the file that it shares with others, and of its split units.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -46,12 +45,6 @@ pub struct WholeUnit {
     pub read: Arc<ReadUnit>,
     /// Where its entries are, if the file has only a skeleton.
     pub split: Option<SplitUnit>,
-}
-
-impl fmt::Debug for DwarfInfo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DwarfInfo").finish_non_exhaustive()
-    }
 }
 
 impl DwarfInfo {

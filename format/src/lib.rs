@@ -15,6 +15,22 @@
 
 #![forbid(unsafe_code)]
 
+/// Declares an enum, and `ALL` with its variants in their order.
+#[macro_export]
+macro_rules! listed {
+    ($(#[$about:meta])* $visible:vis enum $name:ident { $($(#[$of_one:meta])* $one:ident,)* }) => {
+        $(#[$about])*
+        $visible enum $name {
+            $($(#[$of_one])* $one,)*
+        }
+
+        impl $name {
+            /// All of them, in their order.
+            $visible const ALL: [Self; [$(Self::$one),*].len()] = [$(Self::$one),*];
+        }
+    };
+}
+
 mod arch;
 mod btf;
 mod build_id;
@@ -62,7 +78,7 @@ pub use definitions::{
 };
 pub use grammar::{parse_operands, split_operands};
 pub use note::{Note, NoteError, NoteLayout, notes};
-pub use number_bucket::NumberBucket;
+pub use number_bucket::{NumberBucket, NumberEnds};
 pub use operand::{
     Constant, Extend, IndexedAddress, JsonOperand, Location, Operand, OperandError,
     OperandErrorKind, Relocation,

@@ -88,6 +88,29 @@ impl NumberBucket {
     }
 }
 
+/// The least and the greatest of some numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NumberEnds {
+    /// The least.
+    pub min: i128,
+    /// The greatest.
+    pub max: i128,
+}
+
+impl NumberEnds {
+    /// The least and greatest number of both; `None` if neither has one.
+    #[must_use]
+    pub fn of_both(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(Self {
+                min: one.min.min(other.min),
+                max: one.max.max(other.max),
+            }),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

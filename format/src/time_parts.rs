@@ -124,34 +124,26 @@ impl Default for HitWaits {
     }
 }
 
-/// Why the parts of a span are not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum NoTimeParts {
-    /// Neither its begin nor its end has sums: waits were not recorded.
-    NotRecorded,
-    /// One of them has none, or there is no end.
-    OneSide,
-    /// Another thread ended it.
-    OtherThread,
-    /// The recorder had no room for the sums of its thread.
-    NoRoom,
-    /// The sums fall, or are longer than the span.
-    Contradictory,
-    /// The kernel did not report a switch of its thread, so that a wait is not in the sums.
-    Missed,
+crate::listed! {
+    /// Why the parts of a span are not known.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum NoTimeParts {
+        /// Neither its begin nor its end has sums: waits were not recorded.
+        NotRecorded,
+        /// One of them has none, or there is no end.
+        OneSide,
+        /// Another thread ended it.
+        OtherThread,
+        /// The recorder had no room for the sums of its thread.
+        NoRoom,
+        /// The sums fall, or are longer than the span.
+        Contradictory,
+        /// The kernel did not report a switch of its thread, so that a wait is not in the sums.
+        Missed,
+    }
 }
 
 impl NoTimeParts {
-    /// All reasons.
-    pub const ALL: [Self; 6] = [
-        Self::NotRecorded,
-        Self::OneSide,
-        Self::OtherThread,
-        Self::NoRoom,
-        Self::Contradictory,
-        Self::Missed,
-    ];
-
     /// Its member in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -35,6 +35,20 @@ pub struct StringAt {
     pub from_file: bool,
 }
 
+impl StringAt {
+    /// A whole string whose address is not known.
+    #[must_use]
+    pub const fn of_bytes(bytes: Vec<u8>) -> Self {
+        Self {
+            address: 0,
+            bytes,
+            cut: false,
+            guessed: false,
+            from_file: false,
+        }
+    }
+}
+
 /// An integer, of `u64` or of `i64`: as [`Value::Unsigned`] and [`Value::Signed`], of which the same number is equal here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntegerBits {

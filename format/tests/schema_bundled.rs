@@ -1,7 +1,7 @@
 //! The built-in schemas, held against the notes of real programs.
 
 use usdtrec_format::schema::telemetry::conventions;
-use usdtrec_format::schema::{ArgumentType, Conflict, Schemas, bundled, toml};
+use usdtrec_format::schema::{ArgumentType, Schemas, bundled, conflict, toml};
 use usdtrec_format::{Arch, parse_operands};
 
 use crate::corpus::{arch, lines, text};
@@ -94,13 +94,13 @@ fn the_notes_of_real_programs_agree() {
                 schema.signature(),
                 argument.name
             );
-            let conflict = Conflict::find(argument, operand, arch);
+            let conflict = conflict(argument, operand, arch);
             assert!(
                 conflict.is_none(),
                 "{arch:?} {} with {:?}: {}",
                 schema.signature(),
                 args,
-                conflict.map_or_else(String::new, |conflict| conflict.to_string())
+                conflict.unwrap_or_default()
             );
             if argument.kind == Some(ArgumentType::String(None)) {
                 assert_eq!(
@@ -173,7 +173,7 @@ fn the_probes_of_glibc_fit_and_lose_no_bytes() {
             .schema
             .unwrap_or_else(|| panic!("libc:{name} {args}: {:?}", choice.misfits));
         for (argument, operand) in schema.arguments.iter().zip(&operands) {
-            assert_eq!(Conflict::find(argument, operand, arch), None, "{name}");
+            assert_eq!(conflict(argument, operand, arch), None, "{name}");
             let claimed = argument.kind.as_ref().and_then(ArgumentType::bytes);
             assert!(
                 claimed.is_none_or(|claimed| claimed == operand.bytes(arch)),

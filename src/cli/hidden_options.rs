@@ -9,70 +9,28 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::print::Times;
 
-/// An option of perf that states what is always so. It is accepted, so that command lines of perf work.
-struct AlwaysSo {
-    verbs: &'static [&'static str],
-    short: Option<char>,
-    long: &'static str,
-    /// The option that states the opposite: the last of both counts.
-    opposite: Option<&'static str>,
-    /// Whether it may have a value, whatever that is.
-    has_value: bool,
-    what: &'static str,
-}
-
 const RAW_SAMPLES: &str = "raw-samples";
+const THREADS: &str = "threads";
+const INLINE: &str = "inline";
 
-const ALWAYS_SO: [AlwaysSo; 6] = [
-    // With the bpf engine: with perf engines it is refused.
-    AlwaysSo {
-        verbs: &["record"],
-        short: Some('R'),
-        long: RAW_SAMPLES,
-        opposite: None,
-        has_value: false,
-        what: "samples have the arguments in their raw part",
-    },
-    AlwaysSo {
-        verbs: &["record"],
-        short: Some('T'),
-        long: "timestamp",
-        opposite: None,
-        has_value: false,
-        what: "each hit has its time",
-    },
-    AlwaysSo {
-        verbs: &["record"],
-        short: None,
-        long: "threads",
-        opposite: None,
-        has_value: true,
-        what: "traces are compressed by as many threads as the hits need",
-    },
-    AlwaysSo {
-        verbs: &["report"],
-        short: Some('n'),
-        long: "show-nr-samples",
-        opposite: None,
-        has_value: false,
-        what: "each group has its number of events",
-    },
-    AlwaysSo {
-        verbs: &["report"],
-        short: None,
-        long: "stdio",
-        opposite: None,
-        has_value: false,
-        what: "reports are plain text",
-    },
-    AlwaysSo {
-        verbs: &["report", "script", "flame", "diff", "export"],
-        short: None,
-        long: "inline",
-        opposite: Some("no_inline"),
-        has_value: false,
-        what: "stacks have frames of inlined functions",
-    },
+/// Options of perf that state what is always so, by verbs. They are accepted, so that command lines of perf work.
+const ALWAYS_SO: [(&[&str], Option<char>, &str); 6] = [
+    // Samples have the arguments in their raw part, with the bpf engine: with perf engines it is refused.
+    (&["record"], Some('R'), RAW_SAMPLES),
+    // Each hit has its time.
+    (&["record"], Some('T'), "timestamp"),
+    // Traces are compressed by as many threads as the hits need.
+    (&["record"], None, THREADS),
+    // Each group has its number of events.
+    (&["report"], Some('n'), "show-nr-samples"),
+    // Reports are plain text.
+    (&["report"], None, "stdio"),
+    // Stacks have frames of inlined functions.
+    (
+        &["report", "script", "flame", "diff", "export"],
+        None,
+        INLINE,
+    ),
 ];
 
 /// Refuses `record -R` with perf engines, with which it is never so.
@@ -87,164 +45,72 @@ pub(super) fn check_raw_samples(matches: &ArgMatches, is_perf: bool) -> Result<(
     }
 }
 
-/// An option of perf that is an item of `--times` of `script` and `trace`.
-struct Equivalent {
-    long: &'static str,
-    item: Times,
-}
-
-const EQUIVALENT: [Equivalent; 3] = [
-    Equivalent {
-        long: "reltime",
-        item: Times::Reltime,
-    },
-    Equivalent {
-        long: "deltatime",
-        item: Times::Deltatime,
-    },
-    Equivalent {
-        long: "ns",
-        item: Times::Ns,
-    },
+/// Options of perf that are items of `--times` of `script` and `trace`.
+const EQUIVALENT: [(&str, Times); 3] = [
+    ("reltime", Times::Reltime),
+    ("deltatime", Times::Deltatime),
+    ("ns", Times::Ns),
 ];
 
 /// The items of `--times` that a verb of [`EQUIVALENT`] options is given by their names.
 pub(super) fn times(matches: &ArgMatches) -> impl Iterator<Item = Times> {
     let given = EQUIVALENT.iter();
-    let given = given.filter(|option| matches.get_flag(option.long));
-    given.map(|option| option.item)
+    let given = given.filter(|(long, _)| matches.get_flag(long));
+    given.map(|(_, item)| *item)
 }
 
-/// An option that is refused.
-struct Refused {
-    verbs: &'static [&'static str],
-    short: Option<char>,
-    long: &'static str,
-    /// What to do, or use, instead.
-    instead: &'static str,
-}
-
-const REFUSED: [Refused; 8] = [
-    Refused {
-        verbs: &["record"],
-        short: Some('c'),
-        long: "count",
-        instead: "every hit is recorded; to record fewer, use --filter",
-    },
-    Refused {
-        verbs: &["record"],
-        short: Some('F'),
-        long: "freq",
-        instead: "every hit is recorded; to record fewer, use --filter",
-    },
-    Refused {
-        verbs: &["report"],
-        short: None,
-        long: "html",
-        instead: "use export --to html -o FILE",
-    },
-    Refused {
-        verbs: &["report"],
-        short: None,
-        long: "folded",
-        instead: "use export --to folded -o -",
-    },
-    Refused {
-        verbs: &["report", "diff", "script", "trace"],
-        short: None,
-        long: "human",
-        instead: HUMAN,
-    },
-    Refused {
-        verbs: &["script", "trace"],
-        short: None,
-        long: "tod",
-        instead: "use -F +tod",
-    },
-    Refused {
-        verbs: &["export"],
-        short: None,
-        long: "counter",
-        instead: "slices have the numbers: in ui.perfetto.dev, make a debug track of the arguments debug.args.NAME",
-    },
-    Refused {
-        verbs: &["stat"],
-        short: None,
-        long: "sum",
-        instead: "use --value",
-    },
+/// Options that are refused, by verbs, and what to do, or use, instead.
+const REFUSED: [(&[&str], Option<char>, &str, &str); 8] = [
+    (&["record"], Some('c'), "count", FEWER),
+    (&["record"], Some('F'), "freq", FEWER),
+    (&["report"], None, "html", "use export --to html -o FILE"),
+    (&["report"], None, "folded", "use export --to folded -o -"),
+    (&["report", "diff", "script", "trace"], None, "human", HUMAN),
+    (&["script", "trace"], None, "tod", "use -F +tod"),
+    (&["export"], None, "counter", COUNTER),
+    (&["stat"], None, "sum", "use --value"),
 ];
 
+const FEWER: &str = "every hit is recorded; to record fewer, use --filter";
+const COUNTER: &str = "slices have the numbers: in ui.perfetto.dev, make a debug track of the arguments debug.args.NAME";
 /// The form of numbers is that of the verb.
 const HUMAN: &str = "text of report and diff has numbers with a known unit as times and sizes; script, trace, JSON and CSV have plain numbers";
 
 /// Adds these options to a command line.
 pub(super) fn with_hidden_options(mut command: Command) -> Command {
-    for option in &ALWAYS_SO {
-        for verb in option.verbs {
-            command = with_argument(command, verb, || option.argument());
-        }
-    }
-    for option in &EQUIVALENT {
-        for verb in ["script", "trace"] {
-            command = with_argument(command, verb, || option.argument());
-        }
-    }
-    for option in &REFUSED {
-        for verb in option.verbs {
-            command = with_argument(command, verb, || option.argument());
+    let states = ALWAYS_SO.map(|(verbs, short, long)| (verbs, always_so(short, long)));
+    let equivalent = EQUIVALENT.map(|(long, _)| (&["script", "trace"][..], always_so(None, long)));
+    let refused = REFUSED.map(|(verbs, short, long, instead)| {
+        // Refused with a value and without one.
+        let option = hidden(short, long).num_args(0..=1);
+        let option = option.default_missing_value("");
+        (verbs, option.value_parser(NoValue(instead)))
+    });
+    for (verbs, option) in states.into_iter().chain(equivalent).chain(refused) {
+        for verb in verbs {
+            // A build may be without the verb.
+            if command.find_subcommand(verb).is_some() {
+                command = command.mut_subcommand(verb, |verb| verb.arg(&option));
+            }
         }
     }
     command
 }
 
-/// A build may be without the verb.
-fn with_argument(command: Command, verb: &'static str, argument: impl Fn() -> Arg) -> Command {
-    if command.find_subcommand(verb).is_none() {
-        return command;
-    }
-    command.mut_subcommand(verb, |verb| verb.arg(argument()))
+fn hidden(short: Option<char>, long: &'static str) -> Arg {
+    Arg::new(long).short(short).long(long).hide(true)
 }
 
-impl AlwaysSo {
-    fn argument(&self) -> Arg {
-        let argument = Arg::new(self.long)
-            .short(self.short)
-            .long(self.long)
-            .help(self.what)
-            .hide(true);
-        let argument = match self.has_value {
-            true => argument.num_args(0..=1).require_equals(true),
-            false => argument.action(ArgAction::SetTrue),
-        };
-        match self.opposite {
-            Some(opposite) => argument.overrides_with(opposite),
-            None => argument,
-        }
-    }
-}
-
-impl Equivalent {
-    fn argument(&self) -> Arg {
-        Arg::new(self.long)
-            .long(self.long)
-            .help(format!("--times {}", self.long))
+fn always_so(short: Option<char>, long: &'static str) -> Arg {
+    let option = hidden(short, long);
+    match long {
+        // It may have a value, whatever that is.
+        THREADS => option.num_args(0..=1).require_equals(true),
+        // The last of both counts.
+        INLINE => option
             .action(ArgAction::SetTrue)
-            .hide(true)
-    }
-}
-
-impl Refused {
-    fn argument(&self) -> Arg {
-        Arg::new(self.long)
-            .short(self.short)
-            .long(self.long)
-            .help(self.instead)
-            // Refused with a value and without one.
-            .num_args(0..=1)
-            .default_missing_value("")
-            .value_parser(NoValue(self.instead))
-            .hide(true)
+            .overrides_with("no_inline"),
+        _ => option.action(ArgAction::SetTrue),
     }
 }
 
@@ -322,12 +188,12 @@ mod tests {
 
     #[test]
     fn what_is_always_so_is_accepted_and_in_no_help() {
-        for option in &ALWAYS_SO {
-            for verb in option.verbs {
+        for (verbs, _, long) in ALWAYS_SO {
+            for verb in verbs {
                 let mut command = Cli::whole();
                 let verb = command.find_subcommand_mut(verb);
                 let help = verb.expect("a verb").render_long_help().to_string();
-                let long = format!("--{} ", option.long);
+                let long = format!("--{long} ");
                 assert!(!help.contains(&long), "{help}");
             }
         }
@@ -358,16 +224,16 @@ mod tests {
 
     #[test]
     fn refused_options_say_what_to_do() {
-        for option in &REFUSED {
-            let long = format!("--{}", option.long);
+        for (verbs, _, long, instead) in REFUSED {
+            let long = format!("--{long}");
             let lines = [
-                vec![option.verbs[0], &long],
-                vec![option.verbs[0], &long, "5"],
-                vec![option.verbs[0], &long, "--buildid-dir=cache"],
+                vec![verbs[0], &long],
+                vec![verbs[0], &long, "5"],
+                vec![verbs[0], &long, "--buildid-dir=cache"],
             ];
             for line in lines {
                 let refused = parse(&line).expect_err("a refusal").to_string();
-                assert!(refused.contains(option.instead), "{line:?}: {refused}");
+                assert!(refused.contains(instead), "{line:?}: {refused}");
             }
         }
     }

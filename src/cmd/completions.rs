@@ -7,7 +7,7 @@ mod spans;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::ValueHint;
@@ -15,99 +15,40 @@ use clap_complete::Shell;
 
 use crate::cli::{Cli, CompletionsArgs};
 
-/// Verbs and their arguments that are patterns of probes in files.
-const PATTERNS: [(&str, &str); 5] = [
-    ("record", "event"),
-    ("trace", "event"),
-    ("top", "event"),
-    ("stat", "event"),
-    ("list", "patterns"),
-];
+/// Arguments that are patterns of probes in files, and their verbs.
+const PATTERNS: [(&str, &str); 2] = [("event", "record trace top stat"), ("patterns", "list")];
+/// Those that are keys by which events are grouped.
+const KEYS: [(&str, &str); 2] = [("by", "report diff stat top"), ("sort", "report")];
+/// Those that are names of spans.
+const SPANS: [(&str, &str); 1] = [(
+    "span",
+    "record trace top stat report diff script flame export",
+)];
 
-/// Verbs and their arguments that are keys by which events are grouped.
-const KEYS: [(&str, &str); 5] = [
-    ("report", "by"),
-    ("report", "sort"),
-    ("diff", "by"),
-    ("stat", "by"),
-    ("top", "by"),
-];
-
-/// Verbs and their arguments that are names of spans.
-const SPANS: [(&str, &str); 9] = [
-    ("record", "span"),
-    ("trace", "span"),
-    ("top", "span"),
-    ("stat", "span"),
-    ("report", "span"),
-    ("diff", "span"),
-    ("script", "span"),
-    ("flame", "span"),
-    ("export", "span"),
-];
-
-/// What a script of a shell asks this process, or this process another one. It is in no help.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum CompletionTask {
-    /// Print the words that complete this pattern.
-    Patterns(String),
-    /// Print the events that are known.
-    Events,
-    /// Print the words that complete this key.
-    Keys {
-        word: String,
-        /// Those before it.
-        words: Vec<String>,
-    },
-    /// Print the arguments of this trace.
-    Arguments(PathBuf),
-    /// Print the words that complete this name of a span.
-    Spans {
-        word: String,
-        /// Those before it.
-        words: Vec<String>,
-    },
-    /// Print the names of the spans of this trace.
-    SpansOf(PathBuf),
-}
-
-impl CompletionTask {
-    /// What the arguments of this process ask; `None` for other command lines.
-    pub(crate) fn from_command_line() -> Option<Self> {
-        /// Maximum number of words of a command line that are read.
-        const MAX_WORDS: usize = 1000;
-        let arguments: Vec<OsString> = std::env::args_os().skip(1).take(MAX_WORDS).collect();
-        let text = |word: &OsString| word.to_string_lossy().into_owned();
-        let (task, rest) = arguments.split_first()?;
-        match (task.to_str()?, rest) {
-            (candidates::PATTERNS, []) => Some(Self::Events),
-            (candidates::PATTERNS, [word]) => Some(Self::Patterns(text(word))),
-            ("complete-keys", [word, words @ ..]) => Some(Self::Keys {
-                word: text(word),
-                words: words.iter().map(text).collect(),
-            }),
-            ("complete-spans", [word, words @ ..]) => Some(Self::Spans {
-                word: text(word),
-                words: words.iter().map(text).collect(),
-            }),
-            (keys::ARGUMENTS, [trace]) => Some(Self::Arguments(trace.into())),
-            (spans::OF_TRACE, [trace]) => Some(Self::SpansOf(trace.into())),
-            _ => None,
+/// Answers what a script of a shell asks this process, or this process another one; `None` for other command lines. It is in no help.
+pub(crate) fn answer() -> Option<ExitCode> {
+    /// Maximum number of words of a command line that are read.
+    const MAX_WORDS: usize = 1000;
+    let arguments = std::env::args_os().skip(1).take(MAX_WORDS);
+    let arguments: Vec<OsString> = arguments.collect();
+    let text = |word: &OsString| word.to_string_lossy().into_owned();
+    let texts = |words: &[OsString]| words.iter().map(text).collect::<Vec<_>>();
+    let (task, rest) = arguments.split_first()?;
+    let printed = match (task.to_str()?, rest) {
+        (candidates::PATTERNS, []) => candidates::print_events(),
+        (candidates::PATTERNS, [word]) => candidates::print_words(&text(word)),
+        ("complete-keys", [word, before @ ..]) => {
+            keys::print_words(&text(word), &keys::Words(&texts(before)))
         }
-    }
-
-    /// Prints the answer. A failure is no words: a shell has no place for messages.
-    pub(crate) fn answer(&self) -> ExitCode {
-        let printed = match self {
-            Self::Patterns(word) => candidates::print_words(word),
-            Self::Events => candidates::print_events(),
-            Self::Keys { word, words } => keys::print_words(word, &keys::Words(words)),
-            Self::Arguments(trace) => keys::print_arguments(trace),
-            Self::Spans { word, words } => spans::print_words(word, &keys::Words(words)),
-            Self::SpansOf(trace) => spans::print_spans(trace),
-        };
-        ExitCode::from(u8::from(printed.is_err()))
-    }
+        ("complete-spans", [word, before @ ..]) => {
+            spans::print_words(&text(word), &keys::Words(&texts(before)))
+        }
+        (keys::ARGUMENTS, [trace]) => keys::print_arguments(Path::new(trace)),
+        (spans::OF_TRACE, [trace]) => spans::print_spans(Path::new(trace)),
+        _ => return None,
+    };
+    // A failure is no words: a shell has no place for messages.
+    Some(ExitCode::from(u8::from(printed.is_err())))
 }
 
 /// Runs the verb.
@@ -123,12 +64,13 @@ fn script(shell: Shell) -> String {
     let patterns = PATTERNS.map(|place| (place, ValueHint::Hostname));
     let keys = KEYS.map(|place| (place, ValueHint::Username));
     let spans = SPANS.map(|place| (place, ValueHint::CommandName));
-    let all = patterns.into_iter().chain(keys).chain(spans);
-    for ((verb, argument), hint) in all {
-        if command.find_subcommand(verb).is_some() {
-            command = command.mut_subcommand(verb, |verb| {
-                verb.mut_arg(argument, |marked| marked.value_hint(hint))
-            });
+    for ((argument, verbs), hint) in patterns.into_iter().chain(keys).chain(spans) {
+        for verb in verbs.split(' ') {
+            if command.find_subcommand(verb).is_some() {
+                command = command.mut_subcommand(verb, |verb| {
+                    verb.mut_arg(argument, |marked| marked.value_hint(hint))
+                });
+            }
         }
     }
     let mut script = Vec::new();

@@ -1,5 +1,18 @@
 //! One file per verb: each converts its options and calls the crate that does the work.
 
+/// Converts an option's values to those of the same names.
+macro_rules! same {
+    ($visible:vis fn $name:ident($from:ty) -> $to:ty: $($value:ident)*) => {
+        $visible const fn $name(value: $from) -> $to {
+            type From = $from;
+            type To = $to;
+            match value {
+                $(From::$value => To::$value,)*
+            }
+        }
+    };
+}
+
 pub(crate) mod archive;
 pub(crate) mod buildid_cache;
 pub(crate) mod completions;

@@ -231,14 +231,7 @@ fn spans(args: &ReportArgs, named: &[String]) -> anyhow::Result<SpanQuestion> {
     })
 }
 
-const fn scale(scale: HistScale) -> Scale {
-    match scale {
-        HistScale::Auto => Scale::Auto,
-        HistScale::Log2 => Scale::Log2,
-        HistScale::Linear => Scale::Linear,
-        HistScale::Value => Scale::Value,
-    }
-}
+same!(fn scale(HistScale) -> Scale: Auto Log2 Linear Value);
 
 /// The questions to a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

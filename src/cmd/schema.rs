@@ -173,19 +173,12 @@ fn import(files: &[PathBuf], provider: Option<&str>, force: bool) -> anyhow::Res
 fn imported_name(path: &Path, probes: &[ProbeSchema]) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = name.split('.').next().unwrap_or(&name);
-    let plain = |letter: char| {
-        if letter.is_ascii_alphanumeric() {
-            letter
-        } else {
-            '_'
-        }
-    };
     let mut providers = probes.iter().map(|probe| probe.provider.as_str());
     let first = providers.next().unwrap_or_default();
     if stem == first || providers.any(|provider| provider != first) {
         return format!("{stem}.toml");
     }
-    let provider: String = first.chars().map(plain).collect();
+    let provider = first.replace(|letter: char| !letter.is_ascii_alphanumeric(), "_");
     format!("{provider}-{stem}.toml")
 }
 

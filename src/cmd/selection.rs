@@ -245,15 +245,7 @@ pub(super) fn selection(args: &WhichArgs) -> EventSelection {
     }
 }
 
-/// Converts the output format.
-pub(super) const fn format(format: OutputFormat) -> Format {
-    match format {
-        OutputFormat::Text => Format::Text,
-        OutputFormat::Json => Format::Json,
-        OutputFormat::Csv => Format::Csv,
-        OutputFormat::CsvRaw => Format::CsvRaw,
-    }
-}
+same!(pub(super) fn format(OutputFormat) -> Format: Text Json Csv CsvRaw);
 
 /// Standard output, unbuffered, for large writes from another thread.
 ///

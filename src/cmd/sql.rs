@@ -110,14 +110,8 @@ fn free(folder: &ProbeFolder, names: &mut BTreeSet<String>) -> String {
         .split('/')
         .filter_map(|part| part.split_once('='));
     let values: Vec<&str> = values.map(|(_, value)| value).collect();
-    let plain = |char: char| {
-        if char.is_ascii_alphanumeric() {
-            char
-        } else {
-            '_'
-        }
-    };
-    let name: String = values.join("_").chars().map(plain).collect();
+    let name = values.join("_");
+    let name = name.replace(|char: char| !char.is_ascii_alphanumeric(), "_");
     let name = format!("{}_{name}", folder.table.name.trim_end_matches('s'));
     let mut free = name.clone();
     let mut number = 2;

@@ -185,16 +185,7 @@ impl ByKey {
     }
 }
 
-const fn order(order: TopOrder) -> RowOrder {
-    match order {
-        TopOrder::Rate => RowOrder::Rate,
-        TopOrder::P99 => RowOrder::P99,
-        TopOrder::Max => RowOrder::Max,
-        TopOrder::P50 => RowOrder::P50,
-        TopOrder::Total => RowOrder::Total,
-        TopOrder::Key => RowOrder::Key,
-    }
-}
+same!(fn order(TopOrder) -> RowOrder: Rate P99 Max P50 Total Key);
 
 impl Lines {
     fn put(&mut self, snapshot: &StatSnapshot) -> io::Result<()> {

@@ -26,15 +26,13 @@ use crate::served::{Contents, Handle, PositionedReader, Reader};
 pub struct ObjectFile {
     contents: Arc<Contents>,
     path: PathBuf,
-    id: FileId,
-    len: u64,
-    allocated: u64,
-    owner: u32,
+    found: Found,
     mapped: Option<MappedInode>,
     headers: Headers,
 }
 
 /// What is known of a file before its headers are read.
+#[derive(Debug)]
 struct Found {
     id: FileId,
     len: u64,
@@ -45,7 +43,7 @@ struct Found {
 /// Equal if device and inode are equal.
 impl PartialEq for ObjectFile {
     fn eq(&self, other: &Self) -> bool {
-        self.id == other.id
+        self.found.id == other.found.id
     }
 }
 
@@ -118,10 +116,7 @@ impl ObjectFile {
     ) -> Result<Self, ElfError> {
         let headers = Headers::read(&contents, found.len, limits)?;
         Ok(Self {
-            id: found.id,
-            len: found.len,
-            allocated: found.allocated,
-            owner: found.owner,
+            found,
             contents: Arc::new(contents),
             mapped: None,
             path,
@@ -161,7 +156,7 @@ impl ObjectFile {
     /// Device and inode.
     #[must_use]
     pub const fn id(&self) -> FileId {
-        self.id
+        self.found.id
     }
 
     /// The open file, if this process reads it itself.
@@ -179,13 +174,13 @@ impl ObjectFile {
     /// A reader of the content.
     #[must_use]
     pub fn reader(&self) -> PositionedReader {
-        PositionedReader::new(Arc::clone(&self.contents), self.len)
+        PositionedReader::new(Arc::clone(&self.contents), self.found.len)
     }
 
     /// The user who owned the file when it was opened.
     #[must_use]
     pub const fn owner(&self) -> u32 {
-        self.owner
+        self.found.owner
     }
 
     /// Device and inode in the mapping by which it was opened.
@@ -197,19 +192,19 @@ impl ObjectFile {
     /// Length of the file when it was opened, bytes.
     #[must_use]
     pub const fn len(&self) -> u64 {
-        self.len
+        self.found.len
     }
 
     /// Whether the length is 0, which it never is for an ELF file.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.found.len == 0
     }
 
     /// Allocated size on disk, bytes. It is less than the length for a sparse file.
     #[must_use]
     pub const fn allocated(&self) -> u64 {
-        self.allocated
+        self.found.allocated
     }
 
     /// GNU build-id.
@@ -266,7 +261,7 @@ impl ObjectFile {
                 String::from_utf8_lossy(&section.name),
                 section.size,
                 section.offset,
-                self.len
+                self.found.len
             )));
         }
         let mut content = vec![0; section.size as usize];
@@ -277,7 +272,7 @@ impl ObjectFile {
     /// Whether the file has all bytes that the header of a section claims.
     pub(super) fn has(&self, section: &Section) -> bool {
         let end = section.offset.checked_add(section.size);
-        !section.no_bits && end.is_some_and(|end| end <= self.len)
+        !section.no_bits && end.is_some_and(|end| end <= self.found.len)
     }
 
     /// Reads up to `len` bytes at a file offset; fewer at the end of the file.

@@ -111,13 +111,11 @@ impl Handle {
         );
         let task = if follow { Task::Open } else { Task::OpenNoLink };
         match known {
-            Ok(descriptor) if local_mounts::has(descriptor.as_fd()) => Ok(Self {
-                stat: FileStat::of(descriptor.as_fd())?,
-                name: name(descriptor.as_fd()).map_or_else(|| std::path::absolute(path), Ok)?,
-                descriptor,
-                is_local: true,
-                reader,
-            }),
+            Ok(descriptor) if local_mounts::has(descriptor.as_fd()) => {
+                let name = name(descriptor.as_fd());
+                let name = name.map_or_else(|| std::path::absolute(path), Ok)?;
+                Self::of_descriptor(descriptor, name, reader)
+            }
             Err(error @ rustix::io::Errno::NOENT) => Err(error.into()),
             Ok(_) | Err(_) => {
                 let path = std::path::absolute(path)?;
@@ -139,23 +137,23 @@ impl Handle {
         let descriptor = open_path::below(directory, path, how)?;
         match are_used() {
             true => Self::described(descriptor, path, reader),
-            false => Ok(Self {
-                stat: FileStat::of(descriptor.as_fd())?,
-                name: path.to_owned(),
-                descriptor,
-                is_local: true,
-                reader,
-            }),
+            false => Self::of_descriptor(descriptor, path.to_owned(), reader),
         }
     }
 
     /// Without helpers.
     fn here(path: &Path, follow: bool, reader: Reader) -> io::Result<Self> {
         let descriptor = helper::handle(path, follow)?;
+        let name = open_path::name(descriptor.as_fd(), path)?;
+        Self::of_descriptor(descriptor, name, reader)
+    }
+
+    /// A file that needs no helper.
+    fn of_descriptor(descriptor: OwnedFd, name: PathBuf, reader: Reader) -> io::Result<Self> {
         Ok(Self {
             stat: FileStat::of(descriptor.as_fd())?,
-            name: open_path::name(descriptor.as_fd(), path)?,
             descriptor,
+            name,
             is_local: true,
             reader,
         })

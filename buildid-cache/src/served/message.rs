@@ -16,51 +16,38 @@ const MAX_MESSAGE: usize = MAX_READ + 64;
 /// Maximum number of descriptors of a message.
 const MAX_DESCRIPTORS: usize = 2;
 
-/// What a helper is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Task {
-    /// Start another helper; the answer has its socket and a handle of the process.
-    Start,
-    /// Open a handle of a path; the answer has it, its [`FileStat`](super::FileStat) and its name.
-    Open,
-    /// The same, if the last part of the path is no symbolic link.
-    OpenNoLink,
-    /// The same of a path without symbolic links below a directory.
-    OpenBelow,
-    /// The `FileStat` of a handle.
-    Describe,
-    /// Read from a handle's file: file number, offset and length.
-    Read,
-    /// Open a file in a directory of `/proc`: a byte, 1 for writing, too, and its name. The answer has it.
-    OpenOfProcess,
-    /// Read such a file: offset, of memory the address, and length.
-    ReadOfProcess,
-    /// Write to such memory: address and bytes.
-    WriteMemory,
-    /// Compare the first pages of the files of two handles: a byte, 1 if they are one frame, 0 if not, and none if that is not known.
-    ComparePages,
-    /// Bring a page of a handle's file into the page cache: file number and index of the page. The answer is a byte, 1 if it is there then.
-    CachePage,
-    /// How a handle's file appears among mappings: file number. The answer has the major and minor number of the device, and the inode.
-    Identify,
+usdtrec_format::listed! {
+    /// What a helper is asked.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Task {
+        /// Start another helper; the answer has its socket and a handle of the process.
+        Start,
+        /// Open a handle of a path; the answer has it, its [`FileStat`](super::FileStat) and its name.
+        Open,
+        /// The same, if the last part of the path is no symbolic link.
+        OpenNoLink,
+        /// The same of a path without symbolic links below a directory.
+        OpenBelow,
+        /// The `FileStat` of a handle.
+        Describe,
+        /// Read from a handle's file: file number, offset and length.
+        Read,
+        /// Open a file in a directory of `/proc`: a byte, 1 for writing, too, and its name. The answer has it.
+        OpenOfProcess,
+        /// Read such a file: offset, of memory the address, and length.
+        ReadOfProcess,
+        /// Write to such memory: address and bytes.
+        WriteMemory,
+        /// Compare the first pages of the files of two handles: a byte, 1 if they are one frame, 0 if not, and none if that is not known.
+        ComparePages,
+        /// Bring a page of a handle's file into the page cache: file number and index of the page. The answer is a byte, 1 if it is there then.
+        CachePage,
+        /// How a handle's file appears among mappings: file number. The answer has the major and minor number of the device, and the inode.
+        Identify,
+    }
 }
 
 impl Task {
-    const ALL: [Self; 12] = [
-        Self::Start,
-        Self::Open,
-        Self::OpenNoLink,
-        Self::OpenBelow,
-        Self::Describe,
-        Self::Read,
-        Self::OpenOfProcess,
-        Self::ReadOfProcess,
-        Self::WriteMemory,
-        Self::ComparePages,
-        Self::CachePage,
-        Self::Identify,
-    ];
-
     pub(super) const fn byte(self) -> u8 {
         self as u8
     }

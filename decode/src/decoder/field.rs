@@ -192,14 +192,8 @@ fn put_string(value: &mut Value, bytes: &[u8]) {
         string.bytes.clear();
         string.bytes.extend_from_slice(bytes);
     } else {
-        *value = Value::String(StringAt {
-            // The kernel does not record the address of the string.
-            address: 0,
-            bytes: bytes.to_vec(),
-            cut: false,
-            guessed: false,
-            from_file: false,
-        });
+        // The kernel does not record the address of the string.
+        *value = Value::String(StringAt::of_bytes(bytes.to_vec()));
     }
 }
 
@@ -237,13 +231,7 @@ mod tests {
     }
 
     fn string(bytes: &[u8]) -> Value {
-        Value::String(StringAt {
-            address: 0,
-            bytes: bytes.to_vec(),
-            cut: false,
-            guessed: false,
-            from_file: false,
-        })
+        Value::String(StringAt::of_bytes(bytes.to_vec()))
     }
 
     #[test]

@@ -5,39 +5,35 @@
 //! after the types. So such lists work with both engines, values are those without the list, and the recorder's filters
 //! work on the probe's own arguments.
 
-use std::mem::take;
-
 use usdtrec_format::{Missing, ShownArgument, Value};
 
 use super::Decoder;
-use super::constant_address::ConstantAddress;
-use super::field::FieldOperation;
 use super::operation::Operation;
-use super::raw::RawOperation;
 use super::string_length::{Bytes, StringLength};
 
 impl Decoder {
     /// The decoder of the arguments that a list shows, in the list's order. Apply types before: they are those of the probe's own
     /// arguments.
     #[must_use]
-    pub fn showing(mut self, shown: &[ShownArgument]) -> Self {
-        let own = Own {
-            operations: take(&mut self.operations),
-            raw: take(&mut self.raw),
-            fields: take(&mut self.fields),
-            lengths: take(&mut self.lengths),
-            fixed: take(&mut self.fixed),
-            constants: take(&mut self.constants),
+    pub fn showing(self, shown: &[ShownArgument]) -> Self {
+        let mut showing = Self {
+            operations: Vec::new(),
+            raw: Vec::new(),
+            fields: Vec::new(),
+            lengths: Vec::new(),
+            fixed: Vec::new(),
+            constants: Vec::new(),
+            shown: Some(shown.iter().map(|shown| shown.argument).collect()),
+            ..self
         };
         for (slot, argument) in shown.iter().enumerate() {
-            self.show(slot, argument.argument, &own, shown);
+            showing.show(slot, argument.argument, &self, shown);
         }
-        self.shown = Some(shown.iter().map(|shown| shown.argument).collect());
-        self
+        showing
     }
 
     /// Adds an argument of the probe.
-    fn show(&mut self, slot: usize, argument: usize, own: &Own, shown: &[ShownArgument]) {
+    fn show(&mut self, slot: usize, argument: usize, own: &Self, shown: &[ShownArgument]) {
         let fixed = own.fixed.get(argument).cloned();
         self.fixed.push(fixed.unwrap_or_else(no_argument));
         let operations = own.operations.iter().filter(|known| known.slot == argument);
@@ -76,19 +72,7 @@ impl Decoder {
         let slots = slots.filter(|(_, own)| **own == argument);
         slots.map(|(slot, _)| slot).collect()
     }
-}
 
-/// What is known of the probe's own arguments.
-struct Own {
-    operations: Vec<Operation>,
-    raw: Vec<RawOperation>,
-    fields: Vec<FieldOperation>,
-    lengths: Vec<StringLength>,
-    fixed: Vec<Value>,
-    constants: Vec<ConstantAddress>,
-}
-
-impl Own {
     /// The length of a string among the arguments that are shown, which may not have it.
     fn length_beside(&self, length: &Bytes, shown: &[ShownArgument]) -> Bytes {
         let Bytes::OfArgument(own) = *length else {

@@ -2,25 +2,27 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A machine architecture whose operand grammar and registers are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Arch {
-    /// 64-bit x86 (`EM_X86_64`).
-    #[serde(rename = "x86_64")]
-    X86_64,
-    /// 32-bit x86 (`EM_386`).
-    I386,
-    /// 64-bit Arm (`EM_AARCH64`).
-    Aarch64,
-    /// 32-bit Arm (`EM_ARM`).
-    Arm,
-    /// 64-bit little-endian PowerPC (`EM_PPC64`, little-endian).
-    Ppc64le,
-    /// 64-bit IBM Z (`EM_S390`, class 64).
-    S390x,
-    /// 64-bit RISC-V (`EM_RISCV`, class 64).
-    Riscv64,
+crate::listed! {
+    /// A machine architecture whose operand grammar and registers are known.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Arch {
+        /// 64-bit x86 (`EM_X86_64`).
+        #[serde(rename = "x86_64")]
+        X86_64,
+        /// 32-bit x86 (`EM_386`).
+        I386,
+        /// 64-bit Arm (`EM_AARCH64`).
+        Aarch64,
+        /// 32-bit Arm (`EM_ARM`).
+        Arm,
+        /// 64-bit little-endian PowerPC (`EM_PPC64`, little-endian).
+        Ppc64le,
+        /// 64-bit IBM Z (`EM_S390`, class 64).
+        S390x,
+        /// 64-bit RISC-V (`EM_RISCV`, class 64).
+        Riscv64,
+    }
 }
 
 /// How the 64-bit kernel of an architecture can trace its programs with probes.

@@ -135,17 +135,6 @@ impl Arch {
         self.architecture().thread.as_ref()
     }
 
-    /// All architectures.
-    pub const ALL: [Self; 7] = [
-        Self::X86_64,
-        Self::I386,
-        Self::Aarch64,
-        Self::Arm,
-        Self::Ppc64le,
-        Self::S390x,
-        Self::Riscv64,
-    ];
-
     /// The register's name as the JSON form and messages give it, without a prefix (`rax`, `r11`, `x0`).
     #[must_use]
     pub fn register_name(self, register: Register) -> &'static str {

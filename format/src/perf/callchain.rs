@@ -10,94 +10,72 @@ pub(crate) const CONTEXT_USER_DEFERRED: u64 = -640_i64 as u64;
 /// `PERF_CONTEXT_MAX`: words from here on are markers.
 pub(crate) const CONTEXT_MAX: u64 = -4095_i64 as u64;
 
-/// Why a call chain that the recorder wrote is cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ChainCut {
-    /// There are more frames than were requested.
-    Limit,
-    /// The next frame is above the copy of the stack.
-    CopyEnds,
-    /// The frame pointer is not above the last frame, so it is no frame pointer.
-    NoFrame,
-    /// The memory at the frame pointer cannot be read.
-    Unreadable,
-    /// No file is known to be mapped at the last frame's address.
-    NoFile,
-    /// The last frame's file cannot be read, or is not the one that was mapped.
-    FileNotRead,
-    /// It has no unwind table.
-    NoTable,
-    /// Its table has no entry for the address.
-    NoEntry,
-    /// The entry is longer than is evaluated.
-    LongEntry,
-    /// The entry is not valid.
-    BadEntry,
-    /// A register is needed that is not known in the last frame.
-    UnknownRegister,
-    /// Memory is needed that is not in the copy of the stack.
-    NotCopied,
-    /// The caller's frame would not be above its callee's.
-    NotAbove,
-    /// The process is a 32-bit program.
-    Program32,
-    /// Finding the callers would take more work than a stack may cause.
-    TooMuchWork,
-    /// There are more frames than the record had room for. The recorder makes the room of the next stacks of the site larger.
-    NoRoom,
-    /// No callers were looked for, because more stacks were asked for than are taken in a second.
-    Rate,
-    /// The last frame is on the stack from which a signal's handler switched to another one, and only that one was copied.
-    OtherStack,
-    /// A reason that this version does not know.
-    Other,
+crate::listed! {
+    /// Why a call chain that the recorder wrote is cut: the reasons by their numbers of markers, from 1 on.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum ChainCut {
+        /// There are more frames than were requested.
+        Limit,
+        /// The next frame is above the copy of the stack.
+        CopyEnds,
+        /// The frame pointer is not above the last frame, so it is no frame pointer.
+        NoFrame,
+        /// The memory at the frame pointer cannot be read.
+        Unreadable,
+        /// No file is known to be mapped at the last frame's address.
+        NoFile,
+        /// The last frame's file cannot be read, or is not the one that was mapped.
+        FileNotRead,
+        /// It has no unwind table.
+        NoTable,
+        /// Its table has no entry for the address.
+        NoEntry,
+        /// The entry is longer than is evaluated.
+        LongEntry,
+        /// The entry is not valid.
+        BadEntry,
+        /// A register is needed that is not known in the last frame.
+        UnknownRegister,
+        /// Memory is needed that is not in the copy of the stack.
+        NotCopied,
+        /// The caller's frame would not be above its callee's.
+        NotAbove,
+        /// The process is a 32-bit program.
+        Program32,
+        /// Finding the callers would take more work than a stack may cause.
+        TooMuchWork,
+        /// There are more frames than the record had room for. The recorder makes the room of the next stacks of the site larger.
+        NoRoom,
+        /// No callers were looked for, because more stacks were asked for than are taken in a second.
+        Rate,
+        /// The last frame is on the stack from which a signal's handler switched to another one, and only that one was copied.
+        OtherStack,
+        /// A reason that this version does not know.
+        Other,
+    }
 }
-
-/// The reasons by their numbers of markers, from 1 on.
-const CUTS: [ChainCut; 18] = [
-    ChainCut::Limit,
-    ChainCut::CopyEnds,
-    ChainCut::NoFrame,
-    ChainCut::Unreadable,
-    ChainCut::NoFile,
-    ChainCut::FileNotRead,
-    ChainCut::NoTable,
-    ChainCut::NoEntry,
-    ChainCut::LongEntry,
-    ChainCut::BadEntry,
-    ChainCut::UnknownRegister,
-    ChainCut::NotCopied,
-    ChainCut::NotAbove,
-    ChainCut::Program32,
-    ChainCut::TooMuchWork,
-    ChainCut::NoRoom,
-    ChainCut::Rate,
-    ChainCut::OtherStack,
-];
 
 impl ChainCut {
     /// The reason for which a chain is cut; `None` if it does not end with a marker.
     pub(crate) fn from_chain(chain: &[u8]) -> Option<Self> {
         let (words, _) = chain.as_chunks::<8>();
         let words = words.iter().rev().map(|word| u64::from_le_bytes(*word));
-        let marks = words.take_while(|word| *word == CONTEXT_USER).count();
-        let number = marks.checked_sub(1)?;
-        Some(CUTS.get(number).copied().unwrap_or(Self::Other))
+        let marks = words.take_while(|word| *word == CONTEXT_USER);
+        Self::of_marks(marks.count() as u64)
     }
 
     /// The number of markers at the end of a chain that is cut for this reason.
     #[must_use]
     pub fn marks(self) -> usize {
-        let number = CUTS.iter().position(|cut| *cut == self);
-        number.unwrap_or(CUTS.len()) + 1
+        self as usize + 1
     }
 
     /// The reason with this number of markers; `None` for 0.
     #[must_use]
     pub fn of_marks(marks: u64) -> Option<Self> {
         let number = usize::try_from(marks.checked_sub(1)?).ok();
-        let cut = number.and_then(|number| CUTS.get(number));
+        let cut = number.and_then(|number| Self::ALL.get(number));
         Some(cut.copied().unwrap_or(Self::Other))
     }
 }
@@ -118,8 +96,8 @@ mod tests {
 
     #[test]
     fn the_reason_of_a_cut_is_in_the_chain() {
-        let reasons = CUTS.iter().map(|cut| Some(*cut));
-        for cut in reasons.chain([None, Some(ChainCut::Other)]) {
+        let reasons = ChainCut::ALL.map(Some);
+        for cut in reasons.into_iter().chain([None]) {
             let mut out = Vec::new();
             put_callchain(&[0x1000, 0x2000], cut, &mut out);
             let (count, chain) = out.split_at(8);

@@ -50,6 +50,14 @@ impl RecordType {
     pub const COMPRESSED2: Self = Self(83);
 }
 
+/// Type, `misc` and size in the header of the record at the front of bytes.
+#[inline]
+pub(crate) fn record_header(bytes: &[u8]) -> Option<(RecordType, u16, usize)> {
+    let header = u64::from_le_bytes(*bytes.first_chunk()?);
+    let kind = RecordType(header as u32);
+    Some((kind, (header >> 32) as u16, (header >> 48) as usize))
+}
+
 /// An unparsed record.
 #[derive(Clone, Copy, Debug)]
 pub struct RawRecord<'a> {
@@ -98,15 +106,12 @@ impl<'a> Iterator for Records<'a> {
 
     fn next(&mut self) -> Option<RawRecord<'a>> {
         let rest = self.bytes.get(self.offset..)?;
-        let (header, _) = rest.split_first_chunk::<8>()?;
-        let kind = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
-        let misc = u16::from_le_bytes([header[4], header[5]]);
-        let size = usize::from(u16::from_le_bytes([header[6], header[7]]));
+        let (kind, misc, size) = record_header(rest)?;
         let body = rest.get(8..size)?;
         let offset = self.offset;
         self.offset += size;
         Some(RawRecord {
-            kind: RecordType(kind),
+            kind,
             misc,
             body,
             offset,

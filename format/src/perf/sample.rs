@@ -12,7 +12,7 @@ use super::cursor::Cursor;
 use super::{Attr, SampleType};
 
 /// Offsets of the parts of a sample, computed once for an attr.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SampleLayout {
     id: Field,
     ip: Field,

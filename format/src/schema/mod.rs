@@ -18,8 +18,9 @@ mod unit;
 pub use argument::{Argument, Labels, Words};
 #[cfg(feature = "schemas")]
 pub use catalog::{
-    Choice, Conflict, Description, Disagreement, Language, Misfit, Parsed, ProbeSchema, Problem,
-    SchemaFileError, Schemas, SourcedSchema, bundled, dtrace, read_file, read_open_file, toml,
+    Choice, Description, Disagreement, Language, Misfit, Parsed, ProbeSchema, Problem,
+    SchemaFileError, Schemas, SourcedSchema, bundled, conflict, dtrace, read_file, read_open_file,
+    toml,
 };
 pub use kind::{ArgumentType, ArgumentTypeError, Length};
 pub use name_parts::{NamePart, name_parts};

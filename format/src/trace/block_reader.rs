@@ -144,12 +144,6 @@ impl BlockReader {
     }
 }
 
-impl std::fmt::Debug for BlockReader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BlockReader").finish_non_exhaustive()
-    }
-}
-
 impl Trace {
     /// Replaces the content of `out` by the bytes of a block in the file.
     pub(crate) fn read_exact(&self, block: &Block, out: &mut Vec<u8>) -> Result<(), Damage> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::string_argument;
-use crate::perf::RecordType;
+use crate::perf::{RecordType, record_header};
 
 /// Size of a record header, bytes.
 const HEADER: usize = 8;
@@ -33,7 +33,7 @@ impl IdMap {
     /// Replaces the ids in whole records, all samples of which begin with their id, as the sample ids of other records end with it.
     pub(crate) fn replace(&self, records: &mut [u8]) {
         let mut rest = records;
-        while let Some((kind, size)) = header(rest) {
+        while let Some((kind, _, size @ HEADER..)) = record_header(rest) {
             let Some((record, others)) = rest.split_at_mut_checked(size) else {
                 return;
             };
@@ -60,13 +60,6 @@ impl IdMap {
             *word = self.get(u64::from_le_bytes(*word)).to_le_bytes();
         }
     }
-}
-
-/// Type and size of the first record.
-fn header(records: &[u8]) -> Option<(RecordType, usize)> {
-    let [a, b, c, d, _, _, low, high] = *records.first_chunk::<HEADER>()?;
-    let size = usize::from(u16::from_le_bytes([low, high]));
-    (size >= HEADER).then_some((RecordType(u32::from_le_bytes([a, b, c, d])), size))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::buffer::RecordBuffer;
 use super::chunk::RECORD_HEADER;
 use super::write_error::{InvalidRecord, RecordFault};
-use crate::perf::{RecordType, SampleId, SampleType};
+use crate::perf::{RecordType, SampleId, SampleType, record_header};
 
 /// Offset of the time in a sample, after the record header, `IDENTIFIER`, `IP` and `TID`.
 const SAMPLE_TIME_AT: usize = RECORD_HEADER + 3 * 8;
@@ -113,11 +113,9 @@ impl Ingest {
 /// Type and size of the record at the front; `None` unless it is complete and its size is valid.
 #[inline]
 fn header(records: &[u8]) -> Option<(RecordType, usize)> {
-    let header = records.first_chunk::<RECORD_HEADER>()?;
-    let header = u64::from_le_bytes(*header);
-    let size = (header >> 48) as usize;
+    let (kind, _, size) = record_header(records)?;
     let whole = size >= RECORD_HEADER && size.is_multiple_of(8) && size <= records.len();
-    whole.then_some((RecordType(header as u32), size))
+    whole.then_some((kind, size))
 }
 
 #[inline]

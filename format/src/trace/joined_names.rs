@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use indexmap::IndexSet;
+
 use crate::build_id::BuildId;
 use crate::code_names::{CodeNames, FileCode, LinedFrame, LinedPlace, NamedPlace, TimedPlace};
 
@@ -10,20 +12,16 @@ use crate::code_names::{CodeNames, FileCode, LinedFrame, LinedPlace, NamedPlace,
 #[derive(Debug, Default)]
 pub(crate) struct JoinedNames {
     all: CodeNames,
-    functions: HashMap<String, u32>,
-    sources: HashMap<String, u32>,
+    functions: IndexSet<String>,
+    sources: IndexSet<String>,
     files: HashMap<(PathBuf, Option<BuildId>), usize>,
 }
 
 impl JoinedNames {
     /// Adds the names of the next file, whose recording began at a time; `None` for the first file.
     pub(crate) fn add(&mut self, names: CodeNames, began: Option<u64>) {
-        let functions = numbers(
-            names.functions,
-            &mut self.all.functions,
-            &mut self.functions,
-        );
-        let sources = numbers(names.sources, &mut self.all.sources, &mut self.sources);
+        let functions = numbers(names.functions, &mut self.functions);
+        let sources = numbers(names.sources, &mut self.sources);
         // Numbers that a damaged file does not have stay without a name.
         let function = |number: u32| functions.get(number as usize).copied().unwrap_or(u32::MAX);
         let source = |number: u32| sources.get(number as usize).copied().unwrap_or(u32::MAX);
@@ -88,26 +86,20 @@ impl JoinedNames {
 
     /// All names.
     pub(crate) fn into_names(self) -> CodeNames {
-        self.all
+        CodeNames {
+            functions: self.functions.into_iter().collect(),
+            sources: self.sources.into_iter().collect(),
+            ..self.all
+        }
     }
 }
 
 /// The numbers of strings among those of all files.
-fn numbers(
-    strings: Vec<String>,
-    all: &mut Vec<String>,
-    known: &mut HashMap<String, u32>,
-) -> Vec<u32> {
-    let number = |string: String| {
-        if let Some(number) = known.get(&string) {
-            return *number;
-        }
-        let number = all.len() as u32;
-        all.push(string.clone());
-        known.insert(string, number);
-        number
-    };
-    strings.into_iter().map(number).collect()
+fn numbers(strings: Vec<String>, known: &mut IndexSet<String>) -> Vec<u32> {
+    let strings = strings.into_iter();
+    strings
+        .map(|string| known.insert_full(string).0 as u32)
+        .collect()
 }
 
 /// Adds the entries of places that are not known; both are sorted by place.

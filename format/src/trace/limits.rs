@@ -8,29 +8,31 @@ use super::{Loss, TraceInfo};
 use crate::definitions::{FileDefinition, ProbeDefinition};
 use crate::perf::{Attr, EventAttr, TracepointFormat};
 
-/// A limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Limit {
-    /// Events.
-    Events,
-    /// Bytes of the longest name of an event.
-    EventName,
-    /// Sample ids of one event.
-    IdsOfEvent,
-    /// Bytes of the longest format of a tracepoint.
-    Format,
-    /// Bytes of the names, attrs and sample ids of all events.
-    EventNames,
-    /// Bytes of the formats of all tracepoints.
-    Formats,
-    /// Bytes of the definitions of all probes.
-    Definitions,
-    /// Values in these definitions.
-    Values,
-    /// Arguments of all probes.
-    Arguments,
-    /// Bytes of the head of a stream, or of what is added to it at once.
-    StreamHead,
+crate::listed! {
+    /// A limit.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Limit {
+        /// Events.
+        Events,
+        /// Bytes of the longest name of an event.
+        EventName,
+        /// Sample ids of one event.
+        IdsOfEvent,
+        /// Bytes of the longest format of a tracepoint.
+        Format,
+        /// Bytes of the names, attrs and sample ids of all events.
+        EventNames,
+        /// Bytes of the formats of all tracepoints.
+        Formats,
+        /// Bytes of the definitions of all probes.
+        Definitions,
+        /// Values in these definitions.
+        Values,
+        /// Arguments of all probes.
+        Arguments,
+        /// Bytes of the head of a stream, or of what is added to it at once.
+        StreamHead,
+    }
 }
 
 /// A limit that something exceeds.
@@ -44,20 +46,6 @@ pub struct LimitExceeded {
 }
 
 impl Limit {
-    /// All limits.
-    pub const ALL: [Self; 10] = [
-        Self::Events,
-        Self::EventName,
-        Self::IdsOfEvent,
-        Self::Format,
-        Self::EventNames,
-        Self::Formats,
-        Self::Definitions,
-        Self::Values,
-        Self::Arguments,
-        Self::StreamHead,
-    ];
-
     /// The most that a trace has.
     #[must_use]
     pub const fn max(self) -> u64 {

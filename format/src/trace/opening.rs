@@ -22,9 +22,9 @@ use super::scan::{ScanRules, ScannedRecords, scan};
 use super::shared_heads::SharedHeads;
 use super::trace_files::TraceFiles;
 use super::{TraceInfo, added_piece, definitions_record, digest, directory, pipe};
-use crate::perf::SampleLayout;
 use crate::perf::feature::Feature;
 use crate::perf::header::{FileHeader, Section};
+use crate::perf::{SampleLayout, record_header};
 
 impl Trace {
     /// Opens a trace: a file, or a directory of `perf record --threads`.
@@ -393,7 +393,7 @@ impl Opening {
         // A damaged header may claim an end of the data before the first record.
         let footer = data.end.saturating_sub(RECORD_HEADER as u64);
         let header = self.trace.source.bytes(footer, RECORD_HEADER)?;
-        let footer_end = footer + u64::from(record_size(&header));
+        let footer_end = footer + record_size(&header);
         let rest = self.trace.source.len().saturating_sub(footer_end);
         if rest != 0 {
             let kind = DamageKind::Uncommitted {
@@ -523,7 +523,7 @@ impl Opening {
         let mut at = header.data.offset;
         if header.has_late_attrs() {
             let end = header.attrs.end();
-            at = end + u64::from(record_size(&self.trace.source.bytes(end, RECORD_HEADER)?));
+            at = end + record_size(&self.trace.source.bytes(end, RECORD_HEADER)?);
         }
         if let Some(blob) = definitions_record::read_records(&self.trace.source, at, PART_MAGIC)? {
             self.features.take_definitions(at, &blob);
@@ -551,9 +551,6 @@ impl DataEnd {
     }
 }
 
-fn record_size(header: &[u8]) -> u16 {
-    header
-        .get(6..)
-        .and_then(|size| size.first_chunk::<2>())
-        .map_or(0, |size| u16::from_le_bytes(*size))
+fn record_size(header: &[u8]) -> u64 {
+    record_header(header).map_or(0, |(.., size)| size as u64)
 }

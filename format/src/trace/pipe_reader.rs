@@ -13,7 +13,7 @@ use super::scan::auxiliary_len;
 use super::stream::{MAX_BLOCK, piece};
 use super::{Trace, TraceInfo};
 use crate::perf::header::FileHeader;
-use crate::perf::{RawRecord, RecordType, Records, TracingData};
+use crate::perf::{RawRecord, RecordType, Records, TracingData, record_header};
 
 /// Size of a read, bytes.
 const READ: usize = 256 << 10;
@@ -397,19 +397,10 @@ impl<R: Read> Input<R> {
     /// Reads the next record, without taking it; `None` if the stream ends, or the bytes are not a record.
     fn record(&mut self) -> Result<Option<RawRecord<'_>>, ReadError> {
         self.fill(RECORD_HEADER)?;
-        let size = match self.rest().first_chunk::<RECORD_HEADER>() {
-            Some(header) => usize::from(u16::from_le_bytes([header[6], header[7]])),
-            None => return Ok(None),
+        let Some((.., size)) = record_header(self.rest()) else {
+            return Ok(None);
         };
         self.fill(size)?;
         Ok(Records::new(self.rest()).next())
-    }
-}
-
-impl<R> std::fmt::Debug for PipeReader<R> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PipeReader")
-            .field("offset", &self.input.offset)
-            .finish_non_exhaustive()
     }
 }

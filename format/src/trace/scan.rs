@@ -15,7 +15,7 @@ use super::read_error::ReadError;
 use super::record_counts::RecordCounts;
 use super::trace_files::TraceFiles;
 use super::window::Window;
-use crate::perf::RecordType;
+use crate::perf::{RecordType, record_header};
 
 /// Maximum length of a plain block, bytes.
 const PLAIN_BLOCK: u64 = 1 << 20;
@@ -114,9 +114,10 @@ impl Scanner<'_> {
     fn step(&mut self, at: u64) -> Result<ScanStep, ReadError> {
         let there = (self.end - at).min(FRAME_AT as u64) as usize;
         let bytes = self.window.peek(at, there)?;
-        let Some((kind, size)) = record_header(bytes) else {
+        let Some((kind, _, size)) = record_header(bytes) else {
             return Ok(ScanStep::Broken(NoRecord::Cut));
         };
+        let size = size as u64;
         if size < RECORD_HEADER as u64 {
             return Ok(ScanStep::Broken(NoRecord::Size(size)));
         }
@@ -305,16 +306,11 @@ impl Scanner<'_> {
 fn is_chunk(bytes: &[u8], room: u64) -> bool {
     bytes.first() == Some(&(RecordType::COMPRESSED.0 as u8))
         && ChunkHeader::parse(bytes).is_some()
-        && record_header(bytes).is_some_and(|(_, size)| size <= room)
+        && record_header(bytes).is_some_and(|(.., size)| size as u64 <= room)
 }
 
 /// Length of the data that follow an `AUXTRACE` record.
 pub(super) fn auxiliary_len(record: &[u8]) -> u64 {
     let len = record.get(RECORD_HEADER..).and_then(<[u8]>::first_chunk);
     len.map_or(0, |len| u64::from_le_bytes(*len))
-}
-
-fn record_header(bytes: &[u8]) -> Option<(RecordType, u64)> {
-    let header = u64::from_le_bytes(*bytes.first_chunk::<RECORD_HEADER>()?);
-    Some((RecordType(header as u32), header >> 48))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use usdtrec_format::NumberEnds;
 use usdtrec_format::expr::Name;
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{NumberBucket, ShownArgument, TimePart, Value};
@@ -303,29 +304,6 @@ pub struct NumberTotals {
     pub buckets: Vec<BucketCount>,
     /// Number of those that are in no bucket, because there were too many buckets.
     pub unbucketed: u64,
-}
-
-/// The least and the greatest of some numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NumberEnds {
-    /// The least.
-    pub min: i128,
-    /// The greatest.
-    pub max: i128,
-}
-
-impl NumberEnds {
-    /// The least and greatest number of both; `None` if neither has one.
-    #[must_use]
-    pub fn of_both(one: Option<Self>, other: Option<Self>) -> Option<Self> {
-        match (one, other) {
-            (Some(one), Some(other)) => Some(Self {
-                min: one.min.min(other.min),
-                max: one.max.max(other.max),
-            }),
-            (one, other) => one.or(other),
-        }
-    }
 }
 
 /// A bucket of a histogram with its count.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use usdtrec_format::NumberBucket;
+use usdtrec_format::{NumberBucket, NumberEnds};
 
 use crate::counted_histogram::CountedHistogram;
 use crate::groups::stats::quotient;
@@ -19,20 +19,11 @@ pub struct CountedNumbers {
     /// Their sum.
     pub sum: i128,
     /// The least and the greatest; `None` if not known.
-    pub ends: Option<CountedEnds>,
+    pub ends: Option<NumberEnds>,
     /// The counts of buckets without empty ones; `None` without a histogram.
     pub histogram: Option<CountedHistogram>,
     /// How many of them are in no bucket.
     pub unbucketed: u64,
-}
-
-/// The least and the greatest of some numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CountedEnds {
-    /// The least.
-    pub min: i128,
-    /// The greatest.
-    pub max: i128,
 }
 
 /// Statistics of the numbers.
@@ -45,7 +36,7 @@ pub struct NumberFacts {
     /// Their arithmetic mean; `None` if there are no numbers.
     pub mean: Option<f64>,
     /// The least and the greatest; `None` if not known.
-    pub ends: Option<CountedEnds>,
+    pub ends: Option<NumberEnds>,
     /// How they are distributed; `None` if not known.
     pub distribution: Option<NumberDistribution>,
 }
@@ -73,27 +64,13 @@ pub struct Percentiles {
     pub p99: i128,
 }
 
-impl CountedEnds {
-    /// The least and greatest number of both; `None` if neither has one.
-    #[must_use]
-    pub fn of_both(one: Option<Self>, other: Option<Self>) -> Option<Self> {
-        match (one, other) {
-            (Some(one), Some(other)) => Some(Self {
-                min: one.min.min(other.min),
-                max: one.max.max(other.max),
-            }),
-            (one, other) => one.or(other),
-        }
-    }
-}
-
 impl CountedNumbers {
     /// Adds others.
     pub fn add(&mut self, other: Self) {
         self.count += other.count;
         self.sum += other.sum;
         self.unbucketed += other.unbucketed;
-        self.ends = CountedEnds::of_both(self.ends, other.ends);
+        self.ends = NumberEnds::of_both(self.ends, other.ends);
         if let Some(histogram) = other.histogram {
             self.histogram.get_or_insert_default().add(histogram);
         }
@@ -109,7 +86,7 @@ impl CountedNumbers {
         Self {
             count: self.count.saturating_sub(earlier.count),
             sum: self.sum - earlier.sum,
-            ends: CountedEnds::of_both(self.ends, earlier.ends),
+            ends: NumberEnds::of_both(self.ends, earlier.ends),
             histogram,
             unbucketed: self.unbucketed.saturating_sub(earlier.unbucketed),
         }
@@ -204,7 +181,7 @@ mod tests {
                 .iter()
                 .map(|(from, _, count)| from * i128::from(*count))
                 .sum(),
-            ends: Some(CountedEnds {
+            ends: Some(NumberEnds {
                 min: of(i128::min, i128::MAX),
                 max: of(i128::max, i128::MIN),
             }),

@@ -26,7 +26,6 @@ pub(crate) mod formats;
 pub(crate) mod frame_file;
 #[cfg(feature = "formats")]
 pub(crate) mod html;
-pub(crate) mod interned;
 pub(crate) mod lanes;
 #[cfg(feature = "formats")]
 pub(crate) mod otlp;

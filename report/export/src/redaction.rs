@@ -234,13 +234,7 @@ impl RedactedArguments {
     }
 
     fn hashed(&self, bytes: &[u8]) -> Value {
-        Value::String(StringAt {
-            address: 0,
-            bytes: self.digits(bytes).into_bytes(),
-            cut: false,
-            guessed: false,
-            from_file: false,
-        })
+        Value::String(StringAt::of_bytes(self.digits(bytes).into_bytes()))
     }
 
     fn values(&self, hit: RowHit<'_>) -> Option<Vec<Value>> {

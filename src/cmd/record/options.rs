@@ -272,17 +272,7 @@ impl ChangedDefaults {
     }
 }
 
-const fn engine(engine: cli::Engine) -> EngineChoice {
-    match engine {
-        cli::Engine::Auto => EngineChoice::Auto,
-        cli::Engine::Bpf => EngineChoice::Bpf,
-        cli::Engine::BpfMulti => EngineChoice::BpfMulti,
-        cli::Engine::BpfPerf => EngineChoice::BpfPerf,
-        cli::Engine::Perf => EngineChoice::Perf,
-        cli::Engine::PerfTracefs => EngineChoice::PerfTracefs,
-        cli::Engine::PerfPmu => EngineChoice::PerfPmu,
-    }
-}
+same!(fn engine(cli::Engine) -> EngineChoice: Auto Bpf BpfMulti BpfPerf Perf PerfTracefs PerfPmu);
 
 const fn gap_hold(how: cli::NoGap) -> GapHold {
     match how {
@@ -291,13 +281,7 @@ const fn gap_hold(how: cli::NoGap) -> GapHold {
     }
 }
 
-const fn nonresident(nonresident: cli::NonResident) -> NonResident {
-    match nonresident {
-        cli::NonResident::Auto => NonResident::Auto,
-        cli::NonResident::Never => NonResident::Never,
-        cli::NonResident::Always => NonResident::Always,
-    }
-}
+same!(fn nonresident(cli::NonResident) -> NonResident: Auto Never Always);
 
 /// `--strings`, `--strlen`.
 fn strings(args: &CaptureArgs) -> Result<Strings, Usage> {

@@ -155,11 +155,8 @@ impl KeyOrder {
             Self::Unsigned(number) => Value::Unsigned(*number),
             Self::Signed(number) => Value::Signed(*number),
             Self::String { bytes, cut } => Value::String(StringAt {
-                address: 0,
-                bytes: bytes.clone(),
                 cut: *cut,
-                guessed: false,
-                from_file: false,
+                ..StringAt::of_bytes(bytes.clone())
             }),
             Self::Other(other) => other.value.clone(),
         };

@@ -1,7 +1,8 @@
 //! The numbers of measured arguments, as the view has them.
 
+use usdtrec_format::NumberEnds;
 use usdtrec_record::{HitGroup, MeasuredArgument, NumberTotals};
-use usdtrec_report::stat::{CountedEnds, CountedNumbers};
+use usdtrec_report::stat::CountedNumbers;
 
 /// The numbers of each measured argument in hits with equal keys; `None` for those that are not known.
 #[derive(Clone, Debug, Default)]
@@ -45,7 +46,7 @@ impl Numbers {
         let both = self.0.iter().zip(&earlier.0);
         let postponed = both.map(|(now, before)| {
             Some(CountedNumbers {
-                ends: CountedEnds::of_both(now.as_ref()?.ends, before.as_ref()?.ends),
+                ends: NumberEnds::of_both(now.as_ref()?.ends, before.as_ref()?.ends),
                 ..before.clone()?
             })
         });
@@ -53,16 +54,16 @@ impl Numbers {
     }
 
     /// The least and the greatest of each.
-    pub(super) fn ends(&self) -> Vec<Option<CountedEnds>> {
+    pub(super) fn ends(&self) -> Vec<Option<NumberEnds>> {
         let numbers = self.0.iter();
         numbers.map(|numbers| numbers.as_ref()?.ends).collect()
     }
 
     /// These, with extremes that are those of earlier readings, too.
-    pub(super) fn with_ends(mut self, earlier: &[Option<CountedEnds>]) -> Self {
+    pub(super) fn with_ends(mut self, earlier: &[Option<NumberEnds>]) -> Self {
         for (numbers, earlier) in self.0.iter_mut().zip(earlier) {
             if let Some(numbers) = numbers {
-                numbers.ends = CountedEnds::of_both(numbers.ends, *earlier);
+                numbers.ends = NumberEnds::of_both(numbers.ends, *earlier);
             }
         }
         self
@@ -91,10 +92,7 @@ fn counted(totals: &NumberTotals, has_histogram: bool) -> CountedNumbers {
     CountedNumbers {
         count: totals.count,
         sum: totals.sum,
-        ends: totals.ends.map(|ends| CountedEnds {
-            min: ends.min,
-            max: ends.max,
-        }),
+        ends: totals.ends,
         histogram: has_histogram.then(|| buckets.collect()),
         unbucketed: totals.unbucketed,
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use usdtrec_record::HitTotals;
-use usdtrec_report::stat::{CountedEnds, CountedNumbers, SnapshotRow, StatSnapshot, StatSum};
+use usdtrec_report::stat::{CountedNumbers, NumberEnds, SnapshotRow, StatSnapshot, StatSum};
 
 use super::group_key::{GroupKey, KnownStacks};
 use super::sums::{Count, StatGrouping, Sums};
@@ -28,7 +28,7 @@ pub(in crate::cmd) struct Snapshots {
 struct Before {
     count: Count,
     /// The extremes of each measured argument since the start.
-    ends: Vec<Option<CountedEnds>>,
+    ends: Vec<Option<NumberEnds>>,
     history: Vec<u32>,
 }
 

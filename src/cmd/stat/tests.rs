@@ -183,11 +183,8 @@ fn strings_are_added_up_by_their_shapes() {
     let group = |text: &str, cut, count| HitGroup {
         probe: Arc::clone(&probe),
         values: vec![AggregateValue::Argument(Value::String(StringAt {
-            address: 0,
-            bytes: text.into(),
             cut,
-            guessed: false,
-            from_file: false,
+            ..StringAt::of_bytes(text.into())
         }))],
         count,
         numbers: Vec::new(),

@@ -263,11 +263,5 @@ fn constant(operand: &Operand) -> String {
 
 /// Escapes a text for a format string.
 fn literal(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '%' | '"' | '\\' => '_',
-            c if c.is_control() => '_',
-            c => c,
-        })
-        .collect()
+    text.replace(|c: char| c.is_control() || "%\"\\".contains(c), "_")
 }

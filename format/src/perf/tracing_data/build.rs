@@ -167,10 +167,7 @@ impl TracepointFormat {
 
 /// Replaces characters that perf does not accept in the name of a tracepoint.
 fn identifier(name: &str) -> String {
-    let mut out: String = name
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
-        .collect();
+    let mut out = name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
     if !out.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
         out.insert(0, '_');
     }

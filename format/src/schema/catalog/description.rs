@@ -6,7 +6,7 @@ use crate::arch::Arch;
 use crate::grammar::parse_operands;
 use crate::operand::Operand;
 use crate::probe::Probe;
-use crate::schema::{Argument, Choice, Conflict, Schemas};
+use crate::schema::{Argument, Choice, Schemas, conflict};
 
 /// The description of a probe, from schemas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,10 +67,10 @@ impl Schemas {
             for ((argument, operand), wrong) in
                 arguments.iter().zip(*operands).zip(&mut contradicted)
             {
-                let conflict = arch.and_then(|arch| Conflict::find(argument, operand, arch));
+                let conflict = arch.and_then(|arch| conflict(argument, operand, arch));
                 *wrong |= conflict.is_some();
                 let found = conflict
-                    .map(|conflict| disagreement(&choice.place, conflict.to_string()))
+                    .map(|conflict| disagreement(&choice.place, conflict))
                     .filter(|found| !disagreements.contains(found));
                 disagreements.extend(found);
             }

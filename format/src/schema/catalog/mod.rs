@@ -11,7 +11,7 @@ mod problem;
 pub mod toml;
 
 pub use choice::{Choice, Misfit, Schemas, SourcedSchema};
-pub use conflict::Conflict;
+pub use conflict::conflict;
 pub use description::{Description, Disagreement};
 pub use file::{Language, SchemaFileError, read_file, read_open_file};
 pub use probe::ProbeSchema;

@@ -101,12 +101,16 @@ pub enum WhichRecording {
 impl Comparison {
     /// Compares all that both have: of like recordings, some figure of a kind is beyond noise in so many cases (0 to 1) at most.
     pub(crate) fn new(a: ComparedRecording, b: ComparedRecording, level: f64) -> Self {
-        let Gathered {
-            figures,
-            tested,
+        let Pairs {
+            deferred,
+            mut figures,
             spent,
             left_out,
-        } = gather(Sides { a: &a, b: &b }, level);
+        } = Pairs::of(Sides { a: &a, b: &b });
+        let tested = deferred.values().map(Vec::len).sum();
+        figures.extend(deferred.values().flat_map(|tests| run(tests, level)));
+        figures.sort_by(|one, other| one.subject.cmp(&other.subject));
+        drop(deferred);
         Self {
             a,
             b,
@@ -132,35 +136,6 @@ impl Comparison {
     }
 }
 
-/// What a comparison has besides the recordings.
-struct Gathered {
-    figures: Vec<Metric>,
-    tested: usize,
-    spent: Vec<SpentChange>,
-    left_out: Vec<LeftOut>,
-}
-
-fn gather(recordings: Sides<&ComparedRecording>, level: f64) -> Gathered {
-    let mut pairs = Pairs {
-        deferred: BTreeMap::new(),
-        figures: Vec::new(),
-        spent: Vec::new(),
-        left_out: Vec::new(),
-    };
-    pairs.all(recordings);
-    let tested = pairs.deferred.values().map(Vec::len).sum();
-    let mut figures = pairs.figures;
-    let families = pairs.deferred.values();
-    figures.extend(families.flat_map(|tests| run(tests, level)));
-    figures.sort_by(|one, other| one.subject.cmp(&other.subject));
-    Gathered {
-        figures,
-        tested,
-        spent: pairs.spent,
-        left_out: pairs.left_out,
-    }
-}
-
 /// Runs the tests of a family: after those that have found a difference, the level is divided by the number of the others alone (Holm).
 fn run(tests: &[DeferredTest<'_>], level: f64) -> Vec<Metric> {
     let mut others = tests.len();
@@ -179,6 +154,7 @@ fn run(tests: &[DeferredTest<'_>], level: f64) -> Vec<Metric> {
 }
 
 /// Figures as they are gathered.
+#[derive(Default)]
 struct Pairs<'s> {
     deferred: BTreeMap<Family, Vec<DeferredTest<'s>>>,
     /// The figures that cannot be compared.
@@ -188,25 +164,27 @@ struct Pairs<'s> {
 }
 
 impl<'s> Pairs<'s> {
-    fn all(&mut self, recordings: Sides<&'s ComparedRecording>) {
+    fn of(recordings: Sides<&'s ComparedRecording>) -> Self {
+        let mut pairs = Self::default();
         let Sides { a, b } = recordings;
         let rates = recordings.map(ComparedRecording::slices_per_second).both();
         for (event, one) in &a.probes {
             match b.probes.get(event) {
-                Some(other) => self.probe(event, Sides { a: one, b: other }, rates),
-                None => self.only(event, one, WhichRecording::A),
+                Some(other) => pairs.probe(event, Sides { a: one, b: other }, rates),
+                None => pairs.only(event, one, WhichRecording::A),
             }
         }
         for (event, other) in &b.probes {
             if !a.probes.contains_key(event) {
-                self.only(event, other, WhichRecording::B);
+                pairs.only(event, other, WhichRecording::B);
             }
         }
         for (name, one) in &a.spans {
             if let Some(other) = b.spans.get(name) {
-                self.spans(name, one, other);
+                pairs.spans(name, one, other);
             }
         }
+        pairs
     }
 
     fn spans(&mut self, name: &str, a: &'s SpanSide, b: &'s SpanSide) {

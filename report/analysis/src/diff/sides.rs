@@ -1,7 +1,7 @@
 //! A pair of values of the same kind: one of each recording.
 
 /// A value of recording A and the same one of recording B.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sides<T> {
     /// The value of recording A.
     pub a: T,

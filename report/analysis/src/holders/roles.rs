@@ -174,13 +174,7 @@ impl LockRoles {
             of_spans: role.ends_waits.then(|| Arc::clone(&self.of_spans)),
             provider: role.provider,
             key,
-            comm: Value::String(StringAt {
-                address: 0,
-                bytes: comm.into_owned().into_bytes(),
-                cut: false,
-                guessed: false,
-                from_file: false,
-            }),
+            comm: Value::String(StringAt::of_bytes(comm.into_owned().into_bytes())),
         })
     }
 }

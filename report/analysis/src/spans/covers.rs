@@ -17,39 +17,6 @@ use crate::stats::keys::key::KeyWords;
 /// Parts of the time, of all groups together, from which on those are joined that need not be kept apart.
 const MAX_PARTS: usize = 1 << 16;
 
-/// The time that the spans of a group cover in a window.
-#[derive(Debug, Default)]
-struct Parts {
-    whole: Coverage,
-    /// Their own time; `None` if it is the same, as there was none in another.
-    own: Option<OwnParts>,
-}
-
-/// The time that the spans of a group cover in a window without the spans within them.
-#[derive(Debug)]
-struct OwnParts {
-    parts: Coverage,
-    /// Time before these, of which it is not known when it was, ns.
-    before: u64,
-}
-
-impl Parts {
-    fn add(&mut self, span: Interval, own: Option<&OwnTime>) {
-        if let Some(own) = own {
-            let whole = &self.whole;
-            let known = self.own.get_or_insert_with(|| OwnParts {
-                parts: whole.clone(),
-                before: 0,
-            });
-            own.parts.iter().for_each(|part| known.parts.add(*part));
-            known.before = known.before.saturating_add(own.before);
-        } else if let Some(known) = &mut self.own {
-            known.parts.add(span);
-        }
-        self.whole.add(span);
-    }
-}
-
 /// When the spans of a window were.
 #[derive(Debug, Default)]
 pub(crate) struct WindowCovers {
@@ -58,8 +25,8 @@ pub(crate) struct WindowCovers {
 
 #[derive(Debug, Default)]
 struct WindowPair {
-    all: Parts,
-    groups: HashMap<Box<[KeyWords]>, Parts>,
+    all: SpanCover,
+    groups: HashMap<Box<[KeyWords]>, SpanCover>,
 }
 
 impl WindowCovers {
@@ -112,16 +79,26 @@ pub struct CoveredTime {
 }
 
 impl SpanCover {
-    fn add(&mut self, parts: Parts) {
-        if let Some(OwnParts { parts: own, before }) = parts.own {
-            let whole = &self.whole;
-            let known = self.own.get_or_insert_with(|| whole.clone());
-            known.add_all(&own);
-            self.before = self.before.saturating_add(before);
+    fn add(&mut self, span: Interval, own: Option<&OwnTime>) {
+        if let Some(own) = own {
+            let known = self.own.get_or_insert_with(|| self.whole.clone());
+            own.parts.iter().for_each(|part| known.add(*part));
+            self.before = self.before.saturating_add(own.before);
         } else if let Some(known) = &mut self.own {
-            known.add_all(&parts.whole);
+            known.add(span);
         }
-        self.whole.add_all(&parts.whole);
+        self.whole.add(span);
+    }
+
+    fn add_all(&mut self, other: &Self) {
+        if let Some(own) = &other.own {
+            let known = self.own.get_or_insert_with(|| self.whole.clone());
+            known.add_all(own);
+            self.before = self.before.saturating_add(other.before);
+        } else if let Some(known) = &mut self.own {
+            known.add_all(&other.whole);
+        }
+        self.whole.add_all(&other.whole);
     }
 
     fn parts(&self) -> usize {
@@ -178,16 +155,16 @@ impl Covers {
     /// Adds the spans of the next window.
     pub(crate) fn take(&mut self, window: WindowCovers) {
         let mut added = 0;
-        let mut add = |cover: &mut SpanCover, parts: Parts| {
+        let mut add = |cover: &mut SpanCover, other: &SpanCover| {
             let before = cover.parts();
-            cover.add(parts);
+            cover.add_all(other);
             added += cover.parts();
             added -= before.min(added);
         };
         for (known, of_window) in self.pairs.iter_mut().zip(window.pairs) {
-            add(&mut known.all, of_window.all);
+            add(&mut known.all, &of_window.all);
             for (group, parts) in of_window.groups {
-                add(known.groups.entry(group).or_default(), parts);
+                add(known.groups.entry(group).or_default(), &parts);
             }
         }
         self.parts += added;

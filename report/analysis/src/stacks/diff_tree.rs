@@ -15,7 +15,7 @@ use crate::diff::metric::NoiseTest;
 use crate::diff::noise::Mean;
 use crate::diff::sides::Sides;
 use crate::diff::significance::Level;
-use crate::diff::slices::{Counts, SLICES, add, total};
+use crate::diff::slices::{Counts, add, total};
 use crate::stacks::path::Step;
 use crate::stacks::sliced::SlicedPath;
 use crate::stacks::tree::sort_children;
@@ -28,18 +28,19 @@ const MIN_SHARE: u64 = 100;
 const MAX_NODES: usize = 1 << 17;
 
 /// The result of the comparison of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShareVerdict {
     /// Its share differs by more than noise.
     Beyond,
     /// It does not.
     Within,
     /// It has too few hits to be tested.
+    #[default]
     Untested,
 }
 
 /// A frame in a tree of both recordings.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct DiffNode {
     /// `None` for the root, which is above all.
     pub step: Option<Step>,
@@ -86,7 +87,7 @@ impl DiffTree {
         };
         let mut tree = Self {
             name,
-            nodes: vec![DiffNode::new(None)],
+            nodes: vec![DiffNode::default()],
         };
         for path in paths.a {
             tree.add(path, |sides| &mut sides.a, |own| &mut own.a, &mut places)?;
@@ -133,7 +134,10 @@ impl DiffTree {
                 if place >= MAX_NODES {
                     return Err(QuestionError::TooManyStacks.into());
                 }
-                self.nodes.push(DiffNode::new(Some(step.clone())));
+                self.nodes.push(DiffNode {
+                    step: Some(step.clone()),
+                    ..DiffNode::default()
+                });
                 if let Some(parent) = self.nodes.get_mut(at) {
                     parent.children.push(place);
                 }
@@ -186,19 +190,5 @@ impl DiffNode {
     /// How much greater its share is in B, -1 to 1.
     pub fn change(&self) -> f64 {
         self.shares.b - self.shares.a
-    }
-
-    const fn new(step: Option<Step>) -> Self {
-        Self {
-            step,
-            counts: Sides {
-                a: [0; SLICES],
-                b: [0; SLICES],
-            },
-            own: Sides { a: 0, b: 0 },
-            shares: Sides { a: 0.0, b: 0.0 },
-            verdict: ShareVerdict::Untested,
-            children: Vec::new(),
-        }
     }
 }

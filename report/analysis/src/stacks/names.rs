@@ -12,6 +12,8 @@ use std::io::BufRead;
 use std::sync::Arc;
 
 use foldhash::HashMap;
+use foldhash::fast::RandomState;
+use indexmap::IndexSet;
 use usdtrec_format::{
     CodeNames, FileCode, KnownSymbols, LinedFrame, LinedPlace, MadeCode, NamedPlace, SourceLine,
     StringInFile, TimedPlace,
@@ -194,8 +196,8 @@ fn most_frequent(places: HashMap<StackPlace, u64>) -> Vec<StackPlace> {
 #[derive(Default)]
 struct Found {
     names: CodeNames,
-    numbers: HashMap<Arc<str>, u32>,
-    sources: HashMap<String, u32>,
+    functions: IndexSet<Arc<str>, RandomState>,
+    sources: IndexSet<String, RandomState>,
     files: BTreeMap<DsoId, FileFound>,
     /// Frames of all places with lines.
     frames: usize,
@@ -292,13 +294,8 @@ impl Found {
     fn frame(&mut self, function: Option<u32>, source: Option<&SourceLine>) -> LinedFrame {
         let line = source.map_or(0, |source| source.line);
         let source = source.map(|SourceLine { file, .. }| {
-            if let Some(&known) = self.sources.get(file) {
-                return known;
-            }
-            let number = self.names.sources.len() as u32;
-            self.names.sources.push(file.clone());
-            self.sources.insert(file.clone(), number);
-            number
+            let known = self.sources.get_index_of(file);
+            known.unwrap_or_else(|| self.sources.insert_full(file.clone()).0) as u32
         });
         LinedFrame {
             function,
@@ -310,6 +307,8 @@ impl Found {
     /// All that was found.
     fn names(self, session: &TraceSession) -> CodeNames {
         let mut names = self.names;
+        names.functions = self.functions.iter().map(|name| name.to_string()).collect();
+        names.sources = self.sources.into_iter().collect();
         for (id, file) in self.files {
             if let Some(dso) = session.mappings().file(id) {
                 // Its symbols are not looked up.
@@ -373,10 +372,6 @@ impl Found {
     }
 
     fn number(&mut self, name: &Arc<str>) -> u32 {
-        let functions = &mut self.names.functions;
-        *self.numbers.entry(Arc::clone(name)).or_insert_with(|| {
-            functions.push(name.to_string());
-            functions.len() as u32 - 1
-        })
+        self.functions.insert_full(Arc::clone(name)).0 as u32
     }
 }

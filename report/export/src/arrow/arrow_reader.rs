@@ -46,14 +46,6 @@ pub struct ArrowReader<'s> {
     format: TableFormat,
 }
 
-impl std::fmt::Debug for ArrowReader<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ArrowReader")
-            .field("schema", &self.schema())
-            .finish_non_exhaustive()
-    }
-}
-
 impl<'s> ArrowReader<'s> {
     /// A reader of a trace; nothing is read yet.
     ///

@@ -9,34 +9,35 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use foldhash::fast::RandomState;
+use indexmap::IndexSet;
 use usdtrec_analysis::stacks::path::{Step, WeighedPath};
 use usdtrec_analysis::stacks::weighed::{WeighedStacks, WeightUnit};
 use usdtrec_analysis::stats::keys::stack::FrameName;
 use usdtrec_view::folded::step_text;
 
 use crate::frame_file::{file_of, path_text};
-use crate::interned::Interned;
 use crate::pprof::fields::{function, label, line, location, mapping, profile, sample, value_type};
 use crate::protobuf::Proto;
 
 /// Things that a profile has once: strings are numbered from 0, all others from 1.
 #[derive(Default)]
 struct ProfileTables<'s> {
-    strings: Interned<String>,
+    strings: IndexSet<String, RandomState>,
     /// Files, by the numbers of their names.
-    mappings: Interned<u64>,
-    locations: Interned<&'s Step>,
+    mappings: IndexSet<u64, RandomState>,
+    locations: IndexSet<&'s Step, RandomState>,
     proto: Proto,
 }
 
 impl<'s> ProfileTables<'s> {
     fn string(&mut self, text: &str) -> u64 {
-        self.strings.number(text.to_owned()).into()
+        self.strings.insert_full(text.to_owned()).0 as u64
     }
 
     /// The number of a location, which has a function of the same number.
     fn location(&mut self, step: &'s Step) -> u64 {
-        u64::from(self.locations.number(step)) + 1
+        self.locations.insert_full(step).0 as u64 + 1
     }
 
     /// The number of a file; 0 without one.
@@ -45,7 +46,7 @@ impl<'s> ProfileTables<'s> {
             return 0;
         };
         let name = self.string(&file);
-        u64::from(self.mappings.number(name)) + 1
+        self.mappings.insert_full(name).0 as u64 + 1
     }
 
     fn value_type(&mut self, kind: &str, unit: &str) {
@@ -58,17 +59,17 @@ impl<'s> ProfileTables<'s> {
 
     /// Writes all that samples refer to.
     fn put_all(&mut self) {
-        for (number, step) in (1..).zip(self.locations.all().to_vec()) {
+        for (number, step) in (1..).zip(std::mem::take(&mut self.locations)) {
             self.put_location(number, step);
         }
-        for (number, name) in (1..).zip(self.mappings.all()) {
+        for (number, name) in (1..).zip(&self.mappings) {
             self.proto.message(profile::MAPPING, |mapping| {
                 mapping.unsigned(mapping::ID, number);
                 mapping.unsigned(mapping::FILENAME, *name);
                 mapping.unsigned(mapping::HAS_FUNCTIONS, 1);
             });
         }
-        for text in self.strings.all() {
+        for text in &self.strings {
             self.proto.bytes(profile::STRING_TABLE, text.as_bytes());
         }
     }

@@ -29,12 +29,6 @@ impl<'r> RowArgument<'r> {
         &self.argument.name
     }
 
-    /// What the trace or a schema says of it.
-    #[must_use]
-    pub const fn argument(&self) -> &'r Argument {
-        self.argument
-    }
-
     /// Its type: what a schema says (`s32`, `str`, `enum`), else size and sign of the operand (`u64`), several with `/` between them if they differ between sites; empty if
     /// it is not known.
     #[must_use]

@@ -15,7 +15,6 @@ use usdtrec_trace::session::event_name::{bare_name, short_name};
 use usdtrec_trace::session::events::Event;
 
 use crate::rows::row_argument::{ArgumentFormat, RowArgument};
-use crate::rows::row_site::RowSite;
 use crate::rows::row_stack::RowStack;
 
 /// What rows are about.
@@ -67,12 +66,6 @@ impl<'r> RowEvent<'r> {
             hit,
             has_no_begin: false,
         })
-    }
-
-    /// The event in the trace's head.
-    #[must_use]
-    pub const fn event(&self) -> &'r Event {
-        self.event
     }
 
     /// Name of the event: `sdt_PROVIDER:NAME` of a probe.
@@ -148,13 +141,6 @@ impl<'r> RowEvent<'r> {
     #[must_use]
     pub const fn ip(&self) -> u64 {
         self.hit.row.ip
-    }
-
-    /// The site; `None` if it is not known which of the probe's it is.
-    #[must_use]
-    pub fn site(&self) -> Option<RowSite<'r>> {
-        let site = self.hit.row.site? as usize;
-        RowSite::new(self.context.session, self.hit.row.event, site)
     }
 
     /// Whether it ends a span whose begin is not known.

@@ -40,12 +40,6 @@ pub struct RecordedFacts {
 }
 
 impl RecordedFacts {
-    /// Nothing is known.
-    pub(crate) const NONE: Self = Self {
-        parent: None,
-        names: [None; NAMES],
-    };
-
     /// Path of the control group.
     pub const fn path(&self) -> Option<NameId> {
         self.names[0]
@@ -73,7 +67,7 @@ impl RecordedFacts {
 }
 
 /// What is known of a process for a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CgroupSpan {
     pub(crate) facts: RecordedFacts,
     /// First time, ns.

@@ -3,7 +3,7 @@
 use crate::process::names::NameId;
 
 /// What a thread is called, and for how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommSpan {
     /// The name; `None` if the trace does not say.
     pub name: Option<NameId>,

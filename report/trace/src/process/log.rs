@@ -105,6 +105,16 @@ pub(crate) enum Placed {
     },
 }
 
+impl Placed {
+    /// The part of a file that is mapped.
+    pub(crate) const fn region(self) -> Option<u32> {
+        match self {
+            Self::Mapped { region, .. } => Some(region),
+            Self::Empty | Self::Inherited(_) => None,
+        }
+    }
+}
+
 /// A thread begins or ends; of use where something is to be forgotten.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Life {
@@ -122,17 +132,6 @@ pub(crate) enum LivingChange {
     /// A process that mapped something; its threads may not be known.
     Process(i32),
     Ended(i32),
-}
-
-/// A run of addresses that shows a run of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileRange {
-    /// First address.
-    pub(crate) start: u64,
-    /// Address after the last.
-    pub(crate) end: u64,
-    /// File offset of the first address.
-    pub(crate) offset: u64,
 }
 
 impl ProcessLog {

@@ -9,7 +9,7 @@ use foldhash::{HashMap, HashSet};
 use usdtrec_format::BuildId;
 
 use crate::process::interner::{Region, StringId, StringPool};
-use crate::process::log::{FileRange, KERNEL, Placed, ProcessLog};
+use crate::process::log::{KERNEL, ProcessLog};
 use crate::process::mappers::{FileBuildId, MappedFile, RecordedFiles};
 use crate::process::spaces::{FilePart, Spaces};
 use crate::process::{Dso, DsoId, Mapping};
@@ -69,11 +69,8 @@ impl Mappings {
     /// With all of the log of a whole trace.
     pub(crate) fn settle(mut self, log: ProcessLog) -> Self {
         let mut known = Known::default();
-        let parts = log.regions.iter().map(|region| FilePart {
-            len: region.len,
-            offset: region.offset,
-            dso: self.dso(LoggedFile::from_region(region), &log.strings, &mut known),
-        });
+        let regions = log.regions.iter();
+        let parts = regions.map(|region| self.part(region, &log.strings, &mut known));
         let parts: Vec<FilePart> = parts.collect();
         self.spaces = Spaces::settle(log.placings, parts);
         self
@@ -85,24 +82,18 @@ impl Mappings {
         placings.sort_by_key(|placing| placing.time);
         let mut known = Known::default();
         for placing in placings {
-            let (pid, time) = (placing.pid, placing.time.into());
-            match placing.change {
-                Placed::Empty => self.spaces.begin(pid, time, None),
-                Placed::Inherited(parent) => self.spaces.begin(pid, time, Some(parent)),
-                Placed::Mapped { start, region } => {
-                    let Some(region) = log.regions.get(region) else {
-                        continue;
-                    };
-                    let dso = self.dso(LoggedFile::from_region(region), &log.strings, &mut known);
-                    let start: u64 = start.into();
-                    let range = FileRange {
-                        start,
-                        end: start.saturating_add(region.len),
-                        offset: region.offset,
-                    };
-                    self.spaces.map(pid, time, range, dso);
-                }
-            }
+            let region = placing.change.region();
+            let region = region.and_then(|region| log.regions.get(region));
+            let part = region.map(|region| self.part(region, &log.strings, &mut known));
+            self.spaces.place(&placing, part.as_ref());
+        }
+    }
+
+    fn part(&mut self, region: &Region, strings: &StringPool, known: &mut Known) -> FilePart {
+        FilePart {
+            len: region.len,
+            offset: region.offset,
+            dso: self.dso(LoggedFile::from_region(region), strings, known),
         }
     }
 

@@ -26,7 +26,7 @@ pub struct ProcessFacts {
 impl Default for ProcessFacts {
     fn default() -> Self {
         Self {
-            recorded: RecordedFacts::NONE,
+            recorded: RecordedFacts::default(),
             uid: None,
             event: None,
             thread_context: Err(NoContext::NotRecorded),

@@ -6,7 +6,7 @@ use foldhash::{HashMap, HashSet};
 
 use crate::process::cover::Cover;
 use crate::process::index::{Index, Numbered};
-use crate::process::log::{FileRange, Placed, Placing};
+use crate::process::log::{Placed, Placing};
 use crate::process::unaligned::PackedU64;
 use crate::process::{DsoId, Mapping};
 
@@ -49,7 +49,7 @@ impl Numbered for Placing {
 }
 
 /// What a process has mapped from one fork or execve to the next.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Space {
     from: u64,
     /// The process whose mappings at `from` it began with.
@@ -90,13 +90,14 @@ impl Spaces {
         // Stable: of changes at the same time, in particular at 0, the file's order decides.
         placings.sort_by_key(|placing| placing.time);
         placings.sort_by_key(|placing| placing.pid);
-        let mut spaces = Self {
-            parts,
-            ..Self::default()
-        };
+        let mut spaces = Self::default();
         for many in placings.chunk_by(|a, b| a.pid == b.pid) {
             if many.len() > ONE_BY_ONE {
-                many.iter().for_each(|placing| spaces.place(placing));
+                for placing in many {
+                    let region = placing.change.region();
+                    let part = region.and_then(|region| parts.get(region as usize));
+                    spaces.place(placing, part);
+                }
             }
         }
         if !spaces.by_pid.is_empty() {
@@ -105,26 +106,18 @@ impl Spaces {
         placings.shrink_to_fit();
         spaces.index = Index::new(&placings);
         spaces.settled = placings;
+        spaces.parts = parts;
         spaces
     }
 
-    /// Takes a change that is not earlier than those of its process before.
-    fn place(&mut self, placing: &Placing) {
+    /// Takes a change that is not earlier than those of its process before; a part of a file that is mapped is given.
+    pub(crate) fn place(&mut self, placing: &Placing, part: Option<&FilePart>) {
         let (pid, time) = (placing.pid, placing.time.into());
-        match placing.change {
-            Placed::Empty => self.begin(pid, time, None),
-            Placed::Inherited(parent) => self.begin(pid, time, Some(parent)),
-            Placed::Mapped { start, region } => {
-                if let Some(part) = self.parts.get(region as usize).copied() {
-                    let start: u64 = start.into();
-                    let range = FileRange {
-                        start,
-                        end: start.saturating_add(part.len),
-                        offset: part.offset,
-                    };
-                    self.map(pid, time, range, part.dso);
-                }
-            }
+        match (placing.change, part) {
+            (Placed::Empty, _) => self.begin(pid, time, None),
+            (Placed::Inherited(parent), _) => self.begin(pid, time, Some(parent)),
+            (Placed::Mapped { start, .. }, Some(part)) => self.map(pid, time, start.into(), part),
+            (Placed::Mapped { .. }, None) => {}
         }
     }
 
@@ -181,25 +174,19 @@ impl Spaces {
     }
 
     /// Begins a new address space, with the mappings of `parent` if there is one.
-    pub(crate) fn begin(&mut self, pid: i32, time: u64, parent: Option<i32>) {
+    fn begin(&mut self, pid: i32, time: u64, parent: Option<i32>) {
         self.by_pid.entry(pid).or_default().push(Space {
             from: time,
             parent,
-            maps: Vec::new(),
-            cover: Cover::default(),
+            ..Space::default()
         });
     }
 
     /// Adds a mapping to the newest address space of a process.
-    pub(crate) fn map(&mut self, pid: i32, time: u64, range: FileRange, dso: DsoId) {
+    fn map(&mut self, pid: i32, time: u64, start: u64, part: &FilePart) {
         let spaces = self.by_pid.entry(pid).or_default();
         if spaces.is_empty() {
-            spaces.push(Space {
-                from: 0,
-                parent: None,
-                maps: Vec::new(),
-                cover: Cover::default(),
-            });
+            spaces.push(Space::default());
         }
         if let Some(space) = spaces.last_mut() {
             if space.maps.is_empty() {
@@ -208,9 +195,9 @@ impl Spaces {
             }
             space.maps.push(Mapped {
                 time,
-                addresses: range.start..range.end,
-                offset: range.offset,
-                dso,
+                addresses: start..start.saturating_add(part.len),
+                offset: part.offset,
+                dso: part.dso,
             });
             space.cover.grown(&space.maps);
         }

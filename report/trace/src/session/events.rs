@@ -18,7 +18,7 @@ use crate::added::added_argument::{AddedArgument, AddedPlace};
 use crate::session::event_name::{event_name, short_name};
 
 /// One event of a trace: one attr.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Event {
     /// Name (`sdt_tick:loop1`).
     pub name: String,
@@ -156,21 +156,9 @@ impl Event {
     fn new(attr: &EventAttr) -> Self {
         Self {
             name: attr.name.clone(),
-            is_probe: false,
-            thread_context: None,
-            thread_waits: None,
             layout: SampleLayout::new(&attr.attr),
             attr: attr.attr.clone(),
-            probe: None,
-            build_id: None,
-            arguments: Vec::new(),
-            added: Vec::new(),
-            own_names: None,
-            types: Vec::new(),
-            sites: 0..0,
-            call: None,
-            lock: None,
-            telemetry: Telemetry::default(),
+            ..Self::default()
         }
     }
 

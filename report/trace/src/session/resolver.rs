@@ -14,7 +14,7 @@ use crate::added::added_argument::AddedValues;
 use crate::address_cache::{AddressCache, TimedAddress, TimedAnswer};
 use crate::calls::paths::CallPath;
 use crate::process::cgroups::{CgroupSpan, RecordedFacts};
-use crate::process::comm::{CommSpan, ProcessNumber};
+use crate::process::comm::CommSpan;
 use crate::process::names::NameId;
 use crate::process::process_field::{ProcessFacts, ProcessField, ProcessValue};
 use crate::process::{Dso, DsoId, Mapping};
@@ -157,21 +157,6 @@ pub struct CodeLocation {
 /// `None` if nothing is known.
 type MaybeInlining = Option<Arc<FoundInlining>>;
 
-/// A span that holds no time.
-const NEVER: CommSpan = CommSpan {
-    name: None,
-    process: ProcessNumber::UNKNOWN,
-    from: 0,
-    until: 0,
-};
-
-/// A control group for no time.
-const NOWHERE: CgroupSpan = CgroupSpan {
-    facts: RecordedFacts::NONE,
-    from: 0,
-    until: 0,
-};
-
 impl<'s> Resolver<'s> {
     /// A resolver with empty caches.
     pub fn new(session: &'s TraceSession) -> Self {
@@ -180,8 +165,9 @@ impl<'s> Resolver<'s> {
             values: vec![SiteValues::default(); session.events.sites.len()],
             places: AddressCache::new(PLACES),
             strings: AddressCache::new(PLACES),
-            names: vec![(0, NEVER); NAMES],
-            cgroups: vec![(0, NOWHERE); NAMES],
+            // They hold no time.
+            names: vec![(0, CommSpan::default()); NAMES],
+            cgroups: vec![(0, CgroupSpan::default()); NAMES],
             chains: None,
             addresses: Vec::new(),
             parts: Vec::new(),

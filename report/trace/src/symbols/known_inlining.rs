@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::HashMap;
+use foldhash::fast::RandomState;
+use indexmap::IndexSet;
 use usdtrec_format::SourceLine;
 
 use crate::process::DsoId;
@@ -87,22 +89,16 @@ pub struct NameOfSymbol(pub u32);
 
 /// Names of functions that were found, each once.
 #[derive(Debug, Default)]
-pub(crate) struct FoundNames {
-    names: Vec<Arc<str>>,
-    numbers: HashMap<Arc<str>, NameOfSymbol>,
-}
+pub(crate) struct FoundNames(IndexSet<Arc<str>, RandomState>);
 
 impl FoundNames {
     /// The number of a name.
     pub(crate) fn number(&mut self, name: &Arc<str>) -> NameOfSymbol {
-        *self.numbers.entry(Arc::clone(name)).or_insert_with(|| {
-            self.names.push(Arc::clone(name));
-            NameOfSymbol(self.names.len() as u32 - 1)
-        })
+        NameOfSymbol(self.0.insert_full(Arc::clone(name)).0 as u32)
     }
 
     /// The name of a number.
     pub(crate) fn name(&self, id: NameOfSymbol) -> Option<Arc<str>> {
-        self.names.get(id.0 as usize).cloned()
+        self.0.get_index(id.0 as usize).cloned()
     }
 }

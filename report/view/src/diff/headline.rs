@@ -13,25 +13,19 @@ use crate::theme::Theme;
 /// Figures that are named in a line.
 const MAX_NAMED: usize = 3;
 
-/// What a difference means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Meaning {
-    Slower,
-    Faster,
-    MoreOften,
-    LessOften,
-    OtherValues,
+usdtrec_format::listed! {
+    /// What a difference means.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Meaning {
+        Slower,
+        Faster,
+        MoreOften,
+        LessOften,
+        OtherValues,
+    }
 }
 
 impl Meaning {
-    const ALL: [Self; 5] = [
-        Self::Slower,
-        Self::Faster,
-        Self::MoreOften,
-        Self::LessOften,
-        Self::OtherValues,
-    ];
-
     const fn words(self) -> &'static str {
         match self {
             Self::Slower => "Slower",

@@ -113,9 +113,3 @@ impl StreamOutput<'_> {
         (self.lost)(event.map_or("", |event| &event.name), lost);
     }
 }
-
-impl std::fmt::Debug for StreamOutput<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("StreamOutput")
-    }
-}

@@ -122,8 +122,9 @@ mod tests {
     use std::time::Duration;
 
     use serde_json::Value;
-    use usdtrec_analysis::counted_numbers::{CountedEnds, CountedNumbers, NumberFacts};
+    use usdtrec_analysis::counted_numbers::{CountedNumbers, NumberFacts};
     use usdtrec_format::NumberBucket;
+    use usdtrec_format::NumberEnds;
 
     use super::super::{SpanFates, StatCounts, StatKey, StatRow, StatView};
     use super::*;
@@ -135,7 +136,7 @@ mod tests {
         let durations = CountedNumbers {
             count: 2,
             sum: 2_503_001,
-            ends: Some(CountedEnds {
+            ends: Some(NumberEnds {
                 min: 3001,
                 max: 2_500_000,
             }),

@@ -24,8 +24,9 @@ use usdtrec_format::counted;
 use usdtrec_format::escape::escape;
 use usdtrec_trace::session::event_name::short_name;
 
-pub use usdtrec_analysis::counted_numbers::{CountedEnds, CountedNumbers, NumberFacts};
+pub use usdtrec_analysis::counted_numbers::{CountedNumbers, NumberFacts};
 pub use usdtrec_analysis::stats::shape::shape;
+pub use usdtrec_format::NumberEnds;
 
 pub use self::durations::StatSpans;
 use self::fates::FateCount;
@@ -464,7 +465,7 @@ mod tests {
             numbers.add(CountedNumbers {
                 count,
                 sum: from * i128::from(count),
-                ends: Some(CountedEnds { min: 7, max: 1030 }),
+                ends: Some(NumberEnds { min: 7, max: 1030 }),
                 histogram: has_histogram.then(|| [(bucket, count)].into_iter().collect()),
                 unbucketed: 0,
             });

@@ -613,13 +613,7 @@ fn argument(kind: u64, word: u64, dictionary: &Dictionary) -> KeyValue {
         kind::SIGNED => Value::Signed(word as i64),
         kind::FLOAT32 => Value::Float32(f32::from_bits(word as u32)),
         kind::FLOAT64 => Value::Float64(f64::from_bits(word)),
-        kind::STRING => Value::String(StringAt {
-            address: 0,
-            bytes: dictionary.string_of(word).to_vec(),
-            cut: false,
-            guessed: false,
-            from_file: false,
-        }),
+        kind::STRING => Value::String(StringAt::of_bytes(dictionary.string_of(word).to_vec())),
         kind::MISSING => {
             let reason = dictionary.reason_of(word);
             return match reason == Missing::Null.to_string() {

@@ -6,35 +6,27 @@ use usdtrec_analysis::counted_numbers::Percentiles;
 
 use super::super::snapshot::SnapshotRow;
 
-/// What rows are sorted by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RowOrder {
-    /// The hits or spans in the interval, the most first.
-    #[default]
-    Rate,
-    /// The 99th percentile of the durations of spans in the interval, the longest first.
-    P99,
-    /// The longest spans of the interval first.
-    Max,
-    /// The median of the durations of spans in the interval, the longest first.
-    P50,
-    /// The hits or spans since the start, the most first.
-    Total,
-    /// Events and keys.
-    Key,
+usdtrec_format::listed! {
+    /// What rows are sorted by.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum RowOrder {
+        /// The hits or spans in the interval, the most first.
+        #[default]
+        Rate,
+        /// The 99th percentile of the durations of spans in the interval, the longest first.
+        P99,
+        /// The longest spans of the interval first.
+        Max,
+        /// The median of the durations of spans in the interval, the longest first.
+        P50,
+        /// The hits or spans since the start, the most first.
+        Total,
+        /// Events and keys.
+        Key,
+    }
 }
 
 impl RowOrder {
-    /// All orders, each followed by the next one.
-    const ALL: [Self; 6] = [
-        Self::Rate,
-        Self::P99,
-        Self::Max,
-        Self::P50,
-        Self::Total,
-        Self::Key,
-    ];
-
     /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {

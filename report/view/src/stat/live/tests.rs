@@ -2,9 +2,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use unicode_width::UnicodeWidthStr as _;
-use usdtrec_analysis::counted_numbers::{CountedEnds, CountedNumbers};
+use usdtrec_analysis::counted_numbers::CountedNumbers;
 use usdtrec_format::schema::{Argument, Unit};
-use usdtrec_format::{NumberBucket, StringAt, Value};
+use usdtrec_format::{NumberBucket, NumberEnds, StringAt, Value};
 
 use super::super::key::StatKey;
 use super::super::numbers::StatArgument;
@@ -12,13 +12,7 @@ use super::super::snapshot::{SnapshotRow, StatSnapshot, StatSum};
 use super::{LiveTable, RowChoice, RowOrder, TableRoom};
 
 fn text(bytes: &str) -> StatKey {
-    let value = Value::String(StringAt {
-        address: 0,
-        bytes: bytes.as_bytes().to_vec(),
-        cut: false,
-        guessed: false,
-        from_file: false,
-    });
+    let value = Value::String(StringAt::of_bytes(bytes.into()));
     StatKey::Argument {
         value,
         argument: None,
@@ -157,7 +151,7 @@ fn numbers_have_figures() {
         let numbers = CountedNumbers {
             count: 2,
             sum: 5000,
-            ends: Some(CountedEnds {
+            ends: Some(NumberEnds {
                 min: 2500,
                 max: 2500,
             }),

@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use usdtrec_analysis::counted_numbers::{CountedEnds, CountedNumbers};
-use usdtrec_format::NumberBucket;
+use usdtrec_analysis::counted_numbers::CountedNumbers;
 use usdtrec_format::schema::{Argument, Unit};
+use usdtrec_format::{NumberBucket, NumberEnds};
 
 use super::super::key::StatKey;
 use super::super::snapshot::{SnapshotRow, StatSnapshot, StatSum};
@@ -121,7 +121,7 @@ fn values_are_histograms() {
     probe.total.numbers.push(Some(CountedNumbers {
         count: 4,
         sum: 2500,
-        ends: Some(CountedEnds { min: 3, max: 1200 }),
+        ends: Some(NumberEnds { min: 3, max: 1200 }),
         histogram: Some([(bucket(3), 2), (bucket(1024), 2)].into_iter().collect()),
         unbucketed: 0,
     }));
@@ -170,7 +170,7 @@ fn no_bucket_has_more_than_all() {
     probe.total.numbers.push(Some(CountedNumbers {
         count: 4,
         sum: 17,
-        ends: Some(CountedEnds { min: 3, max: 4 }),
+        ends: Some(NumberEnds { min: 3, max: 4 }),
         histogram: Some([(bucket(3), 3), (bucket(4), 2)].into_iter().collect()),
         unbucketed: 0,
     }));
