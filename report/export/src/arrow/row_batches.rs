@@ -80,7 +80,7 @@ impl RowSink for EventBatches<'_> {
             hit,
             side,
             stack,
-            process: self.process.values(self.session, hit.row.process),
+            process: self.process.values(self.session, &hit.row.process),
         };
         facts.put(columns, self.session, self.facts, row);
         self.table.end_row()
@@ -150,7 +150,7 @@ impl RowSink for SpanBatches<'_> {
         let of_span = SpanCells {
             begin_stack: begin.map(|stack| stack.id),
             end_stack: end.map(|stack| stack.id),
-            process: (self.process).values(self.session, span.begin.row.process),
+            process: (self.process).values(self.session, &span.begin.row.process),
         };
         let (provider, name) = provider_and_name(&pair.name);
         let (names, columns) = self.table.row().split_at_mut(NAMES);

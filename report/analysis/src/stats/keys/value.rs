@@ -171,7 +171,7 @@ mod tests {
             for pair in values.windows(2) {
                 let [a, b] = pair else { unreachable!() };
                 let keys = [key.clone()];
-                let (a, b) = (&[a.clone()], &[b.clone()]);
+                let (a, b) = (std::slice::from_ref(a), std::slice::from_ref(b));
                 assert_eq!(Key::compare(&keys, a, b), Ordering::Less, "{a:?} {b:?}");
                 assert_eq!(Key::compare(&keys, b, a), Ordering::Greater, "{a:?} {b:?}");
             }
