@@ -80,11 +80,11 @@ pub fn drop_all() -> io::Result<()> {
 /// The error of `capset(2)`.
 pub fn without<T: Send>(job: impl FnOnce() -> T + Send) -> io::Result<T> {
     thread::scope(|scope| {
-        let done = scope.spawn(|| {
+        let done = thread::Builder::new().spawn_scoped(scope, || {
             set_capabilities(None, NONE)?;
             Ok(job())
         });
-        let done = done.join();
+        let done = done?.join();
         done.unwrap_or_else(|_| Err(io::Error::other("a thread failed")))
     })
 }

@@ -52,10 +52,13 @@ pub(super) fn run() -> Verdict {
         Err(error) => return failed(error.into()),
     };
     let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
+    let waiting = std::thread::Builder::new().spawn(move || {
         // The recorder does not wait any longer if it took too long.
         let _ = sender.send(process.wait_with_output());
     });
+    if let Err(error) = waiting {
+        return failed(error.into());
+    }
     match receiver.recv_timeout(RESULT_LIMIT) {
         Ok(Ok(output)) if output.status.success() => {
             Verdict::of_line(String::from_utf8_lossy(&output.stdout).trim_end())

@@ -275,12 +275,23 @@ pub fn raised_processes(repair: Repair) -> io::Result<Vec<RaisedProcess>> {
             }
         }
         let text = io::read_to_string(&file)?;
+        let (mut lowered, mut is_left) = (Vec::new(), false);
         for note in current(&text) {
-            if is_raised(note, repairs).unwrap_or(false) {
-                *found.entry(note.pid).or_default() += 1;
+            match is_raised(note, repairs) {
+                Ok(true) => {
+                    *found.entry(note.pid).or_default() += 1;
+                    lowered.push(note);
+                }
+                Ok(false) => {}
+                // A later repair may reach it.
+                Err(error) => is_left |= error.kind() == io::ErrorKind::TimedOut,
             }
         }
-        if repairs {
+        if repairs && is_left {
+            let lines: String = lowered.iter().map(|note| format!("-{note}\n")).collect();
+            let mut file = OpenOptions::new().append(true).open(entry.path())?;
+            file.write_all(lines.as_bytes())?;
+        } else if repairs {
             fs::remove_file(entry.path())?;
         }
     }
