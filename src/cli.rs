@@ -143,7 +143,10 @@ impl Cli {
         // Texts of help are made only where they are shown.
         let matches = command
             .try_get_matches_from_mut(&words)
-            .or_else(|_| Self::whole().try_get_matches_from(&words))
+            .or_else(|error| match error.kind() {
+                ErrorKind::DisplayVersion => Err(error),
+                _ => Self::whole().try_get_matches_from(&words),
+            })
             .unwrap_or_else(|error| refuse(&true_advice(error)));
         conflicts::check(&mut command, &matches).unwrap_or_else(|error| refuse(&error));
         let cli =
