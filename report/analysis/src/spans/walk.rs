@@ -20,7 +20,7 @@ use crate::spans::key::{HitKey, SpanKey};
 use crate::spans::matcher::{
     MatchKey, OpenSpans, PendingEnd, Segment, SpanGroupWords, SpanMatcher,
 };
-use crate::spans::options::{GroupChoice, OTHERS, SpanOptions};
+use crate::spans::options::{ChosenSpans, GroupChoice, OTHERS, SpanOptions};
 use crate::spans::pair::Pair;
 use crate::spans::pair_pauses::PairPauses;
 use crate::spans::plain_hits::PlainHits;
@@ -391,23 +391,7 @@ impl<'s> SpanWalk<'s> {
                 hash: UNGROUPED,
             };
         }
-        let hash = |words: &[KeyWords]| content_hash(words).max(UNGROUPED + 1);
-        if let GroupChoice::All = self.options.kept {
-            let words = self.group(false, resolver, hit, self.dictionary);
-            let hash = hash(&words);
-            return SpanGroupWords { words, hash };
-        }
-        let words = self.group(false, resolver, hit, hashing);
-        let hash = hash(&words);
-        let GroupChoice::Chosen(chosen) = &self.options.kept else {
-            return SpanGroupWords { words, hash };
-        };
-        let chosen = chosen.get(pair as usize);
-        let words = match chosen.is_some_and(|chosen| chosen.has_begin(hash)) {
-            true => self.group(false, resolver, hit, self.dictionary),
-            false => OTHERS.into(),
-        };
-        SpanGroupWords { words, hash }
+        self.group_words(false, pair, resolver, hit, hashing)
     }
 
     /// The part of the group of a span that only its end has.
@@ -422,18 +406,40 @@ impl<'s> SpanWalk<'s> {
         if !self.options.groups_by_end() {
             return SpanGroupWords::default();
         }
+        self.group_words(true, pair, resolver, hit, hashing)
+    }
+
+    /// The part of a group that is of the begin or of the end, and its hash. If groups are chosen, the words of others are not kept.
+    #[inline]
+    fn group_words(
+        &self,
+        of_end: bool,
+        pair: u32,
+        resolver: &mut Resolver<'s>,
+        hit: Hit<'_>,
+        hashing: &Dictionary,
+    ) -> SpanGroupWords {
+        let hash = |words: &[KeyWords]| match of_end {
+            true => content_hash(words),
+            false => content_hash(words).max(UNGROUPED + 1),
+        };
         if let GroupChoice::All = self.options.kept {
-            let words = self.group(true, resolver, hit, self.dictionary);
-            return SpanGroupWords { words, hash: 0 };
+            let words = self.group(of_end, resolver, hit, self.dictionary);
+            // The hash of an end is for choosing groups.
+            let hash = if of_end { 0 } else { hash(&words) };
+            return SpanGroupWords { words, hash };
         }
-        let words = self.group(true, resolver, hit, hashing);
-        let hash = content_hash(&words);
+        let words = self.group(of_end, resolver, hit, hashing);
+        let hash = hash(&words);
         let GroupChoice::Chosen(chosen) = &self.options.kept else {
             return SpanGroupWords { words, hash };
         };
-        let chosen = chosen.get(pair as usize);
-        let words = match chosen.is_some_and(|chosen| chosen.has_end(hash)) {
-            true => self.group(true, resolver, hit, self.dictionary),
+        let is_chosen = |chosen: &ChosenSpans| match of_end {
+            true => chosen.has_end(hash),
+            false => chosen.has_begin(hash),
+        };
+        let words = match chosen.get(pair as usize).is_some_and(is_chosen) {
+            true => self.group(of_end, resolver, hit, self.dictionary),
             false => OTHERS.into(),
         };
         SpanGroupWords { words, hash }
