@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::chunk::RECORD_HEADER;
 use super::read_error::ReadError;
+use crate::perf::record_header;
 
 /// Open files, concatenated, with their lengths when they were opened. Most traces are one file.
 #[derive(Debug, Default)]
@@ -163,9 +164,8 @@ impl TraceFiles {
     /// [`ReadError::Read`].
     pub(crate) fn read_record(&self, offset: u64, out: &mut Vec<u8>) -> Result<(), ReadError> {
         self.read(offset, RECORD_HEADER, out)?;
-        let size = out.get(6..).and_then(<[u8]>::first_chunk);
-        let size = size.map_or(0, |size| u16::from_le_bytes(*size));
-        self.read(offset, size.into(), out)
+        let size = record_header(out).map_or(0, |(.., size)| size);
+        self.read(offset, size, out)
     }
 
     /// As [`read`](Self::read), into a new vector.
