@@ -59,7 +59,7 @@ pub struct ProcessField {
     /// The reasons that are groups of their own where events are grouped by the field; of others, events are one group without a value.
     pub reasons: &'static [&'static str],
     /// The value, or what is shown in its place: the trace does not have it, or the process has none.
-    get: GetProcessField,
+    pub(crate) get: GetProcessField,
 }
 
 /// Gets the value of a field about a process; else what is shown in its place.
@@ -405,16 +405,6 @@ pub static BUILD_ID: ProcessField = ProcessField {
         id.map(ProcessValue::String).ok_or("<no build-id>")
     },
 };
-
-impl ProcessField {
-    /// The value, or what is shown in its place.
-    pub(crate) fn value<'p>(
-        &self,
-        of: ProcessSource<'p, '_>,
-    ) -> Result<ProcessValue<'p>, &'static str> {
-        (self.get)(of)
-    }
-}
 
 impl ProcessValue<'_> {
     /// The string, not escaped; `None` for a number.

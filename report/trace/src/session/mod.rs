@@ -576,7 +576,7 @@ impl TraceSession {
         let event = facts
             .event
             .and_then(|at| self.events.events.get(at as usize));
-        field.value(ProcessSource {
+        (field.get)(ProcessSource {
             processes: &self.processes,
             facts,
             build_id: event.and_then(|event| event.build_id.as_deref()),
