@@ -53,7 +53,11 @@ impl MakerFiles {
     /// Opens the jitdump that the program that a process ran at a time, ns of the trace's clock, mapped last.
     #[must_use]
     pub fn jit_dump(&self, pid: i32, time: u64) -> Option<File> {
-        again(self.program(pid, time)?.dump.as_ref()?)
+        let program = self.program(pid, time)?;
+        match &program.slow_dump {
+            Some(slow) => again(&slow.open(pid).ok()??),
+            None => again(program.dump.as_ref()?),
+        }
     }
 
     fn program(&self, pid: i32, time: u64) -> Option<&Program> {

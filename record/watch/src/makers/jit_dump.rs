@@ -1,6 +1,7 @@
 //! A jitdump: a file that its process maps executable, so that its record shows where it is.
 
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -47,10 +48,15 @@ impl DumpMapping {
         })
     }
 
-    /// Opens the file that the process has mapped; of a process that has ended, the one at the path, if it is the same.
-    pub(super) fn open(&self, pid: i32) -> Option<Contents> {
+    /// Opens the file that the process has mapped; of a process that has ended, the one at the path, if it is the same. `None` if it is not there.
+    ///
+    /// # Errors
+    /// `TimedOut` if its file system does not answer.
+    pub(super) fn open(&self, pid: i32) -> io::Result<Option<Contents>> {
         let Self { start, end, .. } = self;
-        let below = self.path.strip_prefix("/").ok()?;
+        let Ok(below) = self.path.strip_prefix("/") else {
+            return Ok(None);
+        };
         let process = live_directory(pid);
         let views = [
             process.join(format!("map_files/{start:x}-{end:x}")),
@@ -61,14 +67,37 @@ impl DumpMapping {
             device: self.device,
             ..Reader::of_process(pid, Patience::Short)
         };
-        views.iter().find_map(|view| self.open_at(view, reader))
+        for view in views {
+            match self.open_at(&view, reader) {
+                Ok(None) => {}
+                Err(error) if error.kind() != io::ErrorKind::TimedOut => {}
+                found => return found,
+            }
+        }
+        Ok(None)
     }
 
     /// Opens the file at a path if it is the one. Nothing else is opened, which may block.
-    fn open_at(&self, path: &Path, reader: Reader) -> Option<Contents> {
-        let handle = Handle::of_path(path, reader).ok()?;
-        (handle.stat().id.inode == self.inode)
-            .then(|| handle.open().ok())
-            .flatten()
+    fn open_at(&self, path: &Path, reader: Reader) -> io::Result<Option<Contents>> {
+        let handle = Handle::of_path(path, reader)?;
+        match handle.stat().id.inode == self.inode {
+            true => handle.open().map(Some).map_err(io::Error::other),
+            false => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+impl DumpMapping {
+    /// A mapping of a file, which no process has at these addresses.
+    pub(super) fn for_file(path: &Path) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Self {
+            path: path.into(),
+            inode: std::fs::metadata(path).expect("a file").ino(),
+            device: DeviceNumber::default(),
+            start: 0,
+            end: 0,
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A process names its code in `/tmp/perf-PID.map`, by its number in its own pid namespace and below its own root directory. Once it has ended, neither
 //! can be looked up, and the file may be removed or replaced. Others write a jitdump, which they map executable: it is opened when the record of
-//! the mapping is seen.
+//! the mapping is seen; where its file system is slow, it is tried again.
 //!
 //! Perf maps vanish, and pids are used again, so no reader looks for a map: the names of the addresses in stacks are
 //! stored in the trace (`CodeNames::made`), by process and the time at which its program began. A map is searched for
@@ -119,7 +119,12 @@ impl CodeMakers {
                 continue;
             }
             views += 1;
+            let had_dump = program.dump.is_some();
+            if !had_dump && self.room == 0 {
+                program.slow_dump = None;
+            }
             let is_left = views > MAX_VIEWS_OF_PASS || program.look(&mut self.tmp);
+            self.room -= usize::from(!had_dump && program.dump.is_some());
             if is_left && self.unseen.len() < MAX_SAMPLED_PIDS {
                 self.unseen.push(pid);
             }
@@ -190,7 +195,7 @@ impl CodeMakers {
             return;
         };
         if let Some(dump) = DumpMapping::from_mmap(map) {
-            return self.open_dump(pid, &dump);
+            return self.open_dump(pid, dump);
         }
         if !map.is_for_code() {
             return;
@@ -203,18 +208,22 @@ impl CodeMakers {
         }
     }
 
-    /// Opens a jitdump, in place of an earlier one of the program.
-    fn open_dump(&mut self, pid: i32, mapping: &DumpMapping) {
+    /// Opens a jitdump that a process has mapped.
+    fn open_dump(&mut self, pid: i32, mapping: DumpMapping) {
         let has_room = self.room > 0;
         let Some(program) = self.entry(pid, 0) else {
             return;
         };
         program.makes = true;
-        if (has_room || program.dump.is_some())
-            && let Some(dump) = mapping.open(pid)
-            && program.dump.replace(dump).is_none()
-        {
-            self.room -= 1;
+        let had_dump = program.dump.is_some();
+        if !has_room && !had_dump {
+            return;
+        }
+        program.open_dump(mapping);
+        let is_slow = program.slow_dump.is_some();
+        self.room -= usize::from(!had_dump && program.dump.is_some());
+        if is_slow && self.unseen.len() < MAX_SAMPLED_PIDS {
+            self.unseen.push(pid);
         }
     }
 

@@ -7,6 +7,7 @@ use rustix::process::geteuid;
 use usdtrec_buildid_cache::served::Contents;
 
 use super::clocks::{ClockReadings, Clocks};
+use super::jit_dump::DumpMapping;
 use super::map_file::Wanted;
 use super::view::{self, Tmp, TmpDirs, View};
 use crate::limits::MAX_TRIES_OF_TMP;
@@ -25,12 +26,14 @@ pub(super) struct Program {
     pub(super) is_sampled: bool,
     /// What it sees; `None` if it has not been looked at, or had ended.
     pub(super) view: Option<View>,
-    /// Number of passes that have found its `/tmp` slow.
+    /// Number of passes that have found its `/tmp` or its jitdump slow.
     slow_passes: u32,
     /// Its map, opened after it had ended.
     pub(super) map: Option<Contents>,
     /// Its jitdump.
     pub(super) dump: Option<Contents>,
+    /// A jitdump whose file system did not answer in the time that the loop has.
+    pub(super) slow_dump: Option<DumpMapping>,
 }
 
 impl Program {
@@ -45,25 +48,44 @@ impl Program {
             slow_passes: 0,
             map: None,
             dump: None,
+            slow_dump: None,
         }
     }
 
     /// Whether the next pass has to look at it.
     pub(super) fn is_unseen(&self) -> bool {
-        let is_slow = |view: &View| matches!(view.tmp, Tmp::Slow);
-        self.makes && self.view.as_ref().is_none_or(is_slow)
+        self.makes && (self.lacks_view() || self.slow_dump.is_some())
     }
 
-    /// Looks at what the process sees. A slow `/tmp` is tried again after 1, 3, 7 … passes. Returns whether a later pass has to.
+    fn lacks_view(&self) -> bool {
+        let is_slow = |view: &View| matches!(view.tmp, Tmp::Slow);
+        self.view.as_ref().is_none_or(is_slow)
+    }
+
+    /// Looks at what the process sees. A slow file system is tried again after 1, 3, 7 … passes. Returns whether a later pass has to.
     pub(super) fn look(&mut self, dirs: &mut TmpDirs) -> bool {
-        if (self.slow_passes + 1).is_power_of_two()
-            && let Some(view) = View::for_process(self.pid, dirs)
-        {
-            self.view = Some(view);
+        if (self.slow_passes + 1).is_power_of_two() {
+            if self.lacks_view()
+                && let Some(view) = View::for_process(self.pid, dirs)
+            {
+                self.view = Some(view);
+            }
+            if let Some(mapping) = self.slow_dump.take() {
+                self.open_dump(mapping);
+            }
         }
         let is_slow = self.view.is_some() && self.is_unseen();
         self.slow_passes += u32::from(is_slow);
         is_slow && self.slow_passes < 1 << MAX_TRIES_OF_TMP
+    }
+
+    /// Opens a jitdump, in place of an earlier one. A later pass tries a slow one again.
+    pub(super) fn open_dump(&mut self, mapping: DumpMapping) {
+        match mapping.open(self.pid) {
+            Ok(None) => {}
+            Ok(dump) => (self.dump, self.slow_dump) = (dump, None),
+            Err(_slow) => self.slow_dump = Some(mapping),
+        }
     }
 
     /// Opens the map if the program has one.
@@ -138,6 +160,23 @@ mod tests {
             assert_eq!(program.is_unseen(), !is_tried, "{slow_passes}");
             assert_eq!(is_left, !is_tried, "{slow_passes}");
         }
+    }
+
+    #[test]
+    fn a_slow_jitdump_is_opened_later() {
+        let own = std::process::id().cast_signed();
+        let mut dirs = TmpDirs::default();
+        let mut program = Program::new(own, 0);
+        program.view = View::for_process(own, &mut dirs);
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("jit-1.dump");
+        std::fs::write(&path, "JiTD").expect("a dump");
+        program.slow_dump = Some(DumpMapping::for_file(&path));
+        assert!(program.is_unseen());
+        program.slow_passes = 2;
+        assert!(program.look(&mut dirs) && program.dump.is_none());
+        assert!(!program.look(&mut dirs) && program.dump.is_some());
+        assert!(!program.is_unseen());
     }
 
     /// The number of a process that has ended is kept.
