@@ -90,11 +90,10 @@ impl DumpMapping {
 #[cfg(test)]
 impl DumpMapping {
     /// A mapping of a file, which no process has at these addresses.
-    pub(super) fn for_file(path: &Path) -> Self {
-        use std::os::unix::fs::MetadataExt;
+    pub(super) fn for_file(path: &Path, inode: u64) -> Self {
         Self {
             path: path.into(),
-            inode: std::fs::metadata(path).expect("a file").ino(),
+            inode,
             device: DeviceNumber::default(),
             start: 0,
             end: 0,

@@ -143,6 +143,8 @@ impl Program {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     #[test]
@@ -171,7 +173,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("jit-1.dump");
         std::fs::write(&path, "JiTD").expect("a dump");
-        program.slow_dump = Some(DumpMapping::for_file(&path));
+        let inode = std::fs::metadata(&path).expect("the dump").ino();
+        program.slow_dump = Some(DumpMapping::for_file(&path, inode));
         assert!(program.is_unseen());
         program.slow_passes = 2;
         assert!(program.look(&mut dirs) && program.dump.is_none());
