@@ -24,7 +24,7 @@ pub use lost::{Lost, LostSamples};
 pub use mmap::{Mmap, MmapFile};
 pub use process_change::{ProcessChange, ProcessChangeKind, RecordOrder};
 pub(crate) use record::record_header;
-pub use record::{RawRecord, RecordType, Records};
+pub use record::{RawRecord, RecordType, Records, with_padding};
 pub use sample::{ChainEntry, Sample, SampleLayout, chain_entries};
 pub use sample_id::{SampleId, SplitBody};
 pub use task::{Comm, Task};

@@ -119,6 +119,30 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
+/// Records of a ring with sizes that are multiples of 8, as traces have them: the same bytes if they have, else what is put into `padded`.
+///
+/// The kernel writes other sizes where a sample has a copy of the stack (`PERF_SAMPLE_STACK_USER`) and the stack pointer of a 32-bit program is so close to
+/// the end of its address space that the copy ends there (`perf_sample_ustack_size`, kernel/events/core.c). What is added is after all fields.
+pub fn with_padding<'a>(records: &'a [u8], padded: &'a mut Vec<u8>) -> &'a [u8] {
+    let is_whole = |record: RawRecord<'_>| record.body.len().is_multiple_of(8);
+    if Records::new(records).all(is_whole) {
+        return records;
+    }
+    padded.clear();
+    let mut all = Records::new(records);
+    for record in all.by_ref() {
+        let mut written = RecordBuilder::new(padded, record.kind, record.misc);
+        // The size has 16 bits.
+        let most = (usize::from(u16::MAX) & !7) - 8;
+        let body = &record.body[..record.body.len().min(most)];
+        written.bytes(body);
+        written.bytes(&[0; 7][..body.len().next_multiple_of(8) - body.len()]);
+        written.end();
+    }
+    padded.extend_from_slice(&records[all.offset()..]);
+    padded
+}
+
 /// Appends a record to a buffer, and sets its size at the end.
 pub(crate) struct RecordBuilder<'a> {
     out: &'a mut Vec<u8>,
@@ -159,4 +183,39 @@ pub(crate) fn padded(string: &[u8]) -> Vec<u8> {
     let mut bytes = string[..string.len().min(PATH_MAX - 1)].to_vec();
     bytes.resize((bytes.len() + 1).next_multiple_of(8), 0);
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(size: u16) -> Vec<u8> {
+        let mut record = vec![7; size.into()];
+        record[..4].copy_from_slice(&RecordType::SAMPLE.0.to_le_bytes());
+        record[6..8].copy_from_slice(&size.to_le_bytes());
+        record
+    }
+
+    #[test]
+    fn sizes_become_multiples_of_eight() {
+        let whole = [record(16), record(8)].concat();
+        assert_eq!(with_padding(&whole, &mut Vec::new()), whole);
+        let odd = [
+            record(20),
+            record(16),
+            record(9),
+            record(12),
+            record(65_535),
+        ]
+        .concat();
+        // What is no whole record stays as it is.
+        let odd = [&odd[..], &record(24)[..20]].concat();
+        let mut padded = Vec::new();
+        let padded = with_padding(&odd, &mut padded);
+        let sizes = Records::new(padded).map(|record| 8 + record.body.len());
+        assert_eq!(sizes.collect::<Vec<_>>(), [24, 16, 16, 16, 65_528]);
+        assert_eq!(padded[8..20], record(20)[8..]);
+        assert_eq!(padded[20..24], [0; 4]);
+        assert_eq!(padded[padded.len() - 20..], record(24)[..20]);
+    }
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::{MmapOptions, MmapRaw};
 use perf_event_open_sys::bindings::perf_event_mmap_page;
-use usdtrec_format::perf::{RecordType, Records};
+use usdtrec_format::perf::{RecordType, Records, with_padding};
 use usdtrec_kernel::KernelError;
 
 use super::event::refusal;
@@ -40,6 +40,8 @@ pub(in crate::engine) struct Rings {
     /// For sample ids of events on later CPUs: the corresponding ids in the trace.
     known_as: HashMap<u64, u64>,
     renamed: Vec<u8>,
+    /// Records with sizes that are multiples of 8.
+    padded: Vec<u8>,
     bytes: usize,
     mode: Mode,
 }
@@ -61,6 +63,7 @@ impl Rings {
                         later: Vec::new(),
                         known_as: HashMap::new(),
                         renamed: Vec::new(),
+                        padded: Vec::new(),
                         bytes,
                         mode,
                     });
@@ -131,14 +134,15 @@ impl Rings {
 
     /// Passes all complete records of all rings to `sink`.
     pub(in crate::engine) fn drain(&mut self, mut sink: impl FnMut(&[u8])) {
+        let padded = &mut self.padded;
         for ring in &mut self.rings {
-            ring.drain(&mut sink);
+            ring.drain(|records| sink(with_padding(records, padded)));
         }
         let (known_as, renamed) = (&self.known_as, &mut self.renamed);
         for ring in &mut self.later {
             ring.drain(|records| {
                 renamed.clear();
-                renamed.extend_from_slice(records);
+                renamed.extend_from_slice(with_padding(records, padded));
                 rename(renamed, known_as);
                 sink(renamed);
             });
