@@ -185,3 +185,156 @@ fn groups_are_of_the_side_that_they_name() {
     let found = ask(&recorded, None, &["arg1"]).unwrap();
     assert_eq!(found["groups"].as_array().unwrap().len(), 4);
 }
+
+/// Spans of a thread, ends of another process without a begin, and begins of other threads without an end.
+struct Unmatched {
+    spans: u64,
+    ends: u64,
+    begins: u64,
+}
+
+impl Unmatched {
+    /// One of a hundred spans ends with 500, and one has the size 9; other hits have 200 and 1.
+    fn record(&self) -> Recorded {
+        let mut recording = Recording::usual();
+        for at in 0..self.spans {
+            let time = HIT.time + at * 1000;
+            let is_one = at % 100 == 50;
+            let ends = [200, 500][usize::from(is_one)];
+            let begins = [1, 9][usize::from(is_one)];
+            for (id, time, ax) in [(REQUEST, time, begins), (DONE, time + 500, ends)] {
+                recording.hit(Hit {
+                    id,
+                    time,
+                    ax,
+                    ..HIT
+                });
+            }
+        }
+        let after = HIT.time + self.spans * 1000;
+        for at in 0..self.ends {
+            recording.hit(Hit {
+                id: DONE,
+                pid: 200,
+                tid: 201,
+                time: after + at,
+                ax: 200,
+                ..HIT
+            });
+        }
+        for at in 0..self.begins {
+            recording.hit(Hit {
+                tid: 1000 + at as i32,
+                time: after + self.ends + at,
+                ax: 1,
+                ..HIT
+            });
+        }
+        recording.finish()
+    }
+}
+
+fn of_spans(recorded: &Recorded, selection: &EventSelection, key: &[&str]) -> (Value, String) {
+    let question = Question::Spans(SpanQuestion {
+        spans: vec!["request..done".to_owned()],
+        key: key.iter().map(|&key| key.to_owned()).collect(),
+        ..SpanQuestion::default()
+    });
+    let shown = |format| {
+        let options = ReportOptions {
+            format,
+            ..ReportOptions::default()
+        };
+        let shown = recorded.report_selected(selection, &question, &options);
+        shown.unwrap().0
+    };
+    let json: Value = serde_json::from_str(&shown(Format::Json)).unwrap();
+    (json["spans"][0].clone(), shown(Format::Text))
+}
+
+/// Ends of another process have begins there, which it does not say.
+#[test]
+fn ends_of_processes_that_are_not_selected_do_not_count() {
+    let recorded = Unmatched {
+        spans: 50,
+        ends: 500,
+        begins: 0,
+    };
+    let recorded = recorded.record();
+    let all = EventSelection::default();
+    let (found, text) = of_spans(&recorded, &all, &["tid"]);
+    assert_eq!(
+        (&found["count"], &found["unmatched"]),
+        (&50.into(), &500.into())
+    );
+    assert!(
+        text.contains("WARNING: 500 of 550 ends of request"),
+        "{text}"
+    );
+    let of_process = EventSelection {
+        pids: vec![100],
+        ..all.clone()
+    };
+    let of_thread = EventSelection {
+        tids: vec![101],
+        ..all.clone()
+    };
+    let of_name = EventSelection {
+        comms: vec!["worker".to_owned()],
+        ..all.clone()
+    };
+    for selection in [of_process, of_thread, of_name] {
+        let (found, text) = of_spans(&recorded, &selection, &["tid"]);
+        assert_eq!(
+            (&found["count"], &found["unmatched"]),
+            (&50.into(), &0.into())
+        );
+        assert!(!text.contains("WARNING"), "{text}");
+    }
+    let others = EventSelection {
+        pids: vec![200],
+        ..all
+    };
+    let (found, _) = of_spans(&recorded, &others, &["tid"]);
+    assert_eq!(
+        (&found["count"], &found["unmatched"]),
+        (&0.into(), &500.into())
+    );
+}
+
+/// Of all begins, and of all ends, that are selected as hits, not of the spans that an expression leaves.
+#[test]
+fn what_has_no_end_is_a_share_of_all_begins() {
+    let recorded = Unmatched {
+        spans: 1000,
+        ends: 0,
+        begins: 3,
+    };
+    let recorded = recorded.record();
+    let filtered = |filter: &str| EventSelection {
+        filter: Some(filter.to_owned()),
+        ..EventSelection::default()
+    };
+    let failed = filtered("done.arg1 == 500");
+    let (found, text) = of_spans(&recorded, &failed, &["tid"]);
+    assert_eq!((&found["count"], &found["open"]), (&10.into(), &3.into()));
+    assert!(!text.contains("WARNING"), "{text}");
+    let recorded = Unmatched {
+        spans: 1000,
+        ends: 40,
+        begins: 30,
+    };
+    let recorded = recorded.record();
+    let (_, text) = of_spans(&recorded, &failed, &["tid"]);
+    assert!(
+        text.contains("WARNING: 30 of 1030 begins of request"),
+        "{text}"
+    );
+    assert!(!text.contains(" ends of request"), "{text}");
+    let (_, text) = of_spans(&recorded, &filtered("request.arg1 == 9"), &["tid"]);
+    assert!(
+        text.contains("WARNING: 40 of 1040 ends of request"),
+        "{text}"
+    );
+    assert!(!text.contains(" begins of request"), "{text}");
+}

@@ -186,7 +186,8 @@ impl SpanFacts {
             names
         };
         let SpanCounts {
-            ended,
+            ended_begins,
+            begun_ends,
             open,
             unmatched,
             ..
@@ -194,7 +195,7 @@ impl SpanFacts {
         let events = [&*pair.starts, &pair.dones].concat();
         let part = RecordedPart::selected(session, walk.filter, &events);
         let is_of_thread = matches!(key, SpanKey::Thread(_) | SpanKey::Crossing(_));
-        let is_apart = is_of_thread && open.min(unmatched) > ended;
+        let is_apart = is_of_thread && open > ended_begins && unmatched > begun_ends;
         Self {
             name: pair.name.clone(),
             better_key: is_apart.then(|| better_key(session, pair)).flatten(),

@@ -79,7 +79,10 @@ impl Totals<OpenSpan> for Counting<'_> {
             begin: frame.time,
             end: frame.time.saturating_add(duration),
         };
-        if !frame.what.asked || !self.end.asked || !overlaps(self.time, span.begin, span.end) {
+        let is_in_time = overlaps(self.time, span.begin, span.end);
+        counts.ended_begins += u64::from(frame.what.asked && is_in_time);
+        counts.begun_ends += u64::from(self.end.counts && self.time.contains(span.end));
+        if !frame.what.asked || !self.end.asked || !is_in_time {
             return;
         }
         self.stats.counts.ended += 1;
@@ -273,6 +276,41 @@ mod tests {
         assert!(!stats.counts.has_no_begins());
         finish(&mut stats, &options, true, Interval { begin, end: 110 });
         assert_eq!((stats.counts.ended, stats.counts.longest), (1, Some(90)));
+    }
+
+    /// Of what has a partner, each side counts as it is selected, whatever is selected of the other.
+    #[test]
+    fn begins_and_ends_count_on_their_own() {
+        let mut stats = PairStats::new(1);
+        let options = SpanOptions::default();
+        for (is_begin, is_end) in [(true, false), (false, true), (true, true)] {
+            let end = PendingEnd {
+                asked: is_end,
+                counts: is_end,
+                ..PendingEnd::default()
+            };
+            let span = Interval {
+                begin: 190,
+                end: 195,
+            };
+            finish_grouped(&mut stats, &options, &end, (is_begin, 0), span);
+        }
+        // It ends after the time that is selected.
+        let end = PendingEnd {
+            asked: true,
+            counts: true,
+            ..PendingEnd::default()
+        };
+        let late = Interval {
+            begin: 190,
+            end: 210,
+        };
+        finish_grouped(&mut stats, &options, &end, (true, 0), late);
+        let counts = stats.counts;
+        assert_eq!(
+            (counts.ended, counts.ended_begins, counts.begun_ends),
+            (2, 3, 2)
+        );
     }
 
     /// Of spans of other groups, neither begin nor end is needed.

@@ -103,6 +103,10 @@ impl Ord for SlowSpan {
 pub struct SpanCounts {
     /// Spans that ended, including those shorter than the least duration.
     pub ended: u64,
+    /// Begins with an end, which need not be selected.
+    pub ended_begins: u64,
+    /// Ends with a begin, which need not be selected.
+    pub begun_ends: u64,
     /// Begins without an end.
     pub open: u64,
     /// Begins without an end that ended at the latest when the span around them did, or when the next one began.
@@ -171,6 +175,8 @@ impl SpanCounts {
     /// Adds the counts of another thread.
     fn merge(&mut self, other: Self) {
         self.ended += other.ended;
+        self.ended_begins += other.ended_begins;
+        self.begun_ends += other.begun_ends;
         self.open += other.open;
         self.unfinished += other.unfinished;
         self.followed += other.followed;

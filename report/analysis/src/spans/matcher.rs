@@ -39,8 +39,10 @@ pub(crate) struct PendingEnd {
     pub(crate) marks: Marks,
     /// How long its thread has waited.
     pub(crate) waits: HitWaits,
-    /// Whether it is selected.
+    /// Whether a span that it ends is selected, as far as it says.
     pub(crate) asked: bool,
+    /// Whether it is counted as an end, with or without a begin: its own process, thread, CPU and name are selected, too.
+    pub(crate) counts: bool,
     /// The part of its group that only the end has.
     pub(crate) group: SpanGroupWords,
     /// What it gets besides its own arguments.

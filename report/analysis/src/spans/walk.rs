@@ -70,12 +70,13 @@ struct Worker<'s, A> {
 }
 
 impl<A> Worker<'_, A> {
-    /// Counts a hit without a key. `last` is the pair for which it was counted: an event that ends a span and begins the next is one hit.
-    fn count_unkeyed(&mut self, pair: u32, is_in_time: bool, last: &mut Option<u32>) {
+    /// Counts a hit without a key that is selected. `last` is the pair for which it was counted: an event that ends a span and begins the next is one
+    /// hit.
+    fn count_unkeyed(&mut self, pair: u32, last: &mut Option<u32>) {
         if last.replace(pair) != Some(pair)
             && let Some(stats) = self.pair_stats.get_mut(pair as usize)
         {
-            stats.counts.unkeyed += u64::from(is_in_time);
+            stats.counts.unkeyed += 1;
         }
     }
 }
@@ -238,7 +239,9 @@ impl<'s> SpanWalk<'s> {
         for role in roles {
             let Role { pair, begins } = role.role;
             let Some(HitKey { words, marks }) = role.key(&sample) else {
-                worker.count_unkeyed(pair, is_in_time, &mut unkeyed);
+                if is_in_time {
+                    worker.count_unkeyed(pair, &mut unkeyed);
+                }
                 continue;
             };
             let key = MatchKey { pair, words };
@@ -258,6 +261,7 @@ impl<'s> SpanWalk<'s> {
                     marks,
                     waits,
                     asked: true,
+                    counts: true,
                     group: SpanGroupWords::default(),
                     added: None,
                 };
@@ -280,8 +284,9 @@ impl<'s> SpanWalk<'s> {
         };
         let resolver = &mut worker.resolver;
         resolver.set_context(*context);
-        let asked = self.filter.event(target.event as usize)
-            && (self.filter.is_simple() || self.filter.late(target, &sample, resolver));
+        // A begin counts although its event is not among those requested, as with `--span a..b -e b`.
+        let passes = self.filter.is_simple() || self.filter.late(target, &sample, resolver);
+        let asked = passes && self.filter.event(target.event as usize);
         let is_in_time = self.filter.time().contains(sample.time);
         if asked && is_in_time {
             add(&mut worker.state, resolver, target, &sample);
@@ -294,9 +299,16 @@ impl<'s> SpanWalk<'s> {
         let mut unkeyed = None;
         for role in found.roles.get(target.event as usize).into_iter().flatten() {
             let resolver = &mut worker.resolver;
-            let Some(HitKey { words, marks }) = self.key(role.pair, resolver, hit, &found.hashing)
-            else {
-                worker.count_unkeyed(role.pair, is_in_time, &mut unkeyed);
+            let key = self.key(role.pair, resolver, hit, &found.hashing);
+            let asked = match role.begins {
+                true => passes,
+                false => self.filter.ends(target, &sample, resolver),
+            };
+            let counts = asked && (role.begins || self.filter.of_hit(&sample, resolver));
+            let Some(HitKey { words, marks }) = key else {
+                if counts && is_in_time {
+                    worker.count_unkeyed(role.pair, &mut unkeyed);
+                }
                 continue;
             };
             let key = MatchKey {
@@ -306,7 +318,7 @@ impl<'s> SpanWalk<'s> {
             if role.begins {
                 let group = self.begun_group(role.pair, resolver, hit, &found.hashing);
                 let begun = OpenSpan {
-                    asked: asked || self.begins_unasked(target, &sample, resolver),
+                    asked,
                     group: group.words,
                     place: placed.place,
                     added: context.added.cloned(),
@@ -320,7 +332,8 @@ impl<'s> SpanWalk<'s> {
                     time: sample.time,
                     marks,
                     waits,
-                    asked: self.filter.ends(target, &sample, resolver),
+                    asked,
+                    counts,
                     group: self.end_group(role.pair, resolver, hit, &found.hashing),
                     added: context.added.cloned(),
                 };
@@ -351,17 +364,6 @@ impl<'s> SpanWalk<'s> {
         if !(worker.matcher).end(key, time, marks, waits, &mut counting) {
             worker.matcher.leave(key, end);
         }
-    }
-
-    /// Whether a beginning counts although its event is not among those requested, as with `--span a..b -e b`.
-    fn begins_unasked(
-        &self,
-        target: SampleTarget,
-        sample: &Sample<'_>,
-        resolver: &mut Resolver<'s>,
-    ) -> bool {
-        !self.filter.event(target.event as usize)
-            && (self.filter.is_simple() || self.filter.late(target, sample, resolver))
     }
 
     #[inline]
@@ -500,7 +502,7 @@ impl Across<'_, '_> {
             stats.counts.is_out_of_order |= taken.has_others;
             let time = self.walk.filter.time();
             let is_unmatched = |end: &PendingEnd| {
-                taken.unmatched && end.asked && overlaps(time, end.time, end.time)
+                taken.unmatched && end.counts && overlaps(time, end.time, end.time)
             };
             let unmatched = end.filter(is_unmatched);
             if let Some(end) = unmatched {

@@ -178,8 +178,8 @@ fn warnings_about(span: &SpanFacts, name: &str, hints: HintWords) -> Vec<String>
         ));
         return warnings;
     }
-    let mut warn = |missing: u64, what: &str, lack: &str, reasons: &[&str]| {
-        let all = span.counts.ended.saturating_add(missing);
+    let mut warn = |missing: u64, others: u64, what: &str, lack: &str, reasons: &[&str]| {
+        let all = others.saturating_add(missing);
         if missing.saturating_mul(100) > all {
             let share = percent(missing, all);
             let reasons = reasons.join("; ");
@@ -205,11 +205,17 @@ fn warnings_about(span: &SpanFacts, name: &str, hints: HintWords) -> Vec<String>
     let going_on = (counts.going_on() > 0).then_some("they were open when the recording ended");
     let reasons = [lost, left, followed, going_on].into_iter();
     let reasons: Vec<&str> = reasons.flatten().collect();
-    warn(span.counts.open, "begins", "end", &reasons);
+    warn(counts.open, counts.ended_begins, "begins", "end", &reasons);
     let of_ends = end_reasons(span);
     let reasons = lost.into_iter().chain(of_ends.iter().map(String::as_str));
     let reasons: Vec<&str> = reasons.collect();
-    warn(span.counts.unmatched, "ends", "begin", &reasons);
+    warn(
+        counts.unmatched,
+        counts.begun_ends,
+        "ends",
+        "begin",
+        &reasons,
+    );
     warnings
 }
 

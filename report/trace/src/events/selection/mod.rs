@@ -193,13 +193,8 @@ impl SampleFilter {
         of_end.is_none_or(|of_end| of_end.is_true(target, sample, resolver))
     }
 
-    /// Whether a sample is requested, where [`early`](Self::early) does not say all.
-    pub fn late(
-        &self,
-        target: SampleTarget,
-        sample: &Sample<'_>,
-        resolver: &mut Resolver<'_>,
-    ) -> bool {
+    /// Whether a sample is requested, as far as its process, thread, CPU and name say.
+    pub fn of_hit(&self, sample: &Sample<'_>, resolver: &mut Resolver<'_>) -> bool {
         (self.pids.is_empty() || self.pids.contains(&sample.pid))
             && (self.tids.is_empty() || self.tids.contains(&sample.tid))
             && self
@@ -210,6 +205,16 @@ impl SampleFilter {
                 let name = resolver.name(sample.tid, sample.time);
                 name.is_some_and(|name| names.get(name.0 as usize) == Some(&true))
             })
+    }
+
+    /// Whether a sample is requested, where [`early`](Self::early) does not say all.
+    pub fn late(
+        &self,
+        target: SampleTarget,
+        sample: &Sample<'_>,
+        resolver: &mut Resolver<'_>,
+    ) -> bool {
+        self.of_hit(sample, resolver)
             && self
                 .expression
                 .as_ref()
