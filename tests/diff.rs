@@ -1,5 +1,8 @@
 //! `usdtrec diff` of recordings of real programs.
 
+use std::fmt::Write as _;
+use std::fs;
+
 use serde_json::Value;
 
 use crate::common::{Build, Lab, Postgres, Recorder, run, test};
@@ -196,4 +199,45 @@ fn the_least_percentage_has_a_name_of_its_own() {
     lab.usdtrec([&words[..], &["--min", "5%"]].concat())
         .exits(2)
         .complains("expected a time");
+}
+
+/// A trace of 200 queries, each of a thread of its own; one in four fails, and takes so many milliseconds.
+fn queries(lab: &Lab, trace: &str, slow: u64) {
+    let mut lines = String::new();
+    for at in 0..200_u64 {
+        let (took, status) = if at % 4 == 0 { (slow, 500) } else { (1, 200) };
+        for (probe, after, argument) in [
+            ("start", 0, String::new()),
+            ("done", took, format!("\tstatus={status}")),
+        ] {
+            let (time, tid) = (1_000_000_000_000 + (at * 10 + after) * 1_000_000, 200 + at);
+            let data = format!(
+                "{time}\t0\tusdt:/bin/x:app:query__{probe}\t100\t{tid}\tworker{argument}\n"
+            );
+            let line = serde_json::json!({"type": "printf", "data": data});
+            let _ = writeln!(lines, "{line}");
+        }
+    }
+    fs::write(lab.file("in.json"), lines).expect("a file");
+    lab.usdtrec(["import", "in.json", "-o", trace]).success();
+}
+
+/// Spans that only one trace has differ by no percentage that anything could say, and a status says so.
+#[test]
+fn spans_of_one_trace_are_not_within_a_percentage() {
+    let lab = Lab::new();
+    queries(&lab, "a", 2);
+    queries(&lab, "b", 200);
+    let fails = |a: &str, b: &str, more: &[&str]| {
+        let words = ["diff", a, b, "--fail-above", "1000%"];
+        lab.usdtrec([&words[..], more].concat())
+    };
+    for (a, b, which) in [("a", "b", "B"), ("b", "a", "A")] {
+        let diff = fails(a, b, &["--min", "100ms"]);
+        let line = format!("Not compared: app:query: only in {which}: 50 spans\n");
+        assert!(diff.stdout.contains(&line), "{}", diff.stdout);
+        diff.exits(2)
+            .complains("only one of both traces has spans app:query");
+    }
+    fails("a", "a", &["--min", "100ms"]).success();
 }

@@ -143,6 +143,16 @@ fn compared(
     Ok(String::from_utf8(out).unwrap())
 }
 
+/// The names of the spans that only one of both has, so that nothing says whether they differ.
+fn spans_of_one(a: &Recorded, b: &Recorded, options: &DiffOptions) -> Vec<String> {
+    let (a, b) = (a.session(), b.session());
+    let all = EventSelection::default();
+    let compared = diff::print(&a, &b, &all, options, &mut Vec::new()).unwrap();
+    assert_eq!(compared.beyond(1000.0), Some(0));
+    let names = compared.spans_of_one().into_iter();
+    names.map(str::to_owned).collect()
+}
+
 fn json(a: &Recorded, b: &Recorded) -> Value {
     let options = DiffOptions {
         format: Format::Json,
@@ -413,6 +423,37 @@ fn probes_that_come_and_go_are_reported() {
         text.contains("\nNew, but seldom or all at once: app:done (3)\n"),
         "{text}"
     );
+}
+
+/// As where only one has spans as long as asked, or where another thread ends them.
+#[test]
+fn spans_that_only_one_has_are_reported() {
+    let a = WORK.record();
+    let slow = Work {
+        slow: 1_000_000_000,
+        ..WORK
+    };
+    let b = slow.record();
+    let mut long = DiffOptions::default();
+    long.spans.least = 100_000_000;
+    let compare = |a, b| compared(a, b, &EventSelection::default(), &long).unwrap();
+    for (which, text) in [("B", compare(&a, &b)), ("A", compare(&b, &a))] {
+        let line = format!("\nNot compared: app:request: only in {which}: ");
+        assert!(text.contains(&line), "{text}");
+    }
+    assert_eq!(spans_of_one(&a, &b, &long), ["app:request"]);
+    assert_eq!(spans_of_one(&b, &a, &long), ["app:request"]);
+    let all = DiffOptions::default();
+    assert_eq!(spans_of_one(&a, &a, &all), [""; 0]);
+    // Of so few, nothing is said where both have them, either.
+    let mut longest = DiffOptions::default();
+    longest.spans.least = 2_500_000_000;
+    let text = compared(&a, &b, &EventSelection::default(), &longest).unwrap();
+    assert!(
+        text.contains("\nNot compared: app:request: only in B: "),
+        "{text}"
+    );
+    assert_eq!(spans_of_one(&a, &b, &longest), [""; 0]);
 }
 
 /// A recording of another host, of a program of another build elsewhere, whose second argument has a name, and whose third is another.

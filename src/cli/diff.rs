@@ -18,7 +18,7 @@ A change is beyond noise if 0 is not in its interval, the last column. Intervals
      most one shows a difference of a kind: rates, shares, or a percentile of spans, of groups or of arguments (Holm's correction). Variation between \
      runs that does not occur within a run cannot be measured from two traces: use --percent-limit to omit small changes.
 
-With --fail-above, the exit status is 1 if a figure differs so much, 0 if none does, and 2 for errors, or if nothing can be compared.";
+With --fail-above, the exit status is 1 if a figure differs so much, 0 if none does, and 2 for errors, if nothing can be compared, or if only one trace has spans of a name, at least 10.";
 
 /// `usdtrec diff`.
 #[derive(Debug, Args)]

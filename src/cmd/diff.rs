@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use usdtrec_format::escape::escape;
 use usdtrec_format::{LeastParts, counted};
 use usdtrec_report::diff::{self, DiffOptions};
 use usdtrec_report::script::SpanRowQuestion;
@@ -82,7 +83,15 @@ fn compare(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCo
     match beyond
         .context("nothing can be compared: --fail-above cannot say whether anything differs")?
     {
-        0 => Ok(ExitCode::SUCCESS),
+        0 => {
+            let names = comparison.spans_of_one();
+            anyhow::ensure!(
+                names.is_empty(),
+                "only one of both traces has spans {}: --fail-above cannot say whether they differ",
+                escape(&names.join(", "))
+            );
+            Ok(ExitCode::SUCCESS)
+        }
         beyond => {
             let figures = counted(beyond, "figure");
             say(format_args!(

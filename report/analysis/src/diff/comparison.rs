@@ -134,6 +134,18 @@ impl Comparison {
         };
         Some(self.figures.iter().filter(is_one).count())
     }
+
+    /// Names of the spans that only one of both recordings has, enough of them to be compared: by how much they differ is not known.
+    pub fn spans_of_one(&self) -> Vec<&str> {
+        let names = self.left_out.iter().filter_map(|left| match left {
+            LeftOut {
+                subject: MetricSubject::Span(name),
+                reason: LeftOutReason::SpansOnlyIn(_, MIN_NUMBERS..),
+            } => Some(&**name),
+            _ => None,
+        });
+        names.collect()
+    }
 }
 
 /// Runs the tests of a family: after those that have found a difference, the level is divided by the number of the others alone (Holm).
@@ -180,8 +192,14 @@ impl<'s> Pairs<'s> {
             }
         }
         for (name, one) in &a.spans {
-            if let Some(other) = b.spans.get(name) {
-                pairs.spans(name, one, other);
+            match b.spans.get(name) {
+                Some(other) => pairs.spans(name, one, other),
+                None => pairs.only_spans(name, one, WhichRecording::A),
+            }
+        }
+        for (name, other) in &b.spans {
+            if !a.spans.contains_key(name) {
+                pairs.only_spans(name, other, WhichRecording::B);
             }
         }
         pairs
@@ -193,6 +211,9 @@ impl<'s> Pairs<'s> {
                 &MetricSubject::Span(name.to_owned()),
                 Sides { a: one, b: other },
             );
+        } else {
+            self.only_spans(name, a, WhichRecording::A);
+            self.only_spans(name, b, WhichRecording::B);
         }
         let group = |group: &GroupKey| MetricSubject::Group {
             span: name.to_owned(),
@@ -245,6 +266,14 @@ impl<'s> Pairs<'s> {
     fn only(&mut self, event: &str, probe: &ProbeSide, which: WhichRecording) {
         let reason = LeftOutReason::ProbeOnlyIn(which, total(&probe.counts));
         self.leave_out(MetricSubject::Probe(event.to_owned()), reason);
+    }
+
+    /// Spans that the other recording has none of.
+    fn only_spans(&mut self, name: &str, spans: &SpanSide, which: WhichRecording) {
+        if let Some(durations) = &spans.durations {
+            let reason = LeftOutReason::SpansOnlyIn(which, durations.count());
+            self.leave_out(MetricSubject::Span(name.to_owned()), reason);
+        }
     }
 
     fn probe(

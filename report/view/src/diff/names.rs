@@ -5,6 +5,7 @@ use usdtrec_analysis::diff::comparison::{
 };
 use usdtrec_analysis::diff::metric::{Metric, MetricSubject, ShareOf};
 use usdtrec_analysis::diff::span_groups::GroupKey;
+use usdtrec_format::counted;
 use usdtrec_format::escape::{escape, quote};
 
 use crate::cells::{cells, group_name};
@@ -42,7 +43,7 @@ pub(crate) fn reason(of: &LeftOutReason) -> String {
             format!("recorded only in {}: {events} events", name(which))
         }
         LeftOutReason::SpansOnlyIn(which, spans) => {
-            format!("only in {}: {spans} spans", name(which))
+            format!("only in {}: {}", name(which), counted(*spans, "span"))
         }
         LeftOutReason::ArgumentOnlyIn(which) => format!("only in {}", name(which)),
         LeftOutReason::TooFew => format!("fewer than {MIN_NUMBERS} numbers"),
