@@ -241,3 +241,21 @@ fn spans_of_one_trace_are_not_within_a_percentage() {
     }
     fails("a", "a", &["--min", "100ms"]).success();
 }
+
+/// `--filter` with an argument of what ends spans selects them, as of `report --span`.
+#[test]
+fn spans_are_selected_by_their_ends() {
+    let lab = Lab::new();
+    queries(&lab, "a", 2);
+    queries(&lab, "b", 200);
+    for span in [&[][..], &["--span", "query"]] {
+        let words = ["diff", "a", "b", "--filter", "status == 500"];
+        let json = [&words[..], &["--format", "json"], span].concat();
+        let diff = lab.usdtrec(json).success().stdout;
+        let diff: Value = serde_json::from_str(&diff).expect("JSON");
+        let count = figures(&diff, "app:query", "count")[0];
+        assert_eq!((&count["a"], &count["b"]), (&50.into(), &50.into()));
+        let median = figures(&diff, "app:query", "p50")[0];
+        assert_eq!(median["verdict"], "beyond", "{median}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
+use crate::support::{DONE, HIT, Hit, REQUEST, Recorded, Recording, with_inner};
 use serde_json::Value;
 use usdtrec_report::Format;
 use usdtrec_report::diff::{self, DiffOptions};
@@ -454,6 +454,65 @@ fn spans_that_only_one_has_are_reported() {
         "{text}"
     );
     assert_eq!(spans_of_one(&a, &b, &longest), [""; 0]);
+}
+
+/// A recording in which `app:done` has a status, and `app:inner`, which is in no span, a number.
+fn with_status(work: Work) -> Recorded {
+    let recording = Recording::with(Path::new("/opt/app"), |info| {
+        with_inner(info);
+        let definitions = info.definitions.as_mut().unwrap();
+        definitions.probes[1].arguments[0].name = "status".to_owned();
+    });
+    work.record_into(recording).finish()
+}
+
+/// By an argument of their end, as `report --span` does.
+#[test]
+fn spans_are_selected_by_what_ends_them() {
+    let slower = Work {
+        seed: 6,
+        latency: 5_000_000,
+        ..WORK
+    };
+    let (a, b) = (with_status(WORK), with_status(slower));
+    let ask = |filter: &str, span: Option<&str>| {
+        let selection = EventSelection {
+            filter: Some(filter.to_owned()),
+            ..EventSelection::default()
+        };
+        let mut options = DiffOptions {
+            format: Format::Json,
+            ..DiffOptions::default()
+        };
+        options.spans.spans = span.map(str::to_owned).into_iter().collect();
+        compared(&a, &b, &selection, &options)
+    };
+    for span in [None, Some("request")] {
+        let text = ask("status == 500", span).unwrap();
+        let compared: Value = serde_json::from_str(&text).unwrap();
+        let figure = |wanted: &str| {
+            let mut figures = compared["figures"].as_array().unwrap().iter();
+            figures.find(|figure| name(figure) == wanted).unwrap()
+        };
+        // One in ten.
+        let count = figure("app:request count")["a"].as_u64().unwrap();
+        assert!((100..400).contains(&count), "{count}");
+        assert_eq!(figure("app:request p50")["verdict"], "beyond", "{text}");
+        // Hits are those of the end that it selects.
+        let rate = figure("app:done rate")["a"].as_f64().unwrap();
+        assert!(
+            (rate * 10.0 - count as f64).abs() < 0.1 * count as f64,
+            "{rate}"
+        );
+    }
+    // What is about a probe alone selects no spans, and cannot be asked of those that are named.
+    let text = ask("number > 3", None).unwrap();
+    assert!(!text.contains("\"app:request\""), "{text}");
+    let error = ask("number > 3", Some("request")).unwrap_err().to_string();
+    assert!(
+        error.contains("neither what begins the span nor what ends it"),
+        "{error}"
+    );
 }
 
 /// A recording of another host, of a program of another build elsewhere, whose second argument has a name, and whose third is another.

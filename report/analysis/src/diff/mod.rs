@@ -50,7 +50,7 @@ use usdtrec_trace::question_error::QuestionError;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::time_span::TimeSpan;
 
-use crate::diff::compare_question::CompareQuestion;
+use crate::diff::compare_question::{CompareQuestion, ComparedSpans};
 use crate::diff::comparison::Comparison;
 use crate::diff::recording::{ComparedRecording, RecordingQuestion};
 use crate::diff::sides::Sides;
@@ -74,17 +74,19 @@ pub fn compare(
     let Sides { a, b } = sessions;
     let [mut of_a, mut of_b] = filters([a, b], selection)?;
     let found = [(a, &of_a), (b, &of_b)];
-    let found = found.map(|(session, of)| question.pairs(session, &of.filter));
+    let found = found.map(|(session, of)| {
+        question.compared_spans(session, &of.filter, &had_of(session, selection))
+    });
     if let [Err(error), Err(ReportError::Question(_))] = found {
         return Err(error);
     }
-    let [of_a_pairs, of_b_pairs] = found.map(no_pairs);
-    (of_a.pairs, of_b.pairs) = (of_a_pairs?, of_b_pairs?);
+    let [of_a_spans, of_b_spans] = found.map(or_no_spans);
+    (of_a.spans, of_b.spans) = (of_a_spans?, of_b_spans?);
     if question.spans.key.is_empty() {
-        [of_a.integers, of_b.integers] = integers([(a, &of_a.pairs), (b, &of_b.pairs)]);
+        [of_a.integers, of_b.integers] = integers([(a, &of_a.spans.pairs), (b, &of_b.spans.pairs)]);
     }
     let is_lacking = |one: &RecordingQuestion, other: &RecordingQuestion| {
-        one.pairs.is_empty() && !other.pairs.is_empty()
+        one.spans.pairs.is_empty() && !other.spans.pairs.is_empty()
     };
     let lacking = Sides {
         a: is_lacking(&of_a, &of_b),
@@ -111,10 +113,10 @@ pub fn compare(
     Ok(Comparison::new(a, b, FALSE_ALARMS))
 }
 
-/// The pairs of a recording; none if it does not have the spans that are named.
-fn no_pairs(found: Result<Vec<Pair>, ReportError>) -> Result<Vec<Pair>, ReportError> {
+/// The spans of a recording; none if it does not have those that are named, or what selects them.
+fn or_no_spans(found: Result<ComparedSpans, ReportError>) -> Result<ComparedSpans, ReportError> {
     match found {
-        Err(ReportError::Question(_)) => Ok(Vec::new()),
+        Err(ReportError::Question(_)) => Ok(ComparedSpans::default()),
         found => found,
     }
 }
@@ -144,7 +146,7 @@ fn filters(
     if !selection.time.as_ref().is_none_or(TimeSpan::is_relative) {
         return Err(QuestionError::TwoClocks.into());
     }
-    let made = sessions.map(|session| filter(session, selection));
+    let made = sessions.map(|session| SampleFilter::new(&had_of(session, selection), session));
     if let [Err(ReportError::Question(a)), Err(ReportError::Question(_))] = &made {
         return Err(a.clone().into());
     }
@@ -153,24 +155,21 @@ fn filters(
     Ok([or_nothing(a, one)?, or_nothing(b, other)?])
 }
 
-fn filter(session: &TraceSession, selection: &EventSelection) -> Result<SampleFilter, ReportError> {
-    let has = |pattern: &&Pattern| {
+/// What a recording has of what is selected; all of it if it has none of the events, for the error.
+fn had_of(session: &TraceSession, selection: &EventSelection) -> EventSelection {
+    let has = |pattern: &Pattern| {
         let alone = EventSelection {
-            events: vec![(*pattern).clone()],
+            events: vec![pattern.clone()],
             ..EventSelection::default()
         };
         SampleFilter::new(&alone, session).is_ok()
     };
-    let events: Vec<_> = selection.events.iter().filter(has).cloned().collect();
-    if events.is_empty() {
-        // With the error for the first of them, if there are any.
-        return SampleFilter::new(selection, session);
+    let mut had = selection.clone();
+    had.events.retain(has);
+    match had.events.is_empty() {
+        true => selection.clone(),
+        false => had,
     }
-    let known = EventSelection {
-        events,
-        ..selection.clone()
-    };
-    SampleFilter::new(&known, session)
 }
 
 fn or_nothing(
@@ -181,7 +180,7 @@ fn or_nothing(
         Ok(filter) => Ok(RecordingQuestion {
             filter,
             lacking: None,
-            pairs: Vec::new(),
+            spans: ComparedSpans::default(),
             integers: Vec::new(),
         }),
         Err(ReportError::Question(reason)) => {
@@ -189,7 +188,7 @@ fn or_nothing(
             Ok(RecordingQuestion {
                 filter: all.relaxed(|_| false),
                 lacking: Some(reason),
-                pairs: Vec::new(),
+                spans: ComparedSpans::default(),
                 integers: Vec::new(),
             })
         }

@@ -15,7 +15,7 @@ use usdtrec_trace::rows::Rows;
 use usdtrec_trace::session::TraceSession;
 use usdtrec_trace::session::resolver::Resolver;
 
-use crate::diff::compare_question::CompareQuestion;
+use crate::diff::compare_question::{CompareQuestion, ComparedSpans};
 use crate::diff::counts::{ArgumentCounts, RecordingCounts};
 use crate::diff::frequent_strings::{ComparedSamples, recount};
 use crate::diff::quantiles::Ranked;
@@ -30,7 +30,6 @@ use crate::spans::common_integers::CommonIntegers;
 use crate::spans::durations::{Durations, MAX_SPAN_GROUPS, PairStats};
 use crate::spans::options::GroupBy;
 use crate::spans::own_keys::EarlyKeys;
-use crate::spans::pair::Pair;
 use crate::spans::spent_time::{SpentFacts, SpentSums};
 use crate::spans::walk::SpanWalk;
 use crate::spans::with_samples::{SpansBeside, fold_with_spans};
@@ -45,8 +44,8 @@ pub(crate) struct RecordingQuestion {
     pub(crate) filter: SampleFilter,
     /// Why it has nothing of that, if so.
     pub(crate) lacking: Option<QuestionError>,
-    /// The pairs of probes that begin and end the spans.
-    pub(crate) pairs: Vec<Pair>,
+    /// The spans.
+    pub(crate) spans: ComparedSpans,
     /// The integers of each pair, with what both recordings say of them: spans of both are matched by the same rule.
     pub(crate) integers: Vec<CommonIntegers>,
 }
@@ -152,9 +151,13 @@ impl ComparedRecording {
         let RecordingQuestion {
             filter,
             lacking,
-            pairs,
+            spans,
             integers,
         } = asked;
+        let ComparedSpans {
+            pairs,
+            filter: of_spans,
+        } = spans;
         let rows = Rows::new(session, |event| filter.event(event));
         let timeline = Timeline::divided(session, &filter, SLICES);
         let mut by = vec![GroupBy::of_begin(Key::Interval(timeline))];
@@ -167,6 +170,7 @@ impl ComparedRecording {
             by,
             min: question.spans.least,
             pairs,
+            filter: of_spans,
         };
         let rules = spans.pairs.iter().zip(&spans.keys.keys);
         let rules = rules.map(|(pair, key)| SpanRule {

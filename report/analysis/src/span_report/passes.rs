@@ -133,6 +133,7 @@ impl Asked<'_> {
         SpanWalk {
             session: self.session,
             filter: self.filter,
+            samples: None,
             pairs: self.pairs,
             options,
             rows: self.rows,

@@ -53,7 +53,10 @@ pub(crate) struct Walked<A> {
 #[derive(Debug)]
 pub(crate) struct SpanWalk<'s> {
     pub(crate) session: &'s TraceSession,
+    /// The filter of spans.
     pub(crate) filter: &'s SampleFilter,
+    /// That of samples, if it is another one.
+    pub(crate) samples: Option<&'s SampleFilter>,
     pub(crate) pairs: &'s [Pair],
     pub(crate) options: &'s SpanOptions,
     pub(crate) rows: &'s Rows,
@@ -286,7 +289,13 @@ impl<'s> SpanWalk<'s> {
         resolver.set_context(*context);
         // A begin counts although its event is not among those requested, as with `--span a..b -e b`.
         let passes = self.filter.is_simple() || self.filter.late(target, &sample, resolver);
-        let asked = passes && self.filter.event(target.event as usize);
+        let asked = match self.samples {
+            None => passes && self.filter.event(target.event as usize),
+            Some(samples) => {
+                samples.event(target.event as usize)
+                    && (samples.is_simple() || samples.late(target, &sample, resolver))
+            }
+        };
         let is_in_time = self.filter.time().contains(sample.time);
         if asked && is_in_time {
             add(&mut worker.state, resolver, target, &sample);

@@ -26,6 +26,8 @@ pub(crate) struct SpansBeside {
     pub(crate) by: Vec<GroupBy>,
     /// Shorter ones do not count, ns.
     pub(crate) min: u64,
+    /// Which are selected; `None` if the filter of samples says it.
+    pub(crate) filter: Option<SampleFilter>,
 }
 
 impl SpansBeside {
@@ -65,6 +67,7 @@ pub(crate) fn fold_with_spans<A: Send, S>(
         keys,
         by,
         min,
+        filter: of_spans,
     } = spans;
     if pairs.is_empty() {
         let Folded { states, outcome } = fold(session, filter, make, add);
@@ -86,7 +89,8 @@ pub(crate) fn fold_with_spans<A: Send, S>(
     let whole;
     let mut walk = SpanWalk {
         session,
-        filter,
+        filter: of_spans.as_ref().unwrap_or(filter),
+        samples: of_spans.is_some().then_some(filter),
         pairs: &pairs,
         options: &early,
         rows,
