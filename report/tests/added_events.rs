@@ -2,7 +2,7 @@
 
 use usdtrec_format::schema::Argument;
 use usdtrec_format::trace::{Compression, NewEvents, PipeWriter, TraceInfo};
-use usdtrec_report::script::{self, ScriptOptions};
+use usdtrec_report::script::{self, ScriptOptions, SpanRowQuestion};
 use usdtrec_report::{
     ContextQuestion, EventSelection, Format, HintWords, Sentences, Sources, StreamSummary,
     TraceSession,
@@ -221,4 +221,64 @@ fn spans_of_added_events_are_matched() {
         lines[3].contains("late:query") && lines[3].contains("(7.000ms)"),
         "{text}"
     );
+}
+
+/// The files with the begin and with the end of a span come one after the other, and then a second one with its end.
+#[test]
+fn spans_of_events_that_come_apart_are_matched() {
+    const END_ELSEWHERE: u64 = 2003;
+    let head = with(
+        Recording::start().finish().session().info(),
+        &[
+            ("query__start", 3000, "id"),
+            ("query__done", 3001, "id"),
+            ("work__start", BEGIN, "id"),
+        ],
+    );
+    let first = with(&head, &[("work__done", END, "id")]);
+    let second = with(&first, &[("work__done", END_ELSEWHERE, "id")]);
+    let mut bytes = Vec::new();
+    let mut writer = PipeWriter::create(&mut bytes, &head, Compression::None).unwrap();
+    writer.push(&sample(3000, 0, 1));
+    writer.flush().unwrap();
+    let new = NewEvents::after(writer.info(), &first);
+    writer.add_events(new).unwrap();
+    writer.push(&[sample(BEGIN, 1, 1), sample(END, 4, 1), sample(BEGIN, 5, 2)].concat());
+    writer.flush().unwrap();
+    // What began before ends after it, by the same id.
+    let new = NewEvents::after(writer.info(), &second);
+    writer.add_events(new).unwrap();
+    writer.push(&[sample(END_ELSEWHERE, 9, 2), sample(3001, 10, 1)].concat());
+    writer.finish(&[]).unwrap();
+    let expected = [
+        ("work", "3.000ms"),
+        ("work", "4.000ms"),
+        ("query", "10.000ms"),
+    ];
+    let field = ScriptOptions {
+        fields: "+span".parse().unwrap(),
+        ..ScriptOptions::default()
+    };
+    let (text, _) = streamed(&bytes, &EventSelection::default(), &field);
+    let ends = text.lines().filter(|line| line.contains("__done"));
+    let ends: Vec<&str> = ends.collect();
+    assert_eq!(ends.len(), expected.len(), "{text}");
+    for (line, (name, took)) in ends.iter().zip(expected) {
+        let shown = format!("span=late:{name}({took})");
+        assert!(line.contains(&shown), "{shown}: {text}");
+    }
+    let spans = ScriptOptions {
+        spans: Some(SpanRowQuestion {
+            spans: vec!["late:*".to_owned()],
+            ..SpanRowQuestion::default()
+        }),
+        ..ScriptOptions::default()
+    };
+    let (text, _) = streamed(&bytes, &EventSelection::default(), &spans);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), expected.len(), "{text}");
+    for (line, (name, took)) in lines.iter().zip(expected) {
+        let shown = format!("late:{name}: {took}");
+        assert!(line.contains(&shown), "{shown}: {text}");
+    }
 }

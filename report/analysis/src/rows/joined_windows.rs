@@ -13,7 +13,7 @@ use crate::rows::unmatched_segments::{PauseLook, UnmatchedSegments};
 use crate::rows::window_rows::{BegunHit, RowItem, WindowRows};
 use crate::spans::counting::overlaps;
 use crate::spans::matcher::{OpenSpans, PausedFrame, PendingEnd, Segment};
-use crate::spans::nesting::{Nesting, is_of_calls};
+use crate::spans::nesting::is_of_calls;
 use crate::spans::pair::Pair;
 use crate::spans::pair_pauses::PairPauses;
 use crate::spans::stack::{Ended, Frame, Totals};
@@ -165,11 +165,10 @@ impl RowsAcross {
 
     /// Takes the pairs of probes. Those that it has keep their numbers.
     pub(crate) fn set_pairs(&mut self, pairs: &[Pair], session: &TraceSession) {
-        let new = pairs.get(self.nesting.len()..).unwrap_or_default();
-        self.nesting.extend(new.iter().map(|pair| PairNesting {
-            nesting: Nesting::default(),
-            are_calls: is_of_calls(pair, session),
-        }));
+        self.nesting.resize(pairs.len(), PairNesting::default());
+        for (of_pair, pair) in self.nesting.iter_mut().zip(pairs) {
+            of_pair.are_calls = is_of_calls(pair, session);
+        }
     }
 
     /// Takes when probes were detached, as far as a stream says it.

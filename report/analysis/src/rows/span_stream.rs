@@ -24,6 +24,7 @@ use crate::spans::key::SpanKey;
 use crate::spans::pair::{Pair, filter_of_pairs};
 use crate::spans::pair_pauses::PairPauses;
 use crate::spans::role::Role;
+use crate::spans::stream_pairs::ChangedPairs;
 use crate::stats::keys::dictionary::Dictionary;
 
 /// Maximum number of open spans. Each takes the memory of the values of its begin.
@@ -38,7 +39,7 @@ pub struct SpanStream {
     /// The pairs of probes that begin and end spans.
     pub pairs: Vec<Pair>,
     pauses: PairPauses,
-    /// Number of events that the session had when pairs were looked for.
+    /// Number of events that the session had when pairs were last looked for.
     events: usize,
     window: WindowRows,
     /// Latest time of all samples so far.
@@ -92,23 +93,29 @@ impl SpanStream {
     /// # Errors
     /// As those of [`new`](Self::new).
     pub fn add_events(&mut self, session: &TraceSession) -> Result<(), ReportError> {
-        let former = self.events;
+        let may_come = self.events > 0 || has_no_probes(session);
         self.events = session.events().events.len();
-        let new = match self.question.pairs(session, |event| event >= former) {
-            Ok(new) => new,
-            // Those that are asked for may come later.
-            Err(ReportError::Question(
-                QuestionError::NoSpan { .. } | QuestionError::NoEvent { .. },
-            )) if former > 0 || has_no_probes(session) => Vec::new(),
-            Err(error) => return Err(error),
-        };
-        self.source.rows = Rows::new(session, |_| true);
-        if !new.is_empty() {
-            let keys = asked_keys(&self.question.key, &new, session, &self.source.rows)?;
-            self.source.keys.extend(keys);
+        let mut found: Vec<Pair> = Vec::new();
+        for span in &self.question.spans {
+            match Pair::asked(span, session) {
+                Ok(pairs) => {
+                    let new = pairs.into_iter().filter(|pair| !found.contains(pair));
+                    let new: Vec<Pair> = new.collect();
+                    found.extend(new);
+                }
+                // It may come later, and others are there.
+                Err(ReportError::Question(
+                    QuestionError::NoSpan { .. } | QuestionError::NoEvent { .. },
+                )) if may_come => {}
+                Err(error) => return Err(error),
+            }
         }
-        if !new.is_empty() {
-            self.pairs.extend(new);
+        self.source.rows = Rows::new(session, |_| true);
+        let changed = ChangedPairs::take(&mut self.pairs, found);
+        if !changed.is_empty() {
+            let (names, rows) = (&self.question.key, &self.source.rows);
+            let keys = asked_keys(names, &changed.pairs, session, rows)?;
+            changed.put_keys(keys, &mut self.source.keys);
             self.ids = self.watch(session);
         }
         self.pauses = PairPauses::new(session, &self.pairs);

@@ -21,6 +21,7 @@ use crate::spans::pair::Pair;
 use crate::spans::pair_pauses::PairPauses;
 use crate::spans::role::Role;
 use crate::spans::stack::{Ended, Frame, Totals};
+use crate::spans::stream_pairs::ChangedPairs;
 use crate::stats::keys::dictionary::Dictionary;
 
 /// Which samples begin and end spans.
@@ -148,24 +149,21 @@ impl SpanEnds {
 
     /// Adds the spans of events that were added to a stream. Spans that are open are not affected.
     pub fn add_events(&mut self, session: &TraceSession, filter: &SampleFilter) {
-        let former = self.roles.len();
-        let mut pairs = Pair::find(session, |event| event >= former);
+        let mut pairs = Pair::find(session, |_| true);
         pairs.retain(|pair| pair.dones.iter().any(|&done| filter.event(done)));
         // Rows are in the order of events.
         self.rows = Rows::new(session, |_| true);
-        self.keys.extend(own_keys(&pairs, session, &self.rows));
-        let events = session.events().events.len();
-        let mut roles = Role::from_pairs(&pairs, events).split_off(former.min(events));
-        for role in roles.iter_mut().flatten() {
-            role.pair += self.names.len() as u32;
+        let changed = ChangedPairs::take(&mut self.pairs, pairs);
+        if changed.is_empty() {
+            return;
         }
-        self.roles.extend(roles);
-        self.names
-            .extend(pairs.iter().map(|pair| pair.name.clone()));
-        if !pairs.is_empty() {
-            self.pairs.extend(pairs);
-            self.watch(session);
-        }
+        let keys = own_keys(&changed.pairs, session, &self.rows);
+        changed.put_keys(keys, &mut self.keys);
+        self.roles = Role::from_pairs(&self.pairs, session.events().events.len());
+        let new = self.pairs.iter().skip(self.names.len());
+        self.names.extend(new.map(|pair| pair.name.clone()));
+        self.pauses = PairPauses::new(session, &self.pairs);
+        self.watch(session);
     }
 
     /// Takes pauses of a stream that have become known, also for its open spans.

@@ -45,6 +45,18 @@ impl SpanKey {
         Self::Values(keys, RandomState::default())
     }
 
+    /// Hashes as the key that the pair had before: begins of spans that are open are compared with ends to come.
+    pub(crate) fn continue_from(&mut self, former: &Self) {
+        match (self, former) {
+            (
+                Self::Thread(agreement) | Self::Crossing(agreement),
+                Self::Thread(former) | Self::Crossing(former),
+            ) => agreement.state = former.state.clone(),
+            (Self::Values(_, state), Self::Values(_, former)) => *state = former.clone(),
+            _ => {}
+        }
+    }
+
     /// Its name for `--key`.
     pub(crate) fn name(&self) -> String {
         match self {

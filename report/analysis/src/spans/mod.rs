@@ -37,6 +37,7 @@ pub(crate) mod role;
 pub mod slowest;
 pub mod spent_time;
 pub(crate) mod stack;
+pub(crate) mod stream_pairs;
 pub(crate) mod unmatched_times;
 pub(crate) mod walk;
 pub(crate) mod with_samples;

@@ -155,6 +155,7 @@ impl StreamView for Printer<'_, '_> {
         self.style = style;
         if let Some(spans) = &mut self.spans {
             spans.add_events(session, filter);
+            spans.ends.renew_pauses(session, &mut self.open);
         }
         Ok(hidden)
     }
