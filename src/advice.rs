@@ -270,18 +270,19 @@ mod recording {
     }
 
     fn for_privilege() -> String {
-        let command: Vec<_> = std::env::args_os().map(shell::word).collect();
+        let arguments: Vec<_> = std::env::args_os().skip(1).map(shell::word).collect();
         let program = std::env::current_exe();
         let program =
             program.map_or_else(|_| "usdtrec".to_owned(), |program| shell::path(&program));
         // chgrp comes first, because it removes a file's capabilities.
         format!(
-            "sudo {}\n  \
+            "{} {}\n  \
              or, for a group of users who may trace all processes (Documentation/admin-guide/perf-security.rst):\n    \
              sudo groupadd -f perf_users; sudo chgrp perf_users {program}; sudo chmod 0750 {program}\n    \
              sudo setcap cap_bpf,cap_perfmon,cap_ipc_lock+ep {program}\n    \
              (enough for --engine bpf from Linux 6.6 on if kernel.perf_event_paranoid is at most 2, else add cap_sys_admin)",
-            command.join(" "),
+            shell::sudo(),
+            arguments.join(" "),
         )
     }
 

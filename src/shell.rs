@@ -29,6 +29,38 @@ pub(crate) fn path(path: &Path) -> String {
     }
 }
 
+/// The folders in which sudo looks for programs, as distributions set it up.
+const FOLDERS_OF_SUDO: [&str; 6] = [
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+];
+
+/// The beginning of a command line that runs this program as root.
+pub(crate) fn sudo() -> String {
+    let called = std::env::args_os().next().unwrap_or_default();
+    let found = std::env::current_exe().ok();
+    format!("sudo {}", word(program_of_sudo(&called, found.as_deref())))
+}
+
+/// The name of this program for sudo. It was found in the user's PATH if it was called by a name alone: it has its path then, unless sudo finds it, too.
+fn program_of_sudo<'a>(called: &'a OsStr, found: Option<&'a Path>) -> &'a OsStr {
+    let is_path = called.as_bytes().contains(&b'/');
+    let is_elsewhere = |file: &&Path| {
+        let folder = file.parent();
+        !FOLDERS_OF_SUDO
+            .iter()
+            .any(|known| folder == Some(Path::new(known)))
+    };
+    match found.filter(is_elsewhere) {
+        Some(file) if !is_path => file.as_os_str(),
+        _ => called,
+    }
+}
+
 /// The word for `-e` of the probes that a pattern matches in a file. A comma in a path has a backslash before it.
 pub(crate) fn event(pattern: &str, file: &Path) -> String {
     let mut event = format!("{pattern}@").into_bytes();
@@ -87,6 +119,19 @@ mod tests {
         assert_eq!(path(Path::new("-rf")), "./-rf");
         let of_file = event("app:*", Path::new("/a,b"));
         assert_eq!(of_file, "'app:*@/a\\,b'");
+    }
+
+    #[test]
+    fn sudo_gets_a_path_where_it_finds_no_program() {
+        let program = |called: &'static str, found| {
+            let found = Some(Path::new(found));
+            program_of_sudo(OsStr::new(called), found)
+        };
+        let own = "/home/u/.cargo/bin/usdtrec";
+        assert_eq!(program("usdtrec", own), own);
+        assert_eq!(program("usdtrec", "/usr/bin/usdtrec"), "usdtrec");
+        assert_eq!(program("./usdtrec", "/home/u/usdtrec"), "./usdtrec");
+        assert_eq!(program_of_sudo(OsStr::new("usdtrec"), None), "usdtrec");
     }
 
     /// A shell reads the same bytes, and runs nothing.

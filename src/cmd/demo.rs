@@ -73,7 +73,7 @@ fn record_ourselves(stage: &Stage) -> anyhow::Result<Recorded> {
     stage.heading("Record them while a small server answers requests")?;
     if let Err(reason) = usdtrec_record::check_privilege() {
         stage.notice(&format!("NOT RECORDED: {reason}"))?;
-        stage.notice(&format!("to record: sudo {} demo", shell::word(program)))?;
+        stage.notice(&format!("to record: {} demo", shell::sudo()))?;
         return Ok(Recorded::NotAllowed);
     }
     let workload = [program, "demo", "--workload"];
