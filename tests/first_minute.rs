@@ -33,6 +33,34 @@ fn without_a_verb_it_says_what_runs_and_what_to_type() {
     assert!(said.contains("usdtrec --help"), "{said}");
 }
 
+/// The path of a program that was replaced does not lead to it: its process is named.
+#[test]
+fn a_program_that_was_replaced_is_recorded_by_its_process() {
+    const SCRIPT: &str = "mkfifo in; exec 9<>in; ./running <&9 & \
+        until readlink /proc/$!/exe | grep -q /running; do :; done; rm running; exec \"$0\"";
+    need_tool("unshare");
+    let lab = Lab::privileged();
+    // Nothing else that runs there has probes.
+    let build = Build {
+        options: &["-O2", "-static", "-DPROVIDER=first_replaced"],
+        ..Build::USUAL
+    };
+    build.make(&lab, "running.c", "running");
+    let usdtrec = env!("CARGO_BIN_EXE_usdtrec");
+    let namespace = ["--pid", "--fork", "--mount-proc", "--kill-child"];
+    let words = [&namespace[..], &["sh", "-c", SCRIPT, usdtrec]].concat();
+    let said = run(lab.at_home(Path::new("unshare"), words)).success();
+    let said = said.stdout;
+    assert!(said.contains("/running (deleted)\n"), "{said}");
+    let command = said.lines().find(|line| line.contains(" record -"));
+    assert!(
+        command.is_some_and(|command| {
+            command.starts_with("  usdtrec record -p ") && !command.contains("deleted")
+        }),
+        "{said}"
+    );
+}
+
 /// Records one program as sudo runs it: the user who called sudo. What came of it: the owner and the mode of the trace.
 fn recorded_by_sudo(lab: &Lab, owner: u32, caller: u32) -> (u32, u32) {
     let program = Build::USUAL.make(lab, "first.c", "first");

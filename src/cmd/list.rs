@@ -129,16 +129,15 @@ fn warn_about_changed(found: &[IndexedProbe<'_>]) {
 #[cfg(feature = "record")]
 fn print_next_commands(files: &[Matching<'_>]) -> io::Result<()> {
     let mut out = text_room::stdout();
-    let sudo = if rustix::process::geteuid().is_root() {
-        ""
-    } else {
-        "sudo "
+    let program = match rustix::process::geteuid().is_root() {
+        true => "usdtrec".to_owned(),
+        false => shell::sudo(),
     };
-    match files.iter().max_by_key(|file| file.running.processes.len()) {
+    match busiest(files) {
         Some(file) => {
-            let event = shell::event(&format!("{}:*", file.provider()), file.path());
+            let what = file.for_record();
             writeln!(out, "\nTo record what runs, for example:")?;
-            writeln!(out, "  {sudo}usdtrec record -a -e {event} --duration 10s")?;
+            writeln!(out, "  {program} record {what} --duration 10s")?;
             writeln!(out, "  usdtrec report")?;
         }
         None => {
@@ -146,16 +145,20 @@ fn print_next_commands(files: &[Matching<'_>]) -> io::Result<()> {
                 out,
                 "No process that you may see runs code with USDT probes. To record a program:"
             )?;
-            writeln!(
-                out,
-                "  {sudo}usdtrec record -e '*:*@./PROGRAM' -- ./PROGRAM"
-            )?;
+            writeln!(out, "  {program} record -e '*:*@./PROGRAM' -- ./PROGRAM")?;
             writeln!(out, "  usdtrec report")?;
         }
     }
     writeln!(
         out,
-        "To see it on probes of its own: {sudo}usdtrec demo. All commands: usdtrec --help"
+        "To see it on probes of its own: {program} demo. All commands: usdtrec --help"
     )?;
     out.flush()
+}
+
+/// The file that most processes run, of those that are still at their paths if there are any.
+#[cfg(feature = "record")]
+fn busiest<'f>(files: &'f [Matching<'f>]) -> Option<&'f Matching<'f>> {
+    let rank = |file: &&Matching<'_>| (!file.is_deleted(), file.running.processes.len());
+    files.iter().max_by_key(rank)
 }

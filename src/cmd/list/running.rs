@@ -13,6 +13,8 @@ use usdtrec_format::{BuildId, Pattern, Probe, counted};
 
 use crate::cli::{ListArgs, ListFormat};
 use crate::cmd::selection;
+#[cfg(feature = "record")]
+use crate::shell;
 use crate::text_room::{self, Fold};
 
 /// Digits of a container's id that texts show.
@@ -28,13 +30,22 @@ pub(in crate::cmd) struct Matching<'a> {
 
 #[cfg(feature = "record")]
 impl Matching<'_> {
-    pub(super) fn path(&self) -> &std::path::Path {
-        self.running.mapped.file.path()
+    /// Whether it was deleted or replaced since it was mapped: its path does not lead to it.
+    pub(super) const fn is_deleted(&self) -> bool {
+        self.running.mapped.deleted
     }
 
-    /// The provider of its first probe.
-    pub(super) fn provider(&self) -> &str {
-        self.probes.first().map_or("", |probe| &probe.provider)
+    /// The options of `record` for the probes of its first provider: those in all its processes, or of a file that has no path in one of them.
+    pub(super) fn for_record(&self) -> String {
+        let provider = self.probes.first().map_or("", |probe| &probe.provider);
+        let pattern = format!("{provider}:*");
+        match self.running.processes.first() {
+            Some(pid) if self.is_deleted() => format!("-p {pid} -e {}", shell::word(pattern)),
+            _ => format!(
+                "-a -e {}",
+                shell::event(&pattern, self.running.mapped.file.path())
+            ),
+        }
     }
 }
 
