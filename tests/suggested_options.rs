@@ -1,6 +1,8 @@
 //! Questions that a trace cannot answer, and how views lead on: both in options of the command line.
 
-use crate::common::{Lab, test};
+use std::path::Path;
+
+use crate::common::{Lab, run, test};
 
 const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/demo.data");
 
@@ -73,20 +75,48 @@ fn what_cannot_be_answered_is_followed_by_advice() {
 #[test]
 fn the_command_lines_that_lead_on_work() {
     let lab = Lab::new();
-    let report = lab.usdtrec(["report", "-i", TRACE]).success().stdout;
-    let next = report.split("\nNext\n").nth(1).expect("questions lead on");
-    let lines = next
-        .lines()
-        .filter_map(|line| line.strip_prefix("  usdtrec "));
-    let lines: Vec<&str> = lines.collect();
-    assert!(lines.len() > 3, "{report}");
-    for line in lines {
-        // What it shows follows two spaces.
-        let command = line.split("  ").next().unwrap_or(line);
-        assert!(command.contains(&format!("-i {TRACE} -")), "{command}");
-        let answer = lab.usdtrec(command.split(' ')).success().silent();
-        assert!(answer.stdout.lines().count() > 1, "{command}");
+    for (half, time) in [("first", "0%-50%"), ("second", "50%-100%")] {
+        let export = ["export", "-i", TRACE, "--to", "perf"];
+        let part = ["--time", time, "-o", half];
+        lab.usdtrec([&export[..], &part].concat()).success();
     }
+    std::fs::write(
+        lab.file("names.toml"),
+        "provider = \"none\"\n[[probe]]\nname = \"none\"\narguments = [\"x: s32\"]\n",
+    )
+    .expect("a schema");
+    for trace in [
+        &["-i", TRACE][..],
+        &["-i", "first", "-i", "second"],
+        &["-i", TRACE, "--schema", "names.toml"],
+    ] {
+        let report = lab.usdtrec([&["report"], trace].concat()).success().stdout;
+        let next = report.split("\nNext\n").nth(1).expect("questions lead on");
+        let lines = next
+            .lines()
+            .filter_map(|line| line.strip_prefix("  usdtrec "));
+        let lines: Vec<&str> = lines.collect();
+        assert!(lines.len() > 3, "{report}");
+        for line in lines {
+            // What it shows follows two spaces.
+            let command = line.split("  ").next().unwrap_or(line);
+            let named = format!(" {} -", trace.join(" "));
+            assert!(command.contains(&named), "{command}");
+            let answer = lab.usdtrec(command.split(' ')).success().silent();
+            assert!(answer.stdout.lines().count() > 1, "{command}");
+        }
+    }
+}
+
+/// What came by a pipe cannot be asked again.
+#[test]
+fn nothing_leads_on_from_a_pipe() {
+    let lab = Lab::new();
+    let pipe = "cat \"$1\" | \"$0\" report -i -";
+    let words = ["-c", pipe, env!("CARGO_BIN_EXE_usdtrec"), TRACE];
+    let report = run(lab.at_home(Path::new("sh"), words)).success().stdout;
+    assert!(report.contains("\nProbe"), "{report}");
+    assert!(!report.contains("\nNext\n"), "{report}");
 }
 
 #[test]

@@ -142,6 +142,7 @@ fn reported(session: &TraceSession, seed: usize) {
         },
         colours: false,
         hints: HintWords(|hint| format!("{hint:?}")),
+        trace: Some(String::new()),
         times_of_day: None,
         room: TextRoom {
             columns: (!seed.is_multiple_of(5)).then_some(40 + seed % 200),

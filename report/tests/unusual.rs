@@ -135,6 +135,7 @@ fn what_is_missing_now_and_then_is_reported() {
     let options = ReportOptions {
         colours: true,
         hints: support::HINTS,
+        trace: Some(String::new()),
         ..ReportOptions::default()
     };
     let coloured = recorded.report(&Question::Summary, &options).unwrap().0;

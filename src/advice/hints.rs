@@ -2,7 +2,6 @@
 
 use usdtrec_report::{Hint, HintWords, NextQuestion};
 
-use crate::cli::DEFAULT_TRACE;
 use crate::shell::word;
 
 /// The words for hints.
@@ -28,7 +27,7 @@ fn words(hint: &Hint<'_>) -> String {
         }
         Hint::SpanKey { name } => return format!("--key {} matches them", word(name)),
         Hint::Record { pids } => return record(pids),
-        Hint::Next { question, file } => return command_line(question, file),
+        Hint::Next { question, trace } => return command_line(question, trace),
         _ => "",
     };
     words.to_owned()
@@ -40,13 +39,9 @@ fn record(pids: &[i32]) -> String {
     format!("record {what} with: -p {}", list.join(","))
 }
 
-/// The command line that answers a question.
-fn command_line(question: &NextQuestion, file: &str) -> String {
-    let input = match file {
-        DEFAULT_TRACE => String::new(),
-        file => format!(" -i {}", word(file)),
-    };
-    let report = |options: String| format!("usdtrec report{input} {options}");
+/// The command line that answers a question to the trace that these options name.
+fn command_line(question: &NextQuestion, trace: &str) -> String {
+    let report = |options: String| format!("usdtrec report{trace} {options}");
     match question {
         NextQuestion::SlowGroups { span, by } => {
             let (span, by) = (word(span), word(by));
@@ -64,7 +59,7 @@ fn command_line(question: &NextQuestion, file: &str) -> String {
         NextQuestion::Rate { interval } => report(format!("--rate {}", time(*interval))),
         NextQuestion::Events { event } => {
             let event = word(event);
-            format!("usdtrec script{input} -e {event} --time 0%-1%")
+            format!("usdtrec script{trace} -e {event} --time 0%-1%")
         }
     }
 }
@@ -84,13 +79,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn command_lines_name_the_trace_unless_it_is_the_default() {
+    fn command_lines_name_the_trace() {
         let rate = NextQuestion::Rate {
             interval: 20_000_000,
         };
-        let line = |file| command_line(&rate, file);
-        assert_eq!(line("usdtrec.data"), "usdtrec report --rate 20ms");
-        assert_eq!(line("a b"), "usdtrec report -i 'a b' --rate 20ms");
+        let line = |trace| command_line(&rate, trace);
+        assert_eq!(line(""), "usdtrec report --rate 20ms");
+        assert_eq!(line(" -i 'a b'"), "usdtrec report -i 'a b' --rate 20ms");
         assert_eq!(time(1500), "1500ns");
         assert_eq!(time(50_000_000_000), "50s");
     }

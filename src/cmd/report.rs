@@ -28,6 +28,7 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let mut out = selection::paged_output(args.pager)?;
     let extent = Extent::for_spans(asked.has_spans());
     let session = selection::open(&args.selection, extent, buildid_dir)?;
+    let trace = selection::trace_options(&args.selection);
     let options = ReportOptions {
         stacks: match args.call_graph {
             Some(graph) => StackStyle::Tree(graph),
@@ -36,13 +37,14 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         format: selection::format(args.format),
         colours: colours(args.color),
         hints: HINTS,
+        trace: (!selection::is_stdin(&args.selection)).then(|| trace.clone()),
         times_of_day: times_of_day(args, &session),
         room: room(args, out.has_pager()),
     };
     let notices = progress::shown_until_output(&session, &mut out, |out| {
         let answer = answer(args, &session, &question)?;
         if asked == ReportQuestion::Summary && args.format == OutputFormat::Text {
-            trigger_head::write(&session, &args.selection.input, out)?;
+            trigger_head::write(&session, &trace, out)?;
         }
         report::write(&answer, &options, out)?;
         Ok::<_, ReportError>(answer.notices)

@@ -18,10 +18,12 @@ use usdtrec_report::{
 };
 
 use crate::advice::{HINTS, explained};
-use crate::cli::{InlineArgs, OutputFormat, PagerArgs, SelectionArgs, WhichArgs, WithArgs};
+use crate::cli::{
+    DEFAULT_TRACE, InlineArgs, OutputFormat, PagerArgs, SelectionArgs, WhichArgs, WithArgs,
+};
 use crate::pager::Paged;
 use crate::terminal::Usage;
-use crate::{schemas, terminal};
+use crate::{schemas, shell, terminal};
 
 /// File name that means standard input.
 pub(super) const STDIN: &str = "-";
@@ -182,6 +184,27 @@ pub(super) fn named(error: ReportError, path: &Path) -> anyhow::Error {
     error.context(shown(path).to_string())
 }
 
+/// The options that name the same trace in another command line, each after a blank; none for the default one.
+pub(super) fn trace_options(args: &SelectionArgs) -> String {
+    options_of(&args.input, &args.which.schema)
+}
+
+fn options_of(input: &[PathBuf], schemas: &[PathBuf]) -> String {
+    let is_default = matches!(input, [only] if only.as_os_str() == DEFAULT_TRACE);
+    let input = match is_default {
+        true => &[],
+        false => input,
+    };
+    let input = input.iter().map(|path| match path.as_os_str() == STDIN {
+        true => format!(" -i {STDIN}"),
+        false => format!(" -i {}", shell::path(path)),
+    });
+    let schemas = schemas
+        .iter()
+        .map(|path| format!(" --schema {}", shell::path(path)));
+    input.chain(schemas).collect()
+}
+
 /// Whether the trace comes from standard input.
 pub(super) fn is_stdin(args: &SelectionArgs) -> bool {
     matches!(&*args.input, [only] if only.as_os_str() == STDIN)
@@ -286,4 +309,23 @@ pub(super) fn print_losses(path: &Path, lost: Option<u64>) {
         Some(lost) => format!("{lost} events were lost while recording; see usdtrec report"),
     };
     terminal::warn(path, &message);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_command_line_names_all_files() {
+        let options = |input: &[&str], schemas: &[&str]| {
+            let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
+            options_of(&paths(input), &paths(schemas))
+        };
+        assert_eq!(options(&["usdtrec.data"], &[]), "");
+        assert_eq!(
+            options(&["a b.data*", "c.data"], &["x.toml", "my y.d"]),
+            " -i 'a b.data*' -i c.data --schema x.toml --schema 'my y.d'"
+        );
+        assert_eq!(options(&["-"], &[]), " -i -");
+    }
 }

@@ -2,16 +2,12 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 use usdtrec_format::clock_seconds;
 use usdtrec_format::trace::FiredTrigger;
 use usdtrec_report::script::{self, ScriptOptions};
 use usdtrec_report::trigger;
 use usdtrec_report::{EventSelection, ReportError, TimeSpan, TraceSession, TriggerFacts};
-
-use super::selection::STDIN;
-use crate::shell;
 
 /// Number of events that are shown of the thread, and of all others together.
 const EVENTS: usize = 10;
@@ -20,13 +16,13 @@ const BEFORE: u64 = 1_000_000_000;
 /// How long before the trigger events of the thread are looked for, ns; the last attempt is the whole trace.
 const LENGTHS: [u64; 3] = [10_000_000, BEFORE, u64::MAX];
 
-/// Writes the head; nothing if no trigger fired. `input` are the files as they were named.
+/// Writes the head; nothing if no trigger fired. `trace` are the options that name the trace.
 ///
 /// # Errors
 /// The errors of [`script::print`].
 pub(super) fn write(
     session: &TraceSession,
-    input: &[PathBuf],
+    trace: &str,
     out: &mut dyn Write,
 ) -> Result<(), ReportError> {
     let Some(trigger) = TriggerFacts::of_session(session) else {
@@ -43,7 +39,7 @@ pub(super) fn write(
         writeln!(text, "# the last events:")?;
     }
     put_lines(&mut text, lines_elsewhere(session, fired)?)?;
-    let all = around(input, fired.time_ns);
+    let all = around(trace, fired.time_ns);
     writeln!(text, "# all of that second: {all}\n")?;
     Ok(out.write_all(&text)?)
 }
@@ -106,14 +102,9 @@ fn put_lines(out: &mut Vec<u8>, lines: LastLines) -> io::Result<()> {
 }
 
 /// The command that prints the second before the trigger.
-fn around(input: &[PathBuf], time: u64) -> String {
-    let input = input.iter().map(|path| match path.as_os_str() == STDIN {
-        true => format!(" -i {STDIN}"),
-        false => format!(" -i {}", shell::path(path)),
-    });
+fn around(trace: &str, time: u64) -> String {
     format!(
-        "usdtrec script{} --time {},{}",
-        input.collect::<String>(),
+        "usdtrec script{trace} --time {},{}",
         clock_seconds(time.saturating_sub(BEFORE)),
         // The trigger is in it.
         clock_seconds(time + 1000)
@@ -159,20 +150,6 @@ impl Write for LastLines {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_command_names_all_files() {
-        let command = around(&["a b.data*".into(), "c.data".into()], 5_000_000_000);
-        assert!(
-            command.starts_with("usdtrec script -i 'a b.data*' -i c.data --time 4"),
-            "{command}"
-        );
-        let of_stdin = around(&["-".into()], 5_000_000_000);
-        assert!(
-            of_stdin.starts_with("usdtrec script -i - --time 4"),
-            "{of_stdin}"
-        );
-    }
 
     #[test]
     fn the_last_lines_are_kept() {

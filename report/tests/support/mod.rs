@@ -632,6 +632,7 @@ impl Recorded {
         let options = ReportOptions {
             format,
             hints: HINTS,
+            trace: Some(String::new()),
             ..ReportOptions::default()
         };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
@@ -687,6 +688,7 @@ impl Recorded {
         let options = ReportOptions {
             format,
             hints: HINTS,
+            trace: Some(String::new()),
             ..ReportOptions::default()
         };
         self.report(&question, &options).unwrap().0

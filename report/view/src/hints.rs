@@ -45,8 +45,8 @@ pub enum Hint<'a> {
     Next {
         /// The question.
         question: &'a NextQuestion,
-        /// The trace, as it was named.
-        file: &'a str,
+        /// The words that name the trace.
+        trace: &'a str,
     },
 }
 

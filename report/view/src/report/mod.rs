@@ -63,6 +63,8 @@ pub struct ReportOptions {
     pub colours: bool,
     /// The words for hints; text only.
     pub hints: HintWords,
+    /// The words that name the trace in command lines that lead on; `None` if there are none, as of what can be read only once. Text only.
+    pub trace: Option<String>,
     /// What converts moments to times of day; `None` for seconds of the trace's clock. Text only.
     pub times_of_day: Option<WallTimes>,
     /// The room for text.
@@ -107,7 +109,7 @@ fn in_text(facts: &Facts, options: &ReportOptions) -> String {
     };
     let times = ShownTimes::new(options.times_of_day.as_ref());
     match facts {
-        Facts::Summary(facts) => text::render(facts, style),
+        Facts::Summary(facts) => text::render(facts, style, options.trace.as_deref()),
         Facts::Groups(grouped) => groups::text(grouped, style),
         Facts::Spans(report) => spans::render(report, style, &times),
         Facts::Histogram(found) => histogram::text(found, style),

@@ -19,13 +19,12 @@ struct Line {
 }
 
 /// Appends the suggested questions, in the words of the program that shows them.
-pub(crate) fn put(facts: &SummaryFacts, style: AnswerStyle, out: &mut String) {
+pub(crate) fn put(facts: &SummaryFacts, style: AnswerStyle, trace: &str, out: &mut String) {
     let AnswerStyle { theme, hints, .. } = style;
-    let file = &facts.origin.file;
     let lines = next_questions(facts).into_iter().filter_map(|question| {
         let command = hints.words(&Hint::Next {
             question: &question,
-            file,
+            trace,
         });
         let shows = shows(&question);
         (!command.is_empty()).then_some(Line { command, shows })

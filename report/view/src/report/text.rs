@@ -7,8 +7,8 @@ use crate::answer_style::AnswerStyle;
 use crate::head::{self, folded_line};
 use crate::theme::Theme;
 
-/// The summary as text.
-pub(crate) fn render(facts: &SummaryFacts, style: AnswerStyle) -> String {
+/// The summary as text. `trace` are the words that name the trace in suggested questions, if any.
+pub(crate) fn render(facts: &SummaryFacts, style: AnswerStyle, trace: Option<&str>) -> String {
     let AnswerStyle { theme, .. } = style;
     let mut out = String::new();
     put_head(facts, theme, &mut out);
@@ -27,8 +27,8 @@ pub(crate) fn render(facts: &SummaryFacts, style: AnswerStyle) -> String {
         crate::report::unusual::put(facts, theme, &mut out);
     }
     crate::report::losses::put(facts, theme, &mut out);
-    if facts.events > 0 {
-        crate::report::suggestions::put(facts, style, &mut out);
+    if let Some(trace) = trace.filter(|_| facts.events > 0) {
+        crate::report::suggestions::put(facts, style, trace, &mut out);
     }
     out
 }
