@@ -260,6 +260,23 @@ struct QuestionOption {
     name: &'static str,
     is_given: fn(&ReportArgs) -> bool,
     questions: &'static [ReportQuestion],
+    /// What gives it an effect where another question would be another answer.
+    addition: Option<Addition>,
+}
+
+/// An option without which another one has no effect on the answers to these questions.
+struct Addition {
+    option: &'static str,
+    questions: &'static [ReportQuestion],
+}
+
+impl QuestionOption {
+    const fn with(self, option: &'static str, questions: &'static [ReportQuestion]) -> Self {
+        Self {
+            addition: Some(Addition { option, questions }),
+            ..self
+        }
+    }
 }
 
 const fn option(
@@ -271,6 +288,7 @@ const fn option(
         name,
         is_given,
         questions,
+        addition: None,
     }
 }
 
@@ -297,11 +315,11 @@ const OPTIONS: [QuestionOption; 12] = [
     option("--min", |args| args.min.is_some(), MATCHED),
     option("--filter 'span > TIME'", has_least, MATCHED),
     option("--by", |args| !args.by.is_empty(), BY),
-    option("--order without --by", is_unordered, &[Groups]),
-    option("--order without --value", is_plain_order, OF_SPANS),
+    option("--order without --by", is_unordered, &[Groups]).with("--by KEYS", OF_SPANS),
+    option("--order without --value", is_plain_order, OF_SPANS).with("--value ARG", &[Groups]),
     option("--top", |args| args.top.is_some(), TOP),
-    option("--top without --by", is_top_of_all, &[Groups, Spans]),
-    option("--top without --by in CSV", is_top_of_csv, &[Groups]),
+    option("--top without --by", is_top_of_all, &[Groups, Spans]).with("--by KEYS", OF_SPANS),
+    option("--top without --by in CSV", is_top_of_csv, &[Groups]).with("--by KEYS", OF_SPANS),
     option("--clock", |args| args.clock, MOMENTS),
     option("--width", |args| args.width.width.is_some(), FOLDED),
     option(
@@ -380,18 +398,60 @@ impl ReportQuestion {
     fn check(self, args: &ReportArgs) -> Result<(), Usage> {
         let is_idle =
             |option: &&QuestionOption| (option.is_given)(args) && !option.questions.contains(&self);
-        match OPTIONS.iter().find(is_idle) {
-            None => Ok(()),
-            Some(QuestionOption {
-                name, questions, ..
-            }) => {
+        let Some(option) = OPTIONS.iter().find(is_idle) else {
+            return Ok(());
+        };
+        let QuestionOption {
+            name,
+            questions,
+            addition,
+            ..
+        } = option;
+        let added = addition.as_ref();
+        let advice = match added.filter(|added| added.questions.contains(&self)) {
+            Some(added) => format!("add {}", added.option),
+            None => {
                 let others: Vec<&str> = questions.iter().map(|other| other.name()).collect();
-                Err(Usage(format!(
-                    "{name} has no effect on {}: use it with {}",
-                    self.name(),
-                    others.join(", ")
-                )))
+                format!("use it with {}", others.join(", "))
             }
+        };
+        Err(Usage(format!(
+            "{name} has no effect on {}: {advice}",
+            self.name()
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    /// What is refused is answered with the option that is named, beside those that were given.
+    #[test]
+    fn advice_goes_with_what_was_asked() {
+        for (words, advice) in [
+            ("--span query --order p99", "--by comm"),
+            ("--span query --top 3 --format csv", "--by comm"),
+            ("--hist span:query --order p99", "--by comm"),
+            ("--hist span:query --top 3", "--by comm"),
+            ("--sort comm --order p99", "--value arg1"),
+        ] {
+            let checked = |words: String| {
+                let words = format!("usdtrec report {words}");
+                let cli = Cli::try_parse_from(words.split(' ')).expect("options go together");
+                let Command::Report(args) = cli.command else {
+                    unreachable!("{words}");
+                };
+                ReportQuestion::new(&args).check(&args)
+            };
+            let option = advice.split(' ').next().unwrap_or_default();
+            let refused = checked(words.to_owned()).expect_err(words);
+            let added = format!(": add {option} ");
+            assert!(refused.0.contains(&added), "{refused}");
+            assert_eq!(checked(format!("{words} {advice}")), Ok(()));
         }
     }
 }
