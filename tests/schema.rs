@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{Lab, Perf, Process, Recorder, test};
+use crate::common::{Lab, Perf, Process, Recorder, need_tool, run, test};
 use crate::node::{NODE, tell};
 
 const APP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/schemas/app.d");
@@ -310,4 +310,26 @@ fn feed(mut command: Command, input: &str) -> String {
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(out.status.success(), "{said}");
     said
+}
+
+/// Recordings by sudo read another directory than the one that a user imports to.
+#[test]
+fn who_imports_without_sudo_is_told_what_sudo_reads() {
+    need_tool("setpriv");
+    let (lab, of_root) = (Lab::privileged(), Lab::privileged());
+    for lab in [&lab, &of_root] {
+        fs::write(lab.file("names.d"), "provider app { probe m(int a); };").expect("a file");
+    }
+    std::os::unix::fs::chown(lab.path(), Some(65534), None).expect("another owner");
+    let mut words = vec!["--reuid", "65534", "--clear-groups", "--"];
+    words.push(env!("CARGO_BIN_EXE_usdtrec"));
+    words.extend(["schema", "import", "names.d", "--provider", "other"]);
+    run(lab.at_home(Path::new("setpriv"), words))
+        .success()
+        .complains(" schema import --provider=other names.d");
+    let said = of_root
+        .usdtrec(["schema", "import", "names.d"])
+        .success()
+        .stderr;
+    assert!(!said.contains("sudo"), "{said}");
 }

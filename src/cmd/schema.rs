@@ -166,7 +166,29 @@ fn import(files: &[PathBuf], provider: Option<&str>, force: bool) -> anyhow::Res
             shown(&target)
         ));
     }
+    if !rustix::process::geteuid().is_root() {
+        say(format_args!(
+            "usdtrec: recordings by sudo have the schemas of root's directory; to import there, too: {} {}",
+            shell::sudo(),
+            import_words(files, provider, force)
+        ));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The words of a command line that imports these files.
+fn import_words(files: &[PathBuf], provider: Option<&str>, force: bool) -> String {
+    let mut words = "schema import".to_owned();
+    if let Some(provider) = provider {
+        words += &format!(" --provider={}", shell::word(provider));
+    }
+    if force {
+        words += " --force";
+    }
+    for file in files {
+        words += &format!(" {}", shell::path(file));
+    }
+    words
 }
 
 /// The name of an imported file, prefixed with the provider because many files are called `probes.d`.
@@ -421,4 +443,22 @@ fn check_absent(out: &mut impl Write, present: &Present, schemas: &Schemas) -> i
         writeln!(out, "{}", escape(&line))?;
     }
     Ok(elsewhere.values().sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_import_is_repeated_with_its_options() {
+        let files = ["my app.toml", "-x.d"].map(PathBuf::from);
+        assert_eq!(
+            import_words(&files, Some("a b"), true),
+            "schema import --provider='a b' --force 'my app.toml' ./-x.d"
+        );
+        assert_eq!(
+            import_words(&files[..1], None, false),
+            "schema import 'my app.toml'"
+        );
+    }
 }

@@ -70,7 +70,6 @@ pub(super) const PROBES: &[&str] = &[
     "schema show",
     "schema show -v postgresql:*",
     "schema check schemas/app.d",
-    "schema import schemas/app.d",
     "schema export libvirt:*",
     "export -i demo.data --to parquet -o dataset",
     "sql --engine duckdb dataset",
