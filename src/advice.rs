@@ -91,7 +91,7 @@ pub(crate) fn shortfall(shortfall: &usdtrec_format::trace::Shortfall) -> String 
 
     if shortfall.found.starts_with(usdtrec_record::TRAPPED) {
         return format!(
-            "{shortfall}\n  with --delay MSECS, or with -p once it runs, the probes are attached later"
+            "{shortfall}\n  with -D MSECS (record, trace, stat), or with -p once it runs, the probes are attached later"
         );
     }
     // The options that leave other processes alone.
@@ -202,7 +202,7 @@ mod recording {
                 Some("record with: --engine bpf-multi or --engine perf-tracefs".to_owned())
             }
             RefusalReason::CopiesCode { .. } => Some(
-                "with --delay MSECS, or with -p once it runs, the probes are attached after that: it then runs on, but hits in the copied code are not recorded; \
+                "with -D MSECS (record, trace, stat), or with -p once it runs, the probes are attached after that: it then runs on, but hits in the copied code are not recorded; \
                  --force attaches all the same"
                     .to_owned(),
             ),

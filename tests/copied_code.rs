@@ -34,7 +34,7 @@ fn spawn(program: &Path, arguments: &[&str]) -> Process {
 /// On the terminal, with what to do, and in the trace.
 #[track_caller]
 fn is_explained(lab: &Lab, finished: &Finished) {
-    for words in [KILLED, "--delay MSECS"] {
+    for words in [KILLED, "-D MSECS"] {
         assert!(finished.stderr.contains(words), "{}", finished.stderr);
     }
     let unchecked = "could not be checked in time";
@@ -233,7 +233,7 @@ fn node_with_large_pages_is_refused() {
     let program = Build::USUAL.make(&lab, "copied_code.c", "node");
     let path = program.to_str().expect("UTF-8");
     let event = event(&program);
-    let refused = ["Node.js copies its code", "--delay MSECS", "--force"];
+    let refused = ["Node.js copies its code", "-D MSECS", "--force"];
     let is_refused = |finished: &Finished| refused.iter().all(|it| finished.stderr.contains(it));
     for option in ["--use-largepages=on", "--use_largepages=silent"] {
         let finished = lab.usdtrec(["record", "-e", &event, "--", path, option]);
@@ -287,7 +287,7 @@ fn hugify_is_refused() {
     lab.usdtrec(["record", "-e", &event, "--", path, "0", "50"])
         .exits(1)
         .complains("__bolt_hugify_self")
-        .complains("--delay MSECS");
+        .complains("-D MSECS");
     let words = ["record", "--force", "-e", &event, "--", path, "never", "20"];
     lab.usdtrec(words).success();
     assert_eq!(lab.events("usdtrec.data").len(), 20);

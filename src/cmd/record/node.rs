@@ -34,7 +34,7 @@ pub(super) fn refuse(args: &CaptureArgs, selection: &Selection) -> Result<(), Us
         Some(probe) => Err(Usage(format!(
             "not attaching {} in {}: with {OPTION}, Node.js copies its code to huge pages when it starts; with breakpoints in the copy it would end by \
              SIGTRAP\n  \
-             run it without {OPTION}; with --delay MSECS the probes are attached after that: it then runs on, but hits in the copied code are not recorded; \
+             run it without {OPTION}; with -D MSECS (record, trace, stat) the probes are attached after that: it then runs on, but hits in the copied code are not recorded; \
              --force attaches all the same",
             escape(&probe.event()),
             shown(&probe.path)
