@@ -5,17 +5,22 @@ mod generated;
 mod recordings;
 
 use std::path::Path;
+use std::time::Duration;
 
 use self::document::Answers;
 use self::recordings::{damaged, few, joined, many, paused, silent, start, waiting};
 use crate::support::Recorded;
 use serde_json::{Value, json};
-use usdtrec_format::Pattern;
+use usdtrec_format::{NumberBucket, Pattern};
 use usdtrec_report::Format;
 use usdtrec_report::diff::{self, DiffOptions};
 use usdtrec_report::question::{GroupOrder, Question, Scale, SpanQuestion, Subject};
 use usdtrec_report::report::ReportOptions;
 use usdtrec_report::script::{self, ScriptOptions, SpanRowQuestion, TimeOrigin};
+use usdtrec_report::stat::{
+    CountedNumbers, NumberEnds, NumberFacts, SpanFates, StatArgument, StatCounts, StatKey, StatRow,
+    StatSpans, StatView,
+};
 use usdtrec_report::{EventSelection, HintWords, Sources, TraceSession};
 use usdtrec_testing::test;
 
@@ -334,4 +339,102 @@ fn of_diff() {
         answers.add(|format| compare((a, b), selection, by, format));
     }
     answers.check("diff", &["figures[].demangled"]);
+}
+
+/// Numbers as programs in the kernel count them.
+fn counted(sum: i128) -> Option<NumberFacts> {
+    let bucket = NumberBucket::from_number;
+    let counted = CountedNumbers {
+        count: 3,
+        sum,
+        ends: Some(NumberEnds { min: 7, max: 900 }),
+        histogram: Some([(bucket(7), 2), (bucket(900), 1)].into_iter().collect()),
+        unbucketed: 0,
+    };
+    Some(counted.facts())
+}
+
+#[test]
+fn of_stat() {
+    let second = Duration::from_secs(1);
+    let show = |view: StatView, rows: &[StatRow]| {
+        let mut view = view;
+        view.show(&StatCounts {
+            elapsed: 2 * second,
+            interval: second,
+            rows: rows.to_vec(),
+        })
+    };
+    let measured = |has_histogram| StatArgument {
+        name: "arg2".to_owned(),
+        has_histogram,
+    };
+    let spans = |has_parts| StatSpans {
+        has_parts,
+        has_histogram: true,
+    };
+    let hits = StatRow {
+        event: "sdt_app:request".to_owned(),
+        keys: Some(Vec::new()),
+        count: 549,
+        ..StatRow::default()
+    };
+    let ended = |numbers| StatRow {
+        event: "app:request".to_owned(),
+        is_span: true,
+        count: 3,
+        fates: Some(SpanFates::default()),
+        numbers,
+        ..hits.clone()
+    };
+    let groups = |row: StatRow| {
+        let others = StatRow {
+            keys: None,
+            numbers: vec![None; row.numbers.len()],
+            ..row.clone()
+        };
+        let group = StatRow {
+            keys: Some(vec![StatKey::Number(100)]),
+            fates: None,
+            ..row
+        };
+        [group, others]
+    };
+    let view = |format, keys: &[&str], measured| {
+        let keys = keys.iter().map(|&key| key.to_owned()).collect();
+        StatView::new(format, false, keys, measured)
+    };
+    let mut answers = Answers {
+        keys: vec!["pid"],
+        value: Some("arg2"),
+        ..Answers::default()
+    };
+    answers.add(|format| show(view(format, &[], Vec::new()), &[hits.clone()]));
+    for has_histogram in [false, true] {
+        let measured_hits = StatRow {
+            numbers: vec![counted(914)],
+            ..hits.clone()
+        };
+        answers.add(|format| {
+            let view = view(format, &["pid"], vec![measured(has_histogram)]);
+            show(view, &groups(measured_hits.clone()))
+        });
+    }
+    for has_parts in [false, true] {
+        let parts = [7, 7, 0, 900].map(counted);
+        let parts = parts.into_iter().filter(|_| has_parts);
+        let numbers: Vec<_> = parts.chain([counted(914)]).collect();
+        let unknown = vec![None; numbers.len()];
+        answers.add(|format| {
+            let view = view(format, &[], vec![measured(true)]).with_spans(Some(spans(has_parts)));
+            let rows = [ended(numbers.clone()), ended(unknown.clone())];
+            show(view, &rows)
+        });
+        answers.add(|format| {
+            let view = view(format, &["pid"], Vec::new()).with_spans(Some(spans(has_parts)));
+            show(view, &groups(ended(numbers.clone())))
+        });
+    }
+    // No key is a string.
+    answers.check("stat", &["cut", "cut.KEY"]);
 }
