@@ -224,7 +224,7 @@ fn what_has_no_effect_is_refused() {
     let target = Ticker::start(&lab);
     let (pid, tick) = (target.pid().to_string(), target.event("tick"));
     let listed = tick.replace('@', "(number=arg1)@");
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 9] = [
         (
             &["-e", &tick, "--engine", "perf"],
             "stat needs the bpf engine",
@@ -244,6 +244,10 @@ fn what_has_no_effect_is_refused() {
         (&["-e", &tick, "--strlen", "5"], "<--filter <EXPR>|"),
         (&["-e", &tick, "-x;"], "[possible values: ,]"),
         (&["-e", &tick, "--by", "sym"], "--by sym: stat counts by"),
+        (
+            &["-e", &tick, "--span", "tick..tick", "--by", "cpu"],
+            "use report --span NAME --by cpu",
+        ),
         (
             &["-e", &tick, "--by", "arg9"],
             "no probe has an argument arg9",

@@ -32,7 +32,7 @@ pub(crate) struct StatArgs {
     /// When probes are attached
     #[command(flatten)]
     pub(crate) delay: DelayArgs,
-    /// Count the hits of each value of these keys: comm, pid, tid, uid, container, unit, stack, arguments by name or as arg1, arg2, …, or ARG:shape (comma list)
+    /// Count the hits of each value of these keys: comm, pid, tid, uid, container, unit, stack (not with --span), arguments by name or as arg1, arg2, …, or ARG:shape (comma list)
     ///
     /// The container and the unit are those of the control group (version 2) at the hit; of a control group that came and went between two intervals, they are
     /// not known. The shape of a string is the string without its numbers and quoted strings: programs keep the strings apart, and those of one shape are added up.

@@ -70,7 +70,7 @@ pub(crate) struct TopArgs {
     /// End after N tables [default: unlimited]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) iterations: Option<u64>,
-    /// Show the rates by these keys, counted in the kernel, so that no hit is copied out: comm, pid, tid, uid, container, unit, stack, arguments by name or as arg1, arg2, …, or ARG:shape (comma list)
+    /// Show the rates by these keys, counted in the kernel, so that no hit is copied out: comm, pid, tid, uid, container, unit, stack (not with --span), arguments by name or as arg1, arg2, …, or ARG:shape (comma list)
     ///
     /// As stat --by, which has the details. On a terminal, q quits, / filters by a part of a key or name, s changes the order, and space holds the table; not with CMD, which has the input. Needs the bpf engine.
     #[arg(long, value_name = "KEY", value_delimiter = ',')]

@@ -40,7 +40,10 @@ use crate::units::parse_duration;
 pub(crate) fn run(args: &StatArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     let spans = named_counts::spans(&args.spans, &args.capture)?;
     refuse(args)?;
-    let keys = args.by.iter().map(|key| StatBy::named("stat", key));
+    let keys = args
+        .by
+        .iter()
+        .map(|key| StatBy::named("stat", key, spans.is_some()));
     let counted = StatGrouping {
         keys: keys.collect::<Result<_, _>>()?,
         measured: named_counts::with_durations(measured(args), spans.as_ref(), &args.capture),

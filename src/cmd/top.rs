@@ -114,7 +114,10 @@ impl ByKey {
             None => WHAT,
         };
         refuse_perf_engine(what, &args.capture)?;
-        let keys = args.by.iter().map(|key| StatBy::named(what, key));
+        let keys = args
+            .by
+            .iter()
+            .map(|key| StatBy::named(what, key, spans.is_some()));
         let grouping = StatGrouping {
             keys: keys.collect::<Result<_, _>>()?,
             measured: named_counts::with_durations(Vec::new(), spans.as_ref(), &args.capture),

@@ -26,11 +26,11 @@ pub(in crate::cmd) struct StatBy {
 }
 
 impl StatBy {
-    /// A key of a verb by its name.
+    /// A key of a verb by its name, of hits or of spans.
     ///
     /// # Errors
     /// It is a key of a report that hits are not counted by in the kernel.
-    pub(in crate::cmd) fn named(verb: &str, name: &str) -> Result<Self, Usage> {
+    pub(in crate::cmd) fn named(verb: &str, name: &str, of_spans: bool) -> Result<Self, Usage> {
         /// Other keys of `report --by`, besides fields about the process.
         const OF_REPORT: [&str; 6] = ["cpu", "dso", "sym", "srcline", "caller", "stack"];
         let (argument, is_shape) = match name.strip_suffix(":shape") {
@@ -43,10 +43,18 @@ impl StatBy {
         let key = match KEYS.iter().find(|(known, _)| *known == name) {
             Some((_, key)) => key.clone(),
             None if is_other => {
-                let keys = KEYS.each_ref().map(|(name, _)| *name).join(", ");
+                // The stacks that spans begin with are not kept.
+                let is_kept = |key: &AggregateKey| !of_spans || *key != AggregateKey::Stack;
+                let keys = KEYS.iter().filter(|(_, key)| is_kept(key));
+                let keys: Vec<&str> = keys.map(|(name, _)| *name).collect();
+                let keys = keys.join(", ");
+                let question = match of_spans {
+                    true => "--span NAME --by",
+                    false => "--sort",
+                };
                 return Err(Usage(format!(
                     "--by {name}: {verb} counts by {keys}, arguments and ARG:shape, in the kernel; \
-                     to count by this, record, and use report --sort {name}"
+                     to count by this, record, and use report {question} {name}"
                 )));
             }
             None => AggregateKey::Argument(argument.to_owned()),
@@ -61,5 +69,25 @@ impl StatBy {
             (NoGroupName::None, AggregateKey::Unit) => "<no unit>",
             (NoGroupName::None, _) => "<no container>",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_keys_are_answered_with_what_can_be_asked() {
+        let refused =
+            |of_spans| StatBy::named("stat", "cpu", of_spans).expect_err("a key of report");
+        let Usage(of_hits) = refused(false);
+        assert!(of_hits.contains("unit, stack, arguments"), "{of_hits}");
+        assert!(of_hits.ends_with("report --sort cpu"), "{of_hits}");
+        let Usage(of_spans) = refused(true);
+        assert!(of_spans.contains("unit, arguments"), "{of_spans}");
+        assert!(
+            of_spans.ends_with("report --span NAME --by cpu"),
+            "{of_spans}"
+        );
     }
 }

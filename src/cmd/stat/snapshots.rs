@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn snapshots_have_intervals_and_totals() {
         let grouping = StatGrouping {
-            keys: vec![StatBy::named("stat", "pid").expect("a key")],
+            keys: vec![StatBy::named("stat", "pid", false).expect("a key")],
             measured: Vec::new(),
         };
         let mut snapshots = Snapshots::new(grouping, Duration::from_secs(1), 2);

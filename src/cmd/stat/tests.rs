@@ -37,7 +37,7 @@ fn by_key(name: &str) -> Intervals {
 }
 
 fn by(name: &str) -> StatBy {
-    StatBy::named("stat", name).expect("a key")
+    StatBy::named("stat", name, false).expect("a key")
 }
 
 fn counted(seconds: u64, hits: &[(&str, u64, u64)]) -> HitTotals {
