@@ -40,7 +40,10 @@ fn stores_the_names_of_a_trace_later() {
     assert!(is_named(&lab));
     let before = fs::read(lab.file("trace")).expect("the trace");
     let again = lab.usdtrec(["archive", "-i", "trace"]).success().stderr;
-    assert!(again.contains("in the trace already"), "{again}");
+    assert!(
+        again.contains("stored already; missing ones are not added"),
+        "{again}"
+    );
     assert!(before == fs::read(lab.file("trace")).expect("the trace"));
 }
 

@@ -113,7 +113,7 @@ fn store_names(args: &ArchiveArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     );
     if session.trace().code_names().is_some() {
         say(format_args!(
-            "usdtrec: {}: the names of functions in stacks are in the trace already",
+            "usdtrec: {}: names of functions in stacks are stored already; missing ones are not added",
             shown(path)
         ));
         return Ok(());
