@@ -25,7 +25,10 @@ fn words(hint: &Hint<'_>) -> String {
             "it has names if the process writes /tmp/perf-PID.map or a jitdump: node --perf-basic-prof --interpreted-frames-native-stack, \
              java with jcmd PID Compiler.perfmap, python -X perf, ruby --yjit --yjit-perf; and all its callers with java -XX:+PreserveFramePointer"
         }
-        Hint::SpanKey { name } => return format!("--key {} matches them", word(name)),
+        // Verbs that read a trace take --key with --span alone.
+        Hint::SpanKey { span, name } => {
+            return format!("--span {} --key {} matches them", word(span), word(name));
+        }
         Hint::Record { pids } => return record(pids),
         Hint::Next { question, trace } => return command_line(question, trace),
         _ => "",
@@ -79,13 +82,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn command_lines_name_the_trace() {
+    fn command_lines_name_the_trace_and_spans() {
         let rate = NextQuestion::Rate {
             interval: 20_000_000,
         };
         let line = |trace| command_line(&rate, trace);
         assert_eq!(line(""), "usdtrec report --rate 20ms");
         assert_eq!(line(" -i 'a b'"), "usdtrec report -i 'a b' --rate 20ms");
+        let key = Hint::SpanKey {
+            span: "app:request",
+            name: "tid,arg1",
+        };
+        let matched = "--span app:request --key tid,arg1 matches them";
+        assert_eq!(words(&key), matched);
         assert_eq!(time(1500), "1500ns");
         assert_eq!(time(50_000_000_000), "50s");
     }

@@ -95,7 +95,8 @@ fn live_verbs_say_that_requests_overlap() {
         run(lab.command([&verb[..], least, &command].concat())).success()
     };
     let all = trace(&[]);
-    let warning = "an older one has the same arg1: --key tid,arg1 matches them";
+    let warning =
+        "an older one has the same arg1: --span event_loop:request --key tid,arg1 matches them";
     assert!(all.stderr.contains(warning), "{}", all.stderr);
     let slow = trace(&["--min", "1us"]);
     assert!(

@@ -14,6 +14,8 @@ pub enum Hint<'a> {
     GroupKeys,
     /// How to match begins and ends of spans by an argument, as a clause of its own.
     SpanKey {
+        /// The name of the spans.
+        span: &'a str,
         /// The argument.
         name: &'a str,
     },

@@ -56,11 +56,12 @@ impl Sentences for Notices {
         }
         sentences.extend(self.overlaps.iter().map(|SpanOverlap { span, argument }| {
             let key = format!("tid,{argument}");
+            let hint = Hint::SpanKey { span, name: &key };
             format!(
                 "spans of {} overlap on their threads: an end matched the newest begin, but an older one has the same {}{}",
                 escape(span),
                 escape(argument),
-                hints.between(": ", &Hint::SpanKey { name: &key }, "")
+                hints.between(": ", &hint, "")
             )
         }));
         let (pids, s) = match self.reused_pids {

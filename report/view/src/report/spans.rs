@@ -171,7 +171,11 @@ pub fn warnings(shown: &[&SpanFacts], all: &[&SpanFacts], hints: HintWords) -> V
 fn warnings_about(span: &SpanFacts, name: &str, hints: HintWords) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(key) = &span.better_key {
-        let how = hints.between(": ", &Hint::SpanKey { name: key }, "");
+        let hint = Hint::SpanKey {
+            span: &span.name,
+            name: key,
+        };
+        let how = hints.between(": ", &hint, "");
         warnings.push(format!(
             "begins and ends of {name} are on different threads and have the same {}{how}",
             escape(key)
