@@ -341,7 +341,7 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Show what recording needs of this host and what killed recorders left behind, and remove that with --heal
     ///
-    /// What does not work is printed with the reason and what to do; --try records probes of usdtrec's own with each engine. The guard process of a killed recorder cleans up after it. If the guard was killed as well, tracefs events may still exist. The exit status is 1 if anything is left.
+    /// What does not work is printed with the reason and what to do; --try records probes of usdtrec's own with each engine. The guard process of a killed recorder cleans up after it. If the guard was killed as well, tracefs events may still exist. The exit status is 1 if anything is left, for which --format json does not look, and with -p if a probe cannot be recorded.
     #[cfg(feature = "record")]
     Doctor(DoctorArgs),
     /// Have a running record --ring write its last seconds to a file
