@@ -215,7 +215,9 @@ fn interval(text: &str) -> Result<Duration, Usage> {
         .bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'.');
     let time = match is_number {
-        true => parse_duration("--interval", &format!("{text}ms"))?,
+        // Errors have what was typed.
+        true => parse_duration("--interval", &format!("{text}ms"))
+            .or_else(|_| parse_duration("--interval", text))?,
         false => parse_duration("--interval", text)?,
     };
     check_interval("--interval", time)

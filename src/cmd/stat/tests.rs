@@ -14,6 +14,7 @@ use super::by::StatBy;
 use super::group_key::{GroupKey, KnownStacks};
 use super::snapshots::Snapshots;
 use super::sums::StatGrouping;
+use crate::terminal::Usage;
 
 /// What was counted in each interval.
 struct Intervals(Snapshots);
@@ -71,6 +72,14 @@ fn an_interval_without_a_unit_is_milliseconds() {
     assert_eq!(parsed("1000.5"), Ok(Duration::from_micros(1_000_500)));
     assert_eq!(parsed("0.5s"), Ok(Duration::from_millis(500)));
     assert!(parsed(".").is_err() && parsed("9.5").is_err());
+}
+
+#[test]
+fn an_interval_that_is_refused_is_as_it_was_typed() {
+    for text in ["0", "0s", "1.2.3"] {
+        let Usage(refused) = super::interval(text).expect_err(text);
+        assert!(refused.ends_with(&format!("found {text:?}")), "{refused}");
+    }
 }
 
 #[test]
