@@ -29,11 +29,16 @@ pub(crate) fn parse_size(option: &str, text: &str, plain: u64) -> Result<u64, Us
 /// Parses a time of more than 0: `10`, `10s`, `1.5s`, `500ms`, `20us`, `100ns`, `2m`, `1h`, `1d`. A number without a unit is
 /// seconds. Errors name `option`.
 pub(crate) fn parse_duration(option: &str, text: &str) -> Result<Duration, Usage> {
-    let expected = || {
-        Usage(format!(
-            "{option}: expected a time like 10s, 500ms or 2m, found {text:?}"
-        ))
-    };
+    let duration = parse_duration_or_zero(option, text)?;
+    match duration.is_zero() {
+        true => Err(expected_time(option, text)),
+        false => Ok(duration),
+    }
+}
+
+/// The same, or 0.
+pub(crate) fn parse_duration_or_zero(option: &str, text: &str) -> Result<Duration, Usage> {
+    let expected = || expected_time(option, text);
     let (digits, unit) = split_unit(text);
     let seconds = match unit {
         "" | "s" => 1.0,
@@ -47,9 +52,16 @@ pub(crate) fn parse_duration(option: &str, text: &str) -> Result<Duration, Usage
     };
     let number: f64 = digits.parse().map_err(|_| expected())?;
     match Duration::try_from_secs_f64(number * seconds) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
+        // Less than a nanosecond is not 0.
+        Ok(duration) if number == 0.0 || !duration.is_zero() => Ok(duration),
         _ => Err(expected()),
     }
+}
+
+fn expected_time(option: &str, text: &str) -> Usage {
+    Usage(format!(
+        "{option}: expected a time like 10s, 500ms or 2m, found {text:?}"
+    ))
 }
 
 /// Splits a text into a number and the letters after it.
@@ -100,6 +112,15 @@ mod tests {
         );
         for wrong in ["", "s", "-1s", "0", "nan", "inf", "1e400s", "3 days"] {
             assert!(parse_duration("--duration", wrong).is_err(), "{wrong:?}");
+        }
+        for zero in ["0", "0s", "0ms", "0.0m"] {
+            assert!(parse_duration("--after", zero).is_err(), "{zero}");
+            let parsed = parse_duration_or_zero("--after", zero);
+            assert_eq!(parsed, Ok(Duration::ZERO), "{zero}");
+        }
+        for wrong in ["", "s", "-1s", "0.01ns", "0 days"] {
+            let parsed = parse_duration_or_zero("--after", wrong);
+            assert!(parsed.is_err(), "{wrong:?}");
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::old_file::{unused, with_suffix};
 use crate::output;
 use crate::terminal::{Usage, say};
 use crate::unfinished_file::UnfinishedFile;
-use crate::units::{parse_duration, parse_size};
+use crate::units::{parse_duration, parse_duration_or_zero, parse_size};
 
 /// Memory of a window, bytes, also named in the help.
 const BYTES: u64 = 256 << 20;
@@ -43,8 +43,7 @@ pub(super) fn triggers(record: &RecordArgs) -> Result<TriggerOptions, Usage> {
     let ends = args.until.iter().map(|text| trigger("--until", text, true));
     let time = |option, text: &Option<String>, usual| match text.as_deref() {
         None => Ok(usual),
-        Some("0" | "0s") => Ok(Duration::ZERO),
-        Some(text) => parse_duration(option, text),
+        Some(text) => parse_duration_or_zero(option, text),
     };
     Ok(TriggerOptions {
         triggers: triggers.chain(ends).collect::<Result<_, _>>()?,
