@@ -45,11 +45,7 @@ impl WrittenFiles {
     /// Prints the summary of a recording with a window.
     pub(super) fn print_summary(self, outcome: &Outcome, path: &Path) {
         let lost: u64 = outcome.losses.iter().map(|loss| loss.lost).sum();
-        let files = match self.number {
-            0 => "no trigger fired: wrote no file".to_owned(),
-            1 => format!("wrote 1 file, {}", shown(&self.last)),
-            number => format!("wrote {number} files {}.*", shown(path)),
-        };
+        let files = self.words(path);
         inform(format_args!(
             "[ usdtrec record: {:.1} s, {} events, {lost} lost; {files} ]",
             outcome.elapsed.as_secs_f64(),
@@ -67,6 +63,20 @@ impl WrittenFiles {
                 ns(held),
                 size(bytes as f64)
             ));
+        }
+    }
+}
+
+impl WrittenFiles {
+    /// What was written, of which `path` is the name that `-o` gives: a file that ends the recording (`--until`) has it, others have the time after it.
+    fn words(&self, path: &Path) -> String {
+        let is_last_plain = self.last.file_name() == path.file_name();
+        let path = shown(path);
+        match self.number {
+            0 => "no trigger fired: wrote no file".to_owned(),
+            1 => format!("wrote 1 file, {}", shown(&self.last)),
+            number if is_last_plain => format!("wrote {number} files, {path}.* and {path}"),
+            number => format!("wrote {number} files {path}.*"),
         }
     }
 }
@@ -142,4 +152,27 @@ fn line(written: &WrittenWindow) -> String {
         trigger::cause(fired),
         trigger::further(fired)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_that_ends_a_recording_is_named() {
+        let words = |number, last: &str| {
+            let written = WrittenFiles {
+                number,
+                last: last.into(),
+                ..WrittenFiles::default()
+            };
+            written.words(Path::new("u.data"))
+        };
+        assert_eq!(words(1, "/tmp/u.data"), "wrote 1 file, /tmp/u.data");
+        assert_eq!(words(2, "/tmp/u.data.2026"), "wrote 2 files u.data.*");
+        assert_eq!(
+            words(2, "/tmp/u.data"),
+            "wrote 2 files, u.data.* and u.data"
+        );
+    }
 }
