@@ -214,20 +214,7 @@ fn reads_memory(expression: &Expr<BoundName>) -> bool {
 }
 
 fn bound_name(name: &Name, arguments: &[Argument], fields: &[SampleField]) -> Option<BoundName> {
-    let named = arguments.iter().position(|known| known.name == name.text);
-    let numbered = || {
-        let number: usize = name.text.strip_prefix("arg")?.parse().ok()?;
-        number
-            .checked_sub(1)
-            .filter(|index| *index < arguments.len())
-    };
-    let bare = name.text.strip_prefix("args.");
-    let bare = || {
-        arguments
-            .iter()
-            .position(|known| Some(&*known.name) == bare)
-    };
-    if let Some(index) = named.or_else(numbered).or_else(bare) {
+    if let Some(index) = Argument::place(arguments, &name.text) {
         let labels = arguments.get(index).and_then(|known| known.labels.clone());
         return Some(BoundName::Argument(index, labels));
     }

@@ -45,6 +45,20 @@ impl Argument {
         }
     }
 
+    /// The index of the argument that a name in an expression means: by its name, as `args.NAME`, or as `arg1`, `arg2`, ….
+    #[must_use]
+    pub fn place(arguments: &[Self], name: &str) -> Option<usize> {
+        let named = |name: &str| arguments.iter().position(|known| known.name == name);
+        let bare = name.strip_prefix("args.").unwrap_or(name);
+        let numbered = || {
+            let number: usize = bare.strip_prefix("arg")?.parse().ok()?;
+            number
+                .checked_sub(1)
+                .filter(|place| *place < arguments.len())
+        };
+        named(name).or_else(|| named(bare)).or_else(numbered)
+    }
+
     /// Whether only the name is known.
     #[must_use]
     pub const fn is_bare(&self) -> bool {
@@ -210,6 +224,25 @@ mod tests {
         ] {
             assert_eq!(serde_json::to_string(&argument).unwrap(), json);
             assert_eq!(serde_json::from_str::<Argument>(json).unwrap(), argument);
+        }
+    }
+
+    /// A field of a hit has no such prefix: `args.comm` is an argument only.
+    #[test]
+    fn names_of_expressions_are_those_of_arguments() {
+        let arguments = ["a", "args.b", "b"].map(Argument::named);
+        for (name, place) in [
+            ("a", Some(0)),
+            ("args.a", Some(0)),
+            ("args.b", Some(1)),
+            ("b", Some(2)),
+            ("arg2", Some(1)),
+            ("args.arg3", Some(2)),
+            ("arg4", None),
+            ("arg0", None),
+            ("args.comm", None),
+        ] {
+            assert_eq!(Argument::place(&arguments, name), place, "{name}");
         }
     }
 

@@ -24,14 +24,7 @@ pub(crate) fn own_argument(
     event: &str,
     arguments: &[Argument],
 ) -> Result<Option<usize>, ConditionError> {
-    let named = arguments.iter().position(|known| known.name == name.text);
-    let numbered = || {
-        let number: usize = name.text.strip_prefix("arg")?.parse().ok()?;
-        number
-            .checked_sub(1)
-            .filter(|place| *place < arguments.len())
-    };
-    if let Some(place) = named.or_else(numbered) {
+    if let Some(place) = Argument::place(arguments, &name.text) {
         return Ok(Some(place));
     }
     let mut of_context = SampleField::OF_CONTEXT.iter();

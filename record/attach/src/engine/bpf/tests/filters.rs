@@ -325,6 +325,7 @@ fn casts_masks_and_memory() {
     assert!(!passes(&format!("*(u8*)(arg3 + 4) != {byte}")));
     assert!(passes(&format!("*(s16*)arg3 == {word}")));
     assert!(passes("arg1") && !passes("!arg1"));
+    assert!(passes("args.arg1") && !passes("!args.arg1"));
     let hit = Hit {
         forbidden: std::iter::once(rdx..rdx + 8).collect(),
         ..Hit::default()
