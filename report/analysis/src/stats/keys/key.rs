@@ -597,6 +597,13 @@ fn of_value(value: &Value, dictionary: &Dictionary) -> KeyWords {
             bits: number.cast_unsigned(),
             is_negative: *number < 0,
         }),
+        // Of NaN, sign and payload are not shown.
+        Value::Float32(number) if number.is_nan() => {
+            KeyWords::new(kind::FLOAT32, u64::from(f32::NAN.to_bits()))
+        }
+        Value::Float64(number) if number.is_nan() => {
+            KeyWords::new(kind::FLOAT64, f64::NAN.to_bits())
+        }
         Value::Float32(number) => KeyWords::new(kind::FLOAT32, u64::from(number.to_bits())),
         Value::Float64(number) => KeyWords::new(kind::FLOAT64, number.to_bits()),
         Value::Missing(Missing::Absent) => KeyWords::new(kind::ABSENT, 0),
@@ -624,4 +631,24 @@ fn argument(kind: u64, word: u64, dictionary: &Dictionary) -> KeyValue {
         kind::OTHER_STRING => return KeyValue::OtherStrings,
         _ => return KeyValue::Absent,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_nan_are_one_group() {
+        let dictionary = Dictionary::default();
+        let of = |value: Value| of_value(&value, &dictionary);
+        let singles = [f32::NAN, -f32::NAN, f32::from_bits(0x7fc0_0001)];
+        let doubles = [f64::NAN, -f64::NAN, f64::from_bits(0x7ff8_0000_0000_0001)];
+        for nan in singles {
+            assert_eq!(of(Value::Float32(nan)), of(Value::Float32(f32::NAN)));
+        }
+        for nan in doubles {
+            assert_eq!(of(Value::Float64(nan)), of(Value::Float64(f64::NAN)));
+        }
+        assert_ne!(of(Value::Float64(-0.0)), of(Value::Float64(0.0)));
+    }
 }
