@@ -261,14 +261,16 @@ pub(crate) fn unquote(written: &str) -> Result<Vec<u8>, EscapeError> {
     Ok(out)
 }
 
-/// Parses an integer as C writes it: decimal or `0x…`, with `_` between digits and the suffixes `u` and `l`.
+/// Parses an integer as C writes it: decimal, `0x…`, or octal if it begins with 0, with `_` between digits and the suffixes `u` and `l`.
 pub(crate) fn integer(written: &str) -> Option<u64> {
     let plain = written.replace('_', "").to_ascii_lowercase();
     let digits = plain.trim_end_matches(['u', 'l']);
-    match digits.strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16).ok(),
-        None => digits.parse().ok(),
-    }
+    let (digits, radix) = match (digits.strip_prefix("0x"), digits.strip_prefix('0')) {
+        (Some(hexadecimal), _) => (hexadecimal, 16),
+        (None, Some(octal)) if !octal.is_empty() => (octal, 8),
+        _ => (digits, 10),
+    };
+    u64::from_str_radix(digits, radix).ok()
 }
 
 #[cfg(test)]
@@ -332,5 +334,8 @@ mod tests {
         assert_eq!(integer("0xffff_fffful"), Some(0xffff_ffff));
         assert_eq!(integer("18446744073709551615"), Some(u64::MAX));
         assert_eq!(integer("18446744073709551616"), None);
+        assert_eq!(integer("0644"), Some(420));
+        assert_eq!(["0", "00", "0ul"].map(integer), [Some(0); 3]);
+        assert_eq!(["08", "0190"].map(integer), [None; 2]);
     }
 }

@@ -91,6 +91,9 @@ fn operators_bind_as_in_c() {
         ("2 < 3 == 1", "1"),
         ("'a' + '\\n'", "107"),
         ("0x10 + 1_000", "1016"),
+        ("0644 == 420", "1"),
+        ("010k", "8192"),
+        ("00 + 0e1 + 0.5", "0.5"),
     ] {
         assert_eq!(value(text), expected, "{text}");
     }
@@ -292,6 +295,7 @@ fn numbers_with_exponents_and_sizes() {
         ("90ms", "the duration of a span is called span"),
         ("1e999", "1e999 is no number"),
         ("1e", "1e is no number"),
+        ("089", "089 begins with 0 and is octal"),
         ("17179869184G", "17179869184G is no number"),
     ] {
         let error = Expr::parse(text).unwrap_err().to_string();

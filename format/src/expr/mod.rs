@@ -3,7 +3,7 @@
 //! ```text
 //! expression   operators of C with C's precedence, the weakest first:
 //!              ||  &&  |  ^  &  == != ~  < <= > >=  << >>  + -  * / %  and in front: ! ~ - + *
-//! value        5  0x1f  1.5  'c'  "text\n"  arg1  NAME  (expression)
+//! value        5  0x1f  0644  1.5  'c'  "text\n"  arg1  NAME  (expression)
 //! a ~ "glob"   whether a string matches a glob with * ? [a-z]
 //! (TYPE)e      e as an s8 s16 s32 s64 u8 u16 u32 u64 f32 f64 ptr
 //! &NAME        the address of an argument in memory, of any size

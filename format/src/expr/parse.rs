@@ -306,7 +306,7 @@ fn size(written: &str) -> Option<u64> {
     };
     let digits = written.strip_suffix(last)?;
     let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
-    let whole: u64 = digits.parse().ok().filter(|_| is_plain)?;
+    let whole = integer(digits).filter(|_| is_plain)?;
     whole.checked_mul(factor)
 }
 
@@ -317,6 +317,12 @@ fn no_number(at: usize, written: &str) -> ExprError {
         let message = format!(
             "{written} is a time, and arguments are plain numbers: write it in the argument's unit, as 1e6 for a millisecond in ns; the duration of a span is called span, as in span > 5ms"
         );
+        return ExprError::new(at, message);
+    }
+    let is_decimal = written.bytes().all(|byte| byte.is_ascii_digit());
+    if is_decimal && written.starts_with('0') && written.contains(['8', '9']) {
+        let message =
+            format!("{written} begins with 0 and is octal, as in C: its digits are up to 7");
         return ExprError::new(at, message);
     }
     let message = format!("{written} is no number up to 2^64-1, nor a size as 4k, 64M or 1G");
