@@ -256,6 +256,54 @@ fn what_is_wrong_is_said_with_its_place_and_costs_no_more_than_its_probe() {
     );
 }
 
+/// Numbers that are not known are none of an argument: it has its number in place of a word.
+#[test]
+fn enumerators_have_the_numbers_that_c_gives_them() {
+    let numbers = |enumerators: &str| {
+        let text = format!("enum e {{ {enumerators} }};\nprovider p {{ probe x(enum e a); }};");
+        let parsed = Language::Dtrace.parse(&text);
+        let labels = parsed.probes[0].arguments[0].labels.clone()?;
+        let words = labels.words().iter();
+        Some(
+            words
+                .map(|(number, word)| (*number, word.clone()))
+                .collect::<Vec<_>>(),
+        )
+    };
+    for (enumerators, expected) in [
+        (
+            "READ = 1 << 1, WRITE = 1 << 2, NEXT",
+            &[(2, "READ"), (4, "WRITE"), (5, "NEXT")][..],
+        ),
+        (
+            "A = 010, B = A | 1, C = -(B + 1), D = (1u << 4),",
+            &[(-10, "C"), (8, "A"), (9, "B"), (16, "D")],
+        ),
+        ("A = 'x', B = ~0", &[(-1, "B"), (120, "A")]),
+    ] {
+        let expected = expected.iter();
+        let expected = expected.map(|(number, word)| (*number, (*word).to_owned()));
+        assert_eq!(
+            numbers(enumerators),
+            Some(expected.collect()),
+            "{enumerators}"
+        );
+    }
+    for enumerators in [
+        "A = sizeof(int), B",
+        "A, B = MACRO",
+        "A = 1.5",
+        "A = 1 << 63",
+        "A = 08",
+        "A,\n#define B 1\nC",
+        "A __attribute__((unused)), B",
+        "A =",
+        "",
+    ] {
+        assert_eq!(numbers(enumerators), None, "{enumerators}");
+    }
+}
+
 #[test]
 fn no_beginning_and_no_change_of_a_file_breaks_a_reader() {
     let mut random = SplitMix64(5);

@@ -14,10 +14,17 @@ impl Expr {
     /// # Errors
     /// [`ExprError`] with the place in the text.
     pub fn parse(text: &str) -> Result<Self, ExprError> {
-        let mut parser = Parser::new(text)?;
-        let expression = parser.expression(0)?;
-        parser.end()?;
-        Ok(expression)
+        Parser::new(text)?.whole()
+    }
+
+    /// Parses the tokens of an expression in another text.
+    ///
+    /// # Errors
+    /// [`ExprError`] with the place in that text.
+    #[cfg(feature = "schemas")]
+    pub(crate) fn from_tokens(tokens: Vec<Token<'_>>) -> Result<Self, ExprError> {
+        let end = tokens.last().map_or(0, |last| last.at);
+        Parser::of_tokens(tokens, end)?.whole()
     }
 }
 
@@ -32,7 +39,11 @@ pub(super) struct Parser<'t> {
 
 impl<'t> Parser<'t> {
     pub(super) fn new(text: &'t str) -> Result<Self, ExprError> {
-        let tokens: Vec<Token<'t>> = Lexer::new(text, Hash::Odd).take(WORDS + 1).collect();
+        let tokens = Lexer::new(text, Hash::Odd).take(WORDS + 1).collect();
+        Self::of_tokens(tokens, text.len())
+    }
+
+    fn of_tokens(tokens: Vec<Token<'t>>, end: usize) -> Result<Self, ExprError> {
         if let Some(last) = tokens.get(WORDS) {
             let message = format!("an expression of more than {WORDS} words");
             return Err(ExprError::new(last.at, message));
@@ -41,8 +52,15 @@ impl<'t> Parser<'t> {
             tokens,
             at: 0,
             depth: 0,
-            end: text.len(),
+            end,
         })
+    }
+
+    /// Parses an expression that all tokens are of.
+    fn whole(mut self) -> Result<Expr, ExprError> {
+        let expression = self.expression(0)?;
+        self.end()?;
+        Ok(expression)
     }
 
     fn peek(&self) -> Option<TokenKind<'t>> {

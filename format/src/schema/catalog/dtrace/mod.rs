@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Used are provider and probe names, the name and type of each parameter, and enumerators as words for the
-//! numbers of a parameter of their type. A `char *` and D's `string` are strings; another pointer is an address; `long`
+//! numbers of a parameter of their type; an enum of which a value is no constant has none. A `char *` and D's `string` are strings; another pointer is an address; `long`
 //! and `size_t` have 8 bytes. Typedefs and `#define`s without parameters are expanded. Of two parameter lists, the first one is that of
 //! the note. A string `key` followed by an integer `keylen` (`key_len`, `key_length`) has that length. Structures, translators, attributes and other declarations are skipped.
 

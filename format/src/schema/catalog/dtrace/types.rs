@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::lexer::{Hash, Lexer, Token, TokenKind, integer};
+use crate::expr::{Datum, Expr, Name};
+use crate::lexer::{Hash, Lexer, Token, TokenKind};
 use crate::schema::{ArgumentType, Labels, Unit};
 
 /// A type, with unit and words.
@@ -79,28 +80,48 @@ impl<'t> Types<'t> {
     }
 }
 
-/// Parses `A, B = 5, C }`; `None` if a value is not a number.
+/// Parses `A, B = 1 << 4, C = A | B }`; `None` if a value is not a constant, or if there is anything else: then it is not known which
+/// numbers the enumerators after it have.
 fn enumerators(words: &[Token<'_>]) -> Option<BTreeMap<i64, String>> {
     let mut labels = BTreeMap::new();
+    let mut known = HashMap::new();
     let mut next = 0_i64;
-    let mut words = words.iter().map(|token| token.kind).peekable();
-    while let Some(TokenKind::Name(name)) = words.next() {
-        if words.next_if_eq(&TokenKind::Mark("=")).is_some() {
-            let negative = words.next_if_eq(&TokenKind::Mark("-")).is_some();
-            let TokenKind::Number(written) = words.next()? else {
-                return None;
-            };
-            let value = i64::try_from(integer(written)?).ok()?;
-            next = if negative { -value } else { value };
+    let mut words = words.iter().copied().peekable();
+    loop {
+        let name = match words.next()?.kind {
+            TokenKind::Name(name) => name,
+            TokenKind::Mark("}") => break,
+            _ => return None,
+        };
+        if words.peek()?.kind == TokenKind::Mark("=") {
+            words.next();
+            let of_value = |token: &Token<'_>| !matches!(token.kind, TokenKind::Mark("," | "}"));
+            let value = std::iter::from_fn(|| words.next_if(of_value)).collect();
+            next = constant(value, &known)?;
         }
         labels.insert(next, name.to_owned());
+        known.insert(name, next);
         next = next.wrapping_add(1);
-        match words.next()? {
+        match words.next()?.kind {
             TokenKind::Mark(",") => {}
-            _ => break,
+            TokenKind::Mark("}") => break,
+            _ => return None,
         }
     }
     (!labels.is_empty()).then_some(labels)
+}
+
+/// The value of a constant expression, in which `known` are the enumerators before it.
+fn constant(words: Vec<Token<'_>>, known: &HashMap<&str, i64>) -> Option<i64> {
+    let expression = Expr::from_tokens(words).ok()?;
+    let value = |name: &Name| {
+        let number = known.get(&*name.text);
+        number.map_or(Datum::Missing, |number| Datum::Integer((*number).into()))
+    };
+    match expression.evaluate(&value) {
+        Datum::Integer(number) => i64::try_from(number).ok(),
+        _ => None,
+    }
 }
 
 /// Whether declarations of a type name are ignored: `#define bool char` is used because D has no bool, not because
