@@ -1,5 +1,7 @@
 //! A value that is read at a hit, from a register or memory, and the operations on it.
 
+use std::ops::RangeInclusive;
+
 use usdtrec_decode::SampleField;
 use usdtrec_format::Register;
 
@@ -68,6 +70,38 @@ impl Chain {
             signed: read.signed,
             start: Start::Argument(read),
             steps: Vec::new(),
+        }
+    }
+
+    /// Takes off the numbers that are added last, in their order.
+    pub(super) fn split_sum(&mut self) -> Vec<i64> {
+        let is_added = |step: &Step| matches!(step, Step::Add(_));
+        let before = self.steps.iter().rposition(|step| !is_added(step));
+        let sum = self.steps.split_off(before.map_or(0, |at| at + 1));
+        let number = |step| match step {
+            Step::Add(number) => Some(number),
+            _ => None,
+        };
+        sum.into_iter().filter_map(number).collect()
+    }
+
+    /// What the result can be, if it is not a sum.
+    pub(super) fn range(&self) -> RangeInclusive<i128> {
+        let of = |bytes: u8, signed: bool| {
+            let bits = 8 * u32::from(bytes.clamp(1, 8));
+            match signed {
+                true => -(1_i128 << (bits - 1))..=(1_i128 << (bits - 1)) - 1,
+                false => 0..=(1_i128 << bits) - 1,
+            }
+        };
+        match (self.steps.last(), &self.start) {
+            (Some(Step::Cut { bytes, signed } | Step::Load { bytes, signed }), _) => {
+                of(*bytes, *signed)
+            }
+            (Some(Step::And(mask)), _) => 0..=(*mask).into(),
+            (Some(Step::Add(_) | Step::Rank(_)), _) => of(8, self.signed),
+            (None, Start::Argument(read)) => of(read.size, read.signed),
+            (None, Start::Field(_)) => of(4, false),
         }
     }
 

@@ -60,13 +60,36 @@ pub(crate) struct ComparedString {
     pub negated: bool,
 }
 
-/// Compares by value, independent of sizes and signs. A final addition is subtracted from the constant instead, because the sum may exceed
-/// 64 bits.
-fn number(mut value: Chain, relation: Relation, mut with: i128) -> Condition {
-    while let Some(Step::Add(added)) = value.steps.last() {
-        with = with.saturating_sub((*added).into());
-        value.steps.pop();
-    }
+/// Compares by value, independent of sizes and signs.
+///
+/// Final additions are subtracted from the constant instead: as integers are from -2^63 to 2^64-1, a sum may exceed the 64 bits of the program. If it may leave
+/// this range, too, it wraps as the program's sums do: an unsigned one above, a signed one below.
+///
+/// # Errors
+/// [`ConditionError::Unsupported`] for additions and subtractions of which some may wrap.
+fn number(mut value: Chain, relation: Relation, with: i128) -> Result<Condition, ConditionError> {
+    let added = value.split_sum();
+    let range = value.range();
+    let mut sum = 0_i128;
+    let is_exact = added.iter().all(|added| {
+        sum += i128::from(*added);
+        let least = range.start().saturating_add(sum);
+        let most = range.end().saturating_add(sum);
+        least >= i64::MIN.into() && most <= u64::MAX.into()
+    });
+    let wraps_alike = |added: &i64| (*added < 0) == value.signed;
+    let with = if is_exact {
+        with.saturating_sub(sum)
+    } else if added.iter().all(wraps_alike) {
+        value.steps.extend(added.into_iter().map(Step::Add));
+        with
+    } else {
+        return Err(side::beyond("a sum and a difference beyond 64 bits"));
+    };
+    Ok(compared(value, relation, with))
+}
+
+fn compared(value: Chain, relation: Relation, with: i128) -> Condition {
     let (least, most) = if value.signed {
         (i128::from(i64::MIN), i128::from(i64::MAX))
     } else {

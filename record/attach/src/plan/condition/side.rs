@@ -44,10 +44,10 @@ pub(super) fn against(
     relation: Relation,
 ) -> Result<Condition, ConditionError> {
     match (side, constant) {
-        (Side::Value(value), Datum::Integer(with)) => Ok(number(value, relation, with)),
-        (Side::Value(value), Datum::Float32(with)) => Ok(whole(value, relation, with.into())),
-        (Side::Value(value), Datum::Float(with)) => Ok(whole(value, relation, with)),
-        (Side::Float(float), with) => Ok(float.compare(relation, &with)),
+        (Side::Value(value), Datum::Integer(with)) => number(value, relation, with),
+        (Side::Value(value), Datum::Float32(with)) => whole(value, relation, with.into()),
+        (Side::Value(value), Datum::Float(with)) => whole(value, relation, with),
+        (Side::Float(float), with) => float.compare(relation, &with),
         (side @ (Side::String(..) | Side::Comm), Datum::String(bytes)) => {
             let negated = match relation {
                 Relation::Equal => false,
@@ -95,9 +95,9 @@ pub(super) fn string_is(side: Side, string: ComparedString) -> Result<Condition,
             };
             let same = Condition::String { at, string };
             Ok(if negated {
-                any_of(vec![number(length, otherwise, len), same])
+                any_of(vec![number(length, otherwise, len)?, same])
             } else {
-                all_of(vec![number(length, relation, len), same])
+                all_of(vec![number(length, relation, len)?, same])
             })
         }
         _ => Ok(Condition::Never),
@@ -220,9 +220,13 @@ impl Float {
     }
 
     /// Compares the number with a constant.
-    pub(super) fn compare(mut self, relation: Relation, constant: &Datum<'_>) -> Condition {
+    pub(super) fn compare(
+        mut self,
+        relation: Relation,
+        constant: &Datum<'_>,
+    ) -> Result<Condition, ConditionError> {
         let Some(floor) = self.kind.floor(constant) else {
-            return Condition::Never;
+            return Ok(Condition::Never);
         };
         self.bits.steps.push(Step::Rank(self.kind));
         self.bits.signed = true;
@@ -230,7 +234,7 @@ impl Float {
     }
 
     /// Compares the number with 0: whether it is equal, or is not. NaN is not.
-    pub(super) fn with_zero(mut self, is: bool) -> Condition {
+    pub(super) fn with_zero(mut self, is: bool) -> Result<Condition, ConditionError> {
         self.bits.steps.push(Step::And(self.kind.magnitude()));
         self.bits.signed = false;
         let relation = if is {
@@ -244,22 +248,26 @@ impl Float {
 
 impl Floor {
     /// Compares an integer with the constant.
-    fn compare(&self, value: Chain, relation: Relation) -> Condition {
+    fn compare(&self, value: Chain, relation: Relation) -> Result<Condition, ConditionError> {
         let relation = match relation {
             relation if self.is_exact => relation,
             Relation::Less | Relation::LessOrEqual => Relation::LessOrEqual,
             Relation::Greater | Relation::GreaterOrEqual => Relation::Greater,
-            Relation::Equal => return Condition::Never,
-            Relation::NotEqual => return Condition::any(value),
+            Relation::Equal => return Ok(Condition::Never),
+            Relation::NotEqual => return Ok(Condition::any(value)),
         };
         number(value, relation, self.number)
     }
 }
 
 /// Compares an integer of a hit with a floating-point constant.
-pub(super) fn whole(value: Chain, relation: Relation, constant: f64) -> Condition {
+pub(super) fn whole(
+    value: Chain,
+    relation: Relation,
+    constant: f64,
+) -> Result<Condition, ConditionError> {
     if constant.is_nan() {
-        return Condition::Never;
+        return Ok(Condition::Never);
     }
     // The conversion saturates, far beyond what integers of a hit can be.
     let floor = Floor {

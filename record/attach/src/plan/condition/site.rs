@@ -110,8 +110,8 @@ impl Site<'_> {
                     Relation::Equal
                 };
                 match self.side(other, None)? {
-                    Side::Value(value) => Ok(number(value, relation, 0)),
-                    Side::Float(float) => Ok(float.with_zero(!wanted)),
+                    Side::Value(value) => number(value, relation, 0),
+                    Side::Float(float) => float.with_zero(!wanted),
                     Side::Constant(datum) => Ok(always_if(datum.truth() == Some(wanted))),
                     Side::Missing => Ok(Condition::Never),
                     Side::String(..) | Side::Comm => Err(beyond("a string that is not compared")),

@@ -169,6 +169,73 @@ fn numbers_compare_by_value() {
     assert!(both.iter().all(|count| *count > 500), "{both:?}");
 }
 
+/// A sum beyond the integers wraps, as in filters of traces.
+#[test]
+fn sums_are_those_of_the_evaluator() {
+    let planned = Planned::new("8@%rdi -8@%rsi 4@%edx", Arch::X86_64, Strings::default());
+    let hit_of = |bits: u64| {
+        let mut hit = Hit::default();
+        for name in ["rdi", "rsi", "rdx"] {
+            let register = Arch::X86_64.register(name).unwrap();
+            let offset = register_offset(Arch::X86_64, register).unwrap();
+            hit.context[offset as usize / 8] = bits;
+        }
+        hit
+    };
+    let worth = |bits: u64, name: &Name| match &*name.text {
+        "arg1" => Datum::Integer(bits.into()),
+        "arg2" => Datum::Integer(bits.cast_signed().into()),
+        _ => Datum::Integer((bits as u32).into()),
+    };
+    let most = i64::MAX;
+    let sums = [
+        "+ 1".to_owned(),
+        "- 1".to_owned(),
+        format!("+ {most}"),
+        format!("- {most}"),
+        "+ 1 + 1".to_owned(),
+        "- 1 - 1".to_owned(),
+        "- 5 + 3".to_owned(),
+        "+ 5 - 3".to_owned(),
+    ];
+    let (mut both, mut refused) = ([0, 0], Vec::new());
+    for sum in &sums {
+        for argument in ["arg1", "arg2", "arg3"] {
+            let text = format!("{argument} {sum}");
+            for constant in [
+                "0",
+                "1",
+                "-1",
+                "7",
+                "9223372036854775808",
+                "18446744073709551615",
+            ] {
+                for operator in ["==", "!=", "<", ">="] {
+                    let filter = format!("{text} {operator} {constant}");
+                    if let Err(error) = condition(&planned, &filter) {
+                        assert!(
+                            error.contains("a sum and a difference"),
+                            "{filter}: {error}"
+                        );
+                        refused.push(text.clone());
+                        continue;
+                    }
+                    let expression = Expr::parse(&filter).unwrap();
+                    for bits in [0, 1, 5, u64::MAX, u64::MAX - 1, 1 << 63, (1 << 63) - 1] {
+                        let right = expression.evaluate(&|name| worth(bits, name)).truth();
+                        let passed = passes(&planned, &filter, &hit_of(bits));
+                        assert_eq!(Some(passed), right, "{filter} of {bits:#x}");
+                        both[usize::from(passed)] += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(both.iter().all(|count| *count > 500), "{both:?}");
+    refused.dedup();
+    assert_eq!(refused, ["arg2 - 5 + 3", "arg1 + 5 - 3"]);
+}
+
 /// Arguments that floats are compared with in [`floats_compare_as_they_are_decoded`].
 const FLOATS: &str = "8f@%rdx 4f@%ecx 8f@8(%rbp) 4f@(%rbx) -4@%esi 8@%rdi 4f@$0.1";
 
