@@ -85,6 +85,20 @@ impl Chain {
         sum.into_iter().filter_map(number).collect()
     }
 
+    /// Whether the sign of its 64 bits is that of the result: a difference may be below 0 though its argument is not. What neither a signed nor an unsigned
+    /// number can hold has the sign of the argument, as in C.
+    pub(super) fn is_signed_sum(&self) -> bool {
+        let mut before = self.clone();
+        let sum: i128 = before.split_sum().into_iter().map(i128::from).sum();
+        let range = before.range();
+        let (least, most) = (range.start() + sum, range.end() + sum);
+        if least >= 0 && most <= u64::MAX.into() {
+            return false;
+        }
+        let is_within = least >= i64::MIN.into() && most <= i64::MAX.into();
+        is_within || self.signed
+    }
+
     /// What the result can be, if it is not a sum.
     pub(super) fn range(&self) -> RangeInclusive<i128> {
         let of = |bytes: u8, signed: bool| {

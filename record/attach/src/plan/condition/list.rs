@@ -233,7 +233,7 @@ impl Site<'_> {
             }
             other => {
                 let chain = self.listed_value(other)?;
-                let signed = chain.as_ref().is_some_and(|chain| chain.signed);
+                let signed = chain.as_ref().is_some_and(Chain::is_signed_sum);
                 let shape = Shape {
                     bytes: 8,
                     signed,

@@ -91,6 +91,27 @@ fn chains_are_walked() {
     }
 }
 
+/// A difference is below 0 where the trace's expressions say so, but for those of 8 unsigned bytes, which wrap as in C.
+#[test]
+fn sums_have_the_sign_of_what_they_can_be() {
+    for (list, signed) in [
+        ("a=(u32)arg1-7", true),
+        ("a=(u32)arg1+7", false),
+        ("a=(u32)arg1+7-7", false),
+        ("a=arg2-7", true),
+        ("a=arg2+7", true),
+        ("a=arg1-7", false),
+        ("a=arg1+7", false),
+        ("a=(s64)arg1-7", true),
+        ("a=(arg1&0xff)-1", true),
+        ("a=(arg1-7)&0xff", false),
+        ("a=(s32)arg1+2147483648", false),
+    ] {
+        let planned = listed(list, Strings::default());
+        assert_eq!(field(&planned, 0).signed, signed, "{list}");
+    }
+}
+
 #[test]
 fn a_fault_on_the_way_is_the_fields_own() {
     let rdi = value_of(Arch::X86_64.register("rdi").unwrap(), Arch::X86_64);
