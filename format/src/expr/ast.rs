@@ -271,7 +271,7 @@ impl<N> Expr<N> {
         };
         match side {
             Self::Name(name) => each(name),
-            Self::Str(address, None) => {
+            Self::Str(address, _) => {
                 if let Self::Name(name) = &**address {
                     each(name);
                 }

@@ -14,11 +14,21 @@ pub(super) enum Side {
     Constant(Datum<'static>),
     Value(Chain),
     Float(Float),
-    /// A string at an address, and its length, unless a NUL ends it.
-    String(Chain, Option<Chain>),
+    /// A string at an address.
+    String(Chain, StringEnd),
     Comm,
     /// A value that cannot be read at this site.
     Missing,
+}
+
+/// Where a string ends.
+pub(super) enum StringEnd {
+    /// At its NUL.
+    Nul,
+    /// After so many bytes, of which one may be a NUL.
+    Length(Chain),
+    /// At its NUL, or before, after so many bytes.
+    Most(u64),
 }
 
 impl Side {
@@ -80,9 +90,10 @@ pub(super) fn string_is(side: Side, string: ComparedString) -> Result<Condition,
         // Names of threads are not longer.
         Side::Comm if string.bytes.len() > MAX_COMM_BYTES => Ok(always_if(string.negated)),
         Side::Comm => Ok(Condition::Comm(string)),
-        Side::String(at, None) => Ok(Condition::String { at, string }),
+        Side::String(at, StringEnd::Nul) => Ok(Condition::String { at, string }),
+        Side::String(at, StringEnd::Most(most)) => Ok(begins_with(at, most, string)),
         // A string with a length may have no NUL.
-        Side::String(at, Some(length)) => {
+        Side::String(at, StringEnd::Length(length)) => {
             let len = string.bytes.len() as i128;
             let (relation, otherwise) = match string.is_prefix {
                 true => (Relation::GreaterOrEqual, Relation::Less),
@@ -101,6 +112,37 @@ pub(super) fn string_is(side: Side, string: ComparedString) -> Result<Condition,
             })
         }
         _ => Ok(Condition::Never),
+    }
+}
+
+/// Compares the first bytes of the string at an address, of which there are `most` at most.
+fn begins_with(at: Chain, most: u64, string: ComparedString) -> Condition {
+    let ComparedString {
+        bytes,
+        is_prefix,
+        negated,
+    } = string;
+    let len = bytes.len() as u64;
+    if len <= most {
+        let is_prefix = is_prefix || len == most;
+        let string = ComparedString {
+            bytes,
+            is_prefix,
+            negated,
+        };
+        return Condition::String { at, string };
+    }
+    // They differ, if there is a string.
+    match negated {
+        true => Condition::String {
+            at,
+            string: ComparedString {
+                bytes: Vec::new(),
+                is_prefix: true,
+                negated: false,
+            },
+        },
+        false => Condition::Never,
     }
 }
 

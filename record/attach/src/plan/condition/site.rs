@@ -7,7 +7,7 @@ use usdtrec_format::{Arch, Location, Operand};
 
 use super::ConditionError;
 use super::side::Float;
-use super::side::{Side, against, beyond, constant, error, number_of, string_is};
+use super::side::{Side, StringEnd, against, beyond, constant, error, number_of, string_is};
 use super::{
     Chain, ComparedString, Condition, Relation, Start, Step, all_of, always_if, any_of, number,
 };
@@ -194,10 +194,7 @@ impl Site<'_> {
                 })?;
                 Ok(Side::Constant(Datum::Integer(number.into())))
             }
-            Expr::Str(address, _) => Ok(match self.value(address)? {
-                Some(at) => Side::String(at, None),
-                None => Side::Missing,
-            }),
+            Expr::Str(address, length) => self.string(address, length.as_deref()),
             Expr::Load(word @ (ScalarType::Float32 | ScalarType::Float64), address) => {
                 let kind = match word {
                     ScalarType::Float32 => FloatType::Single,
@@ -210,6 +207,31 @@ impl Site<'_> {
             }
             other => Ok(self.value(other)?.map_or(Side::Missing, Side::Value)),
         }
+    }
+
+    /// The string at an address, of at most `length` bytes.
+    fn string(&self, address: &Expr, length: Option<&Expr>) -> Result<Side, ConditionError> {
+        let end = match length.map(constant) {
+            None => StringEnd::Nul,
+            Some(Some(Datum::Integer(most))) => {
+                StringEnd::Most(u64::try_from(most.max(0)).unwrap_or(u64::MAX))
+            }
+            Some(_) => return Err(beyond("a string whose length is no constant")),
+        };
+        // A declared string ends where its declaration says.
+        if let Expr::Name(name) = address
+            && let Side::String(at, declared) = self.name(name, false)?
+        {
+            return match (declared, end) {
+                (declared, StringEnd::Nul) => Ok(Side::String(at, declared)),
+                (StringEnd::Nul, end) => Ok(Side::String(at, end)),
+                _ => Err(beyond("a string with two lengths")),
+            };
+        }
+        Ok(match self.value(address)? {
+            Some(at) => Side::String(at, end),
+            None => Side::Missing,
+        })
     }
 
     fn name(&self, name: &Name, is_string: bool) -> Result<Side, ConditionError> {
@@ -248,18 +270,19 @@ impl Site<'_> {
         if !of_string {
             return Ok(Side::Value(value));
         }
-        let length = match kind {
+        let end = match kind {
             Some(ArgumentType::String(Some(Length::Argument(length)))) => {
                 let named = |known: &Argument| known.name == *length;
                 let place = self.arguments.iter().position(named);
-                place.and_then(|place| self.read(place))
+                let length = place.and_then(|place| self.read(place));
+                length.map_or(StringEnd::Nul, StringEnd::Length)
             }
             Some(ArgumentType::String(Some(Length::Fixed(_)))) => {
                 return Err(beyond("a string of fixed length"));
             }
-            _ => None,
+            _ => StringEnd::Nul,
         };
-        Ok(Side::String(value, length))
+        Ok(Side::String(value, end))
     }
 
     /// The index of an argument, and its name and type; `None` for a name that is not an argument, such as `comm`.

@@ -440,12 +440,44 @@ fn strings_are_compared_whole_or_by_their_beginning() {
             }
         }
         assert!(!passes(&planned, "arg1 ~ \"x*\"", &hit), "{len}");
+        for (most, other) in [
+            (0, 0),
+            (0, 1),
+            (3, 2),
+            (3, 3),
+            (3, 4),
+            (8, 7),
+            (8, 8),
+            (100, 31),
+        ] {
+            let begin = len.min(most);
+            let string = &alphabet[..other];
+            let cases = [
+                (format!("str(arg1, {most}) == {string:?}"), begin == other),
+                (format!("str(arg1, {most}) != {string:?}"), begin != other),
+                (format!("str(arg1, {most}) ~ \"{string}*\""), begin >= other),
+                (
+                    format!("!(str(arg1, {most}) ~ \"{string}*\")"),
+                    begin < other,
+                ),
+            ];
+            for (filter, right) in cases {
+                assert_eq!(passes(&planned, &filter, &hit), right, "{len}: {filter}");
+            }
+        }
+        assert!(!passes(&planned, "str(arg1, 3) == \"xyz\"", &hit), "{len}");
+        assert!(passes(&planned, "str(arg1, -1) == \"\"", &hit), "{len}");
     }
     let hit = Hit {
         forbidden: std::iter::once(rdi..rdi + 1).collect(),
         ..Hit::default()
     };
-    for filter in ["arg1 == \"a\"", "arg1 != \"a\"", "!(arg1 ~ \"a*\")"] {
+    for filter in [
+        "arg1 == \"a\"",
+        "arg1 != \"a\"",
+        "!(arg1 ~ \"a*\")",
+        "str(arg1, 1) != \"ab\"",
+    ] {
         assert!(!passes(&planned, filter, &hit), "{filter}: unreadable");
     }
 }
@@ -477,6 +509,10 @@ fn what_cannot_be_asked_is_told() {
         ("arg1 * 2 == 4", "cannot be evaluated while recording"),
         ("arg3 ~ \"a*b\"", "more than a *"),
         ("arg3 < \"a\"", "the order of strings"),
+        (
+            "str(arg3, arg1) == \"a\"",
+            "a string whose length is no constant",
+        ),
         ("arg3 + 0.5 > 1", "cannot be evaluated while recording"),
     ] {
         let error = condition(&planned, filter).unwrap_err();
