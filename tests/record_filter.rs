@@ -163,6 +163,8 @@ fn a_filter_declares_strings() {
         ("arg1 ~ \"G*\" && !(arg2 == \"/e\")", &[1, 7]),
         ("arg1 == \"\" || arg1 == \"\\x01\"", &[5, 9]),
         ("str(arg1) == \"G\"", &[7]),
+        ("str(arg1, 2) == \"GE\"", &[1, 11]),
+        ("str(args.arg1, 2) ~ \"P*\"", &[3]),
     ] {
         let record = ["record", "-o", "trace", "-e", &event, "--filter", filter];
         lab.usdtrec([&record[..], &run].concat()).success();
@@ -182,6 +184,51 @@ fn a_filter_declares_strings() {
         for event in lab.events("trace") {
             assert!(event.named("arg1").is_string(), "{filter}");
         }
+    }
+}
+
+/// What only looks like a string is a number where it is compared with none, while recording and afterwards.
+#[test]
+fn what_looks_like_a_string_is_a_number_to_numbers() {
+    let lab = Lab::privileged();
+    let options = &["-O2"];
+    let build = Build {
+        compiler: "gcc",
+        options,
+    };
+    let program = build.make(&lab, "short.c", "short");
+    let program = program.to_str().expect("a path");
+    let event = format!("sdt_short:request@{program}");
+    let run = [
+        "--",
+        program,
+        "/a.html",
+        "/first/path",
+        "/b.html",
+        "/second",
+    ];
+    let all = ["record", "-o", "all", "-e", &event];
+    lab.usdtrec([&all[..], &run].concat()).success();
+    for event in lab.events("all") {
+        assert!(event.named("arg1").is_string(), "it looks like one");
+    }
+    let third_arguments =
+        |events: &[Event]| -> Vec<i128> { events.iter().map(|event| event.integer(3)).collect() };
+    for filter in [
+        "arg1 != 0",
+        "arg1",
+        "arg1 > 4096 && arg2 + 1 > 4096",
+        "(arg1 & 0) == 0",
+    ] {
+        let record = ["record", "-o", "passed", "-e", &event, "--filter", filter];
+        lab.usdtrec([&record[..], &run].concat()).success();
+        let passed = lab.events("passed");
+        assert_eq!(third_arguments(&passed), [1, 3], "{filter}");
+        let script = [
+            "script", "--format", "json", "-i", "all", "--filter", filter,
+        ];
+        let taken = Event::parse_lines(&lab.usdtrec(script).success().stdout);
+        assert_eq!(third_arguments(&taken), [1, 3], "{filter}");
     }
 }
 

@@ -4,7 +4,8 @@ use usdtrec_format::expr::{Capture, Datum, EventSpec, Expr, Name};
 use usdtrec_format::{Missing, StringAt, Value};
 use usdtrec_testing::SplitMix64;
 
-/// The value of an expression where `a` is 5, `b` -3, `big` 2^64-1, `f` 1.5, some are of 4 bytes, `s` "GET", `cut` begins with "/index", `none` missing.
+/// The value of an expression where `a` is 5, `b` -3, `big` 2^64-1, `f` 1.5, some are of 4 bytes, `s` "GET", `cut` begins with "/index", `none` missing; `guessed` and
+/// `begun` are the numbers 4096 and 4097, which look like the addresses of the same strings.
 fn value(text: &str) -> String {
     let expression = Expr::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     let text = Value::String(StringAt {
@@ -21,6 +22,15 @@ fn value(text: &str) -> String {
         guessed: false,
         from_file: false,
     });
+    let guess = |address, string: &Value| match string {
+        Value::String(string) => Value::String(StringAt {
+            address,
+            guessed: true,
+            ..string.clone()
+        }),
+        other => other.clone(),
+    };
+    let (guessed, begun) = (guess(4096, &text), guess(4097, &cut));
     let missing = Value::Missing(Missing::Truncated);
     let values = [
         ("a", Value::Unsigned(5)),
@@ -33,6 +43,8 @@ fn value(text: &str) -> String {
         ("infinite", Value::Float32(f32::INFINITY)),
         ("s", text),
         ("cut", cut),
+        ("guessed", guessed),
+        ("begun", begun),
         ("none", missing),
     ];
     let names = |name: &Name| {
@@ -45,6 +57,7 @@ fn value(text: &str) -> String {
         Datum::Float(number) => format!("{number:?}"),
         Datum::String(text) => format!("{:?}", String::from_utf8_lossy(&text)),
         Datum::Cut(text) => format!("{:?}...", String::from_utf8_lossy(&text)),
+        Datum::Guessed(string) => format!("{}?", string.address),
         Datum::Lowest(..) | Datum::Missing => "-".to_owned(),
     }
 }
@@ -159,6 +172,37 @@ fn strings_that_are_cut() {
         ("str(cut, 7)", "\"/index\"..."),
         ("str(cut, 6)", "\"/index\""),
         (r#"str(cut, 3) == "/in""#, "1"),
+    ] {
+        assert_eq!(value(text), expected, "{text}");
+    }
+}
+
+/// What only looks like a string is a number, as in the program that filters hits, unless it is compared with a string.
+#[test]
+fn strings_that_are_guessed() {
+    for (text, expected) in [
+        ("guessed != 0", "1"),
+        ("4096 == guessed", "1"),
+        ("guessed < 4095.5", "0"),
+        ("guessed < begun", "1"),
+        ("guessed == guessed", "1"),
+        ("guessed + 1", "4097"),
+        ("begun & 0xff", "1"),
+        ("-guessed", "-4096"),
+        ("!guessed", "0"),
+        ("a && begun", "1"),
+        ("(u8)begun", "1"),
+        ("(ptr)guessed", "4096"),
+        (r#"guessed == "GET""#, "1"),
+        (r#""PUT" != guessed"#, "1"),
+        (r#"guessed ~ "G*""#, "1"),
+        ("guessed == s && s == guessed", "1"),
+        ("guessed == str(guessed)", "1"),
+        ("str(guessed, 2)", "\"GE\""),
+        (r#"begun == "/other""#, "0"),
+        (r#"begun == "/index""#, "-"),
+        (r#"begun ~ "/in*""#, "1"),
+        ("cut < guessed", "1"),
     ] {
         assert_eq!(value(text), expected, "{text}");
     }

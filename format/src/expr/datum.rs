@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use crate::value::{Missing, Value};
+use crate::value::{Missing, StringAt, Value};
 
 /// Value of an expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +18,8 @@ pub enum Datum<'a> {
     String(Cow<'a, [u8]>),
     /// The captured bytes of a string that is longer. What they do not decide has no value.
     Cut(Cow<'a, [u8]>),
+    /// A number, and what looks like a string in memory at this address. It is that string where an expression needs one, or compares it with one.
+    Guessed(&'a StringAt),
     /// The low bytes of a wider integer, with their number. Only casts to that size or less have a value.
     Lowest(u8, u64),
     /// No value.
@@ -33,11 +35,35 @@ impl<'a> Datum<'a> {
             Value::Signed(number) => Self::Integer((*number).into()),
             Value::Float32(number) => Self::Float32(*number),
             Value::Float64(number) => Self::Float(*number),
-            Value::String(string) if string.cut => Self::Cut(Cow::Borrowed(&string.bytes)),
-            Value::String(string) => Self::String(Cow::Borrowed(&string.bytes)),
+            Value::String(string) if string.guessed => Self::Guessed(string),
+            Value::String(string) => Self::of_string(string),
             Value::Missing(Missing::Wide(_, low)) => Self::Lowest(8, *low),
             Value::Missing(Missing::Pair(bytes, low)) => Self::Lowest(*bytes, *low),
             Value::Missing(_) => Self::Missing,
+        }
+    }
+
+    fn of_string(string: &'a StringAt) -> Self {
+        let bytes = Cow::Borrowed(&*string.bytes);
+        match string.cut {
+            true => Self::Cut(bytes),
+            false => Self::String(bytes),
+        }
+    }
+
+    /// The same value as a number, if it is only guessed to be a string.
+    pub(super) fn into_number(self) -> Self {
+        match self {
+            Self::Guessed(string) => Self::Integer(string.address.into()),
+            other => other,
+        }
+    }
+
+    /// The same value as a string, if it may be one.
+    pub(super) fn into_string(self) -> Self {
+        match self {
+            Self::Guessed(string) => Self::of_string(string),
+            other => other,
         }
     }
 
@@ -50,6 +76,7 @@ impl<'a> Datum<'a> {
             Self::Float(number) => Some(*number != 0.0),
             Self::String(string) => Some(!string.is_empty()),
             Self::Cut(start) => (!start.is_empty()).then_some(true),
+            Self::Guessed(string) => Some(string.address != 0),
             Self::Lowest(..) | Self::Missing => None,
         }
     }
@@ -58,6 +85,12 @@ impl<'a> Datum<'a> {
     #[must_use]
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
+            (&Self::Guessed(string), Self::String(_) | Self::Cut(_)) => {
+                return Self::of_string(string).compare(other);
+            }
+            (Self::String(_) | Self::Cut(_), &Self::Guessed(string)) => {
+                return self.compare(&Self::of_string(string));
+            }
             (Self::String(a), Self::String(b)) => return Some(a.cmp(b)),
             (Self::Cut(start), Self::String(b)) => return cut_and_whole(start, b),
             (Self::String(a), Self::Cut(start)) => {
@@ -69,7 +102,7 @@ impl<'a> Datum<'a> {
             }
             _ => {}
         }
-        match (self.wide(), other.wide()) {
+        match (self.wide().into_number(), other.wide().into_number()) {
             (Self::Integer(a), Self::Integer(b)) => Some(a.cmp(&b)),
             (Self::Float(a), Self::Float(b)) => a.partial_cmp(&b),
             (Self::Integer(a), Self::Float(b)) => whole_and_float(a, b),

@@ -14,7 +14,7 @@ impl<N> Expr<N> {
             Self::Float(number) => Datum::Float(*number),
             Self::String(string) => Datum::String(Cow::Borrowed(string)),
             Self::Name(name) => value(name),
-            Self::Unary(operator, inner) => unary(*operator, &inner.evaluate(value)),
+            Self::Unary(operator, inner) => unary(*operator, &inner.evaluate(value).into_number()),
             Self::Binary(operator @ (BinaryOperator::And | BinaryOperator::Or), left, right) => {
                 // If one side decides, the other side need not have a value.
                 let decides = *operator == BinaryOperator::Or;
@@ -29,6 +29,11 @@ impl<N> Expr<N> {
             }
             Self::Binary(operator, left, right) => {
                 let (mut one, mut other) = (left.evaluate(value), right.evaluate(value));
+                if *operator == BinaryOperator::Glob {
+                    one = one.into_string();
+                } else if !operator.compares() {
+                    (one, other) = (one.into_number(), other.into_number());
+                }
                 if operator.compares() && right.is_number() {
                     other = other.rounded_to(&one);
                 } else if operator.compares() && left.is_number() {
@@ -36,10 +41,10 @@ impl<N> Expr<N> {
                 }
                 binary(*operator, &one, &other)
             }
-            Self::Cast(word, inner) => cast(*word, inner.evaluate(value)),
+            Self::Cast(word, inner) => cast(*word, inner.evaluate(value).into_number()),
             Self::Str(address, length) => {
                 let length = length.as_ref().map(|length| length.evaluate(value));
-                string(address.evaluate(value), length)
+                string(address.evaluate(value).into_string(), length)
             }
             Self::Load(..) | Self::Bytes(..) => Datum::Missing,
         }

@@ -17,7 +17,8 @@
 //!
 //! `NAME` is the name of an argument, also as `args.NAME`; in filters of spans, `EVENT.NAME` is an argument of the event. `arg1`, `arg2`, … are arguments by index. If there is no argument of that name, `comm`, `pid`,
 //! `tid` and `cpu` are those of the hit. A string that is compared with an argument of an enumeration is the number
-//! of that word (`type == "scavenge"`).
+//! of that word (`type == "scavenge"`). An argument that only looks like a string is one where it is compared with a string, and a number elsewhere, as it is
+//! for programs in the kernel.
 //!
 //! Integers are from -2^63 to 2^64-1. They are compared by value, independent of sign and size, and a
 //! result outside of this range wraps to 64 bits. A comparison is 1 or 0. If a part has no value (a missing argument,
