@@ -166,6 +166,16 @@ fn types_are_named() {
     assert_eq!(chosen(r#"type ~ "*runtime_error""#), 1);
     assert_eq!(chosen(r#"type ~ "std::*""#), 1);
     assert_eq!(chosen(r#"type ~ "shop::Failure<*""#), 2);
+    // The program compares what the schema captures: the name as it is in memory.
+    for (raw, _) in &names {
+        let filter = format!("type == {raw:?}");
+        let start = ["record", "-o", "passed", "-e", &throw, "--filter", &filter];
+        lab.usdtrec([&start[..], &["--", program]].concat())
+            .success();
+        let passed = lab.events("passed");
+        let types = passed.iter().map(|event| event.named("type").as_str());
+        assert_eq!(types.collect::<Vec<_>>(), [Some(*raw)], "{filter}");
+    }
 }
 
 /// Perf events do not read the name: the pointer is left.

@@ -319,9 +319,14 @@ impl Planner<'_> {
             captures: &captures,
             addresses: &addresses,
             arguments: &probe.arguments,
+            captures_schema: false,
         };
         let listed = self.list(probe, &at_site)?;
         let is_listed = listed.is_some();
+        let at_site = condition::site::Site {
+            captures_schema: is_listed && probe.computed_list().is_none(),
+            ..at_site
+        };
         let filter = probe.own_filter();
         let (condition, filter_in_recorder) =
             match self.filter_at(probe, filter.as_ref(), &at_site, is_listed)? {

@@ -44,6 +44,7 @@ pub(crate) fn own_argument(
 }
 
 /// A site, as filters and argument lists see it.
+#[derive(Clone, Copy)]
 pub(crate) struct Site<'a> {
     pub arch: Arch,
     pub event: &'a str,
@@ -52,6 +53,8 @@ pub(crate) struct Site<'a> {
     /// Addresses of the operands that are in memory.
     pub addresses: &'a [Option<Address>],
     pub arguments: &'a [Argument],
+    /// Whether filters mean what the expressions of the schema capture, not the arguments of the note.
+    pub captures_schema: bool,
 }
 
 impl Site<'_> {
@@ -171,29 +174,32 @@ impl Site<'_> {
 
     /// Compiles an expression as one side of a comparison with `other`.
     fn side(&self, expression: &Expr, other: Option<&Expr>) -> Result<Side, ConditionError> {
+        let Expr::String(string) = expression else {
+            return self.side_of_hit(expression, matches!(other, Some(Expr::String(_))));
+        };
+        let labels = match other {
+            Some(Expr::Name(name)) => self.argument(name)?.and_then(|(_, known)| known),
+            _ => None,
+        };
+        let Some(labels) = labels.and_then(|known| known.labels.as_ref()) else {
+            return Ok(Side::Constant(Datum::String(string.clone().into())));
+        };
+        let word = String::from_utf8_lossy(string);
+        let number = labels.number(&word).ok_or_else(|| {
+            let known: Vec<&str> = labels.words().values().map(String::as_str).collect();
+            let known = known.join(", ");
+            error(0, format!("{word:?} is not one of its words: {known}"))
+        })?;
+        Ok(Side::Constant(Datum::Integer(number.into())))
+    }
+
+    /// Compiles an expression that is not a string; `is_string` is whether it is compared with one.
+    fn side_of_hit(&self, expression: &Expr, is_string: bool) -> Result<Side, ConditionError> {
         if let Some(constant) = constant(expression) {
             return Ok(Side::Constant(constant));
         }
-        let is_string = matches!(other, Some(Expr::String(_)));
         match expression {
             Expr::Name(name) => self.name(name, is_string),
-            Expr::String(string) => {
-                let labels = match other {
-                    Some(Expr::Name(name)) => self.argument(name)?.and_then(|(_, known)| known),
-                    _ => None,
-                };
-                let labels = labels.and_then(|known| known.labels.as_ref());
-                let Some(labels) = labels else {
-                    return Ok(Side::Constant(Datum::String(string.clone().into())));
-                };
-                let word = String::from_utf8_lossy(string);
-                let number = labels.number(&word).ok_or_else(|| {
-                    let known: Vec<&str> = labels.words().values().map(String::as_str).collect();
-                    let known = known.join(", ");
-                    error(0, format!("{word:?} is not one of its words: {known}"))
-                })?;
-                Ok(Side::Constant(Datum::Integer(number.into())))
-            }
             Expr::Str(address, length) => self.string(address, length.as_deref()),
             Expr::Load(word @ (ScalarType::Float32 | ScalarType::Float64), address) => {
                 let kind = match word {
@@ -246,6 +252,15 @@ impl Site<'_> {
                 None => return Err(beyond("a thread context")),
             });
         };
+        if let Some(captured) = self.captured(known) {
+            let side = self.of_note().side_of_hit(&captured, is_string)?;
+            // A word of memory is a string if the filter says that, as an argument without a type is.
+            let is_word = matches!(captured, Expr::Load(ScalarType::Pointer, _));
+            return Ok(match side {
+                Side::Value(at) if is_string && is_word => Side::String(at, StringEnd::Nul),
+                side => side,
+            });
+        }
         let kind = known.and_then(|known| known.kind.as_ref());
         let (Some(capture), Some(operand)) = (self.captures.get(place), self.operands.get(place))
         else {
@@ -272,9 +287,9 @@ impl Site<'_> {
         }
         let end = match kind {
             Some(ArgumentType::String(Some(Length::Argument(length)))) => {
-                let named = |known: &Argument| known.name == *length;
-                let place = self.arguments.iter().position(named);
-                let length = place.and_then(|place| self.read(place));
+                let text = length.clone();
+                let length = self.value(&Expr::Name(Name { text, at: 0 }));
+                let length = length.ok().flatten();
                 length.map_or(StringEnd::Nul, StringEnd::Length)
             }
             Some(ArgumentType::String(Some(Length::Fixed(_)))) => {
@@ -283,6 +298,21 @@ impl Site<'_> {
             _ => StringEnd::Nul,
         };
         Ok(Side::String(value, end))
+    }
+
+    /// The expression that is captured in place of an argument.
+    fn captured(&self, known: Option<&Argument>) -> Option<Expr> {
+        let capture = known?.capture.as_deref();
+        let capture = capture.filter(|_| self.captures_schema)?;
+        Expr::parse(capture).ok()
+    }
+
+    /// The same site, with the arguments of the note: those are what the expressions of a schema have.
+    const fn of_note(&self) -> Self {
+        Self {
+            captures_schema: false,
+            ..*self
+        }
     }
 
     /// The index of an argument, and its name and type; `None` for a name that is not an argument, such as `comm`.
@@ -352,12 +382,15 @@ impl Site<'_> {
         let Expr::Name(name) = expression else {
             return Ok(None);
         };
-        let Some((place, _)) = self.argument(name)? else {
+        let Some((place, known)) = self.argument(name)? else {
             return Ok(None);
         };
         let Some(operand) = self.operands.get(place) else {
             return Ok(None);
         };
+        if self.captured(known).is_some() {
+            return Ok(None);
+        }
         if operand.float || !self.is_part(operand) {
             return Ok(None);
         }
@@ -374,6 +407,16 @@ impl Site<'_> {
         })
     }
 
+    /// An argument as a number. A string that is captured in its place is none, but the argument itself is its address or leads to that.
+    fn numeric_argument(&self, name: &Name) -> Result<Side, ConditionError> {
+        let known = self.argument(name)?.and_then(|(_, known)| known);
+        let site = match self.captured(known) {
+            Some(Expr::Str(..) | Expr::Bytes(..)) => self.of_note(),
+            _ => *self,
+        };
+        site.name(name, false)
+    }
+
     /// A number of a hit; `None` if it cannot be read at this site.
     pub(super) fn value(&self, expression: &Expr) -> Result<Option<Chain>, ConditionError> {
         let step = |inner: &Expr, step: Step, signed: bool| {
@@ -384,7 +427,7 @@ impl Site<'_> {
             }))
         };
         match expression {
-            Expr::Name(name) => match self.name(name, false)? {
+            Expr::Name(name) => match self.numeric_argument(name)? {
                 Side::Value(value) | Side::String(value, _) => Ok(Some(value)),
                 Side::Constant(Datum::Integer(number)) => Ok(Some(Chain::from_read(Read {
                     source: Source::Number(number as u64),

@@ -20,14 +20,24 @@ fn arguments(count: usize) -> Vec<Argument> {
 
 /// The condition of a filter at a site with these arguments.
 pub(super) fn condition(planned: &Planned, filter: &str) -> Result<Condition, String> {
-    let arguments = arguments(planned.operands.len());
+    condition_of(planned, &arguments(planned.operands.len()), filter)
+}
+
+/// The same, where a schema describes the arguments.
+fn condition_of(
+    planned: &Planned,
+    arguments: &[Argument],
+    filter: &str,
+) -> Result<Condition, String> {
+    let captures_schema = arguments.iter().any(|known| known.capture.is_some());
     let site = Site {
         arch: planned.arch,
         event: "sdt_a:b",
         operands: &planned.operands,
         captures: &planned.captures,
         addresses: &planned.addresses,
-        arguments: &arguments,
+        arguments,
+        captures_schema,
     };
     let expression = Expr::parse(filter).unwrap();
     site.condition(&expression)
@@ -479,6 +489,40 @@ fn strings_are_compared_whole_or_by_their_beginning() {
         "str(arg1, 1) != \"ab\"",
     ] {
         assert!(!passes(&planned, filter, &hit), "{filter}: unreadable");
+    }
+}
+
+/// A filter compares what the schema captures, as the trace has it; in a sum or at an address, the argument is meant of which a string is captured.
+#[test]
+fn captured_arguments_are_what_the_schema_captures() {
+    let planned = Planned::new("8@%rdi 8@%rsi 4@%edx", Arch::X86_64, Strings::default());
+    let captured = |name: &str, capture: &str| Argument {
+        capture: Some(capture.to_owned()),
+        ..Argument::named(name)
+    };
+    let arguments = [
+        captured("type", "str(*(type+8))"),
+        captured("size", "*(u32*)(arg2+4)"),
+        captured("word", "*(arg1+16)"),
+    ];
+    for (filter, written) in [
+        (
+            "type == \"St9exception\"",
+            "str(*(arg1+8)) == \"St9exception\"",
+        ),
+        ("args.type ~ \"St*\"", "str(*(arg1+8)) ~ \"St*\""),
+        ("str(type, 2) != \"St\"", "str(*(arg1+8), 2) != \"St\""),
+        ("str(*(type+8)) == \"a\"", "str(*(arg1+8)) == \"a\""),
+        ("size > 5 && cpu == 3", "*(u32*)(arg2+4) > 5 && cpu == 3"),
+        ("(u8)size - 1 == 5", "(u8)*(u32*)(arg2+4) - 1 == 5"),
+        ("!size", "!*(u32*)(arg2+4)"),
+        ("word == \"a\"", "str(*(arg1+16)) == \"a\""),
+        ("word != 0", "*(arg1+16) != 0"),
+    ] {
+        let of_schema = condition_of(&planned, &arguments, filter);
+        let expected = condition(&planned, written).unwrap();
+        assert_ne!(expected, Condition::Never, "{written}");
+        assert_eq!(of_schema, Ok(expected), "{filter}");
     }
 }
 

@@ -24,6 +24,7 @@ fn listed(list: &str, strings: Strings) -> Planned {
         captures: &planned.captures,
         addresses: &planned.addresses,
         arguments: &known,
+        captures_schema: false,
     };
     let items = expr::Capture::parse_list(list).unwrap();
     let listed = site.list(&items).unwrap().into_iter();
