@@ -409,6 +409,21 @@ fn keys_that_are_cut_are_marked() {
     assert_eq!(groups[0]["text"], "thread");
     assert_eq!(groups[0]["cut"]["text"], true);
     assert_eq!(groups[0]["count"], 200);
+    // A report of a recording says the same.
+    let record = [
+        "record", "-o", "trace", "--strlen", "6", "-e", &odd, "--", path, "4", "100",
+    ];
+    lab.usdtrec(record).success();
+    let report = ["report", "-i", "trace", "--sort", "text"];
+    let text = lab.usdtrec(report).success().stdout;
+    assert!(text.contains("thread…"), "{text}");
+    let json = [&report[..], &["--format", "json"]].concat();
+    let groups = lines(&lab.usdtrec(json).success().stdout);
+    assert_eq!(groups[0]["text"], "thread");
+    assert_eq!(groups[0]["cut"]["text"], true);
+    let csv = [&report[..], &["--format", "csv"]].concat();
+    let csv = lab.usdtrec(csv).success().stdout;
+    assert!(csv.contains("thread…"), "{csv}");
 }
 
 /// Memory that is not resident is brought in, and the key is written again.

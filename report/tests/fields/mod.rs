@@ -200,7 +200,7 @@ fn of_groups() {
             top(&["arg2"], Some("arg2"), Some(1)),
             groups(&["event", "pid", "tid", "cpu", "dso", "sym", "arg4"], None),
         ],
-        &["demangled", "demangled.KEY"],
+        &["demangled", "demangled.KEY", "cut", "cut.KEY"],
     );
 }
 
@@ -260,6 +260,8 @@ fn of_spans() {
         &[
             "spans[].groups[].demangled",
             "spans[].groups[].demangled.KEY",
+            "spans[].groups[].cut",
+            "spans[].groups[].cut.KEY",
             "spans[].slowest[].demangled",
             "spans[].slowest[].demangled.NAME",
         ],
@@ -306,7 +308,14 @@ fn of_rates() {
         "report --rate",
         &["comm", "arg2"],
         &asked,
-        &["others", "doubtful", "demangled", "demangled.KEY"],
+        &[
+            "others",
+            "doubtful",
+            "demangled",
+            "demangled.KEY",
+            "cut",
+            "cut.KEY",
+        ],
     );
 }
 

@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use serde_json::{Map, Value as Json, json};
 use usdtrec_analysis::stats::keys::key::Key;
 use usdtrec_analysis::stats::keys::value::KeyValue;
-use usdtrec_format::Value;
 use usdtrec_format::escape::{escape, escape_bytes};
+use usdtrec_format::{StringAt, Value};
 use usdtrec_trace::form::Form;
 
 use crate::frames::{cut_text, frame_text, stack_json, stack_line};
@@ -28,8 +28,10 @@ pub struct Cell {
     datum: Datum,
     /// Whether the text is the readable form of a mangled name, which the datum is.
     pub(crate) is_demangled: bool,
+    /// Whether it is a string of which only the beginning is known: the text ends in `…`.
+    pub(crate) is_cut: bool,
     /// Why the stack is cut that the value is of.
-    pub(crate) cut: Option<String>,
+    pub(crate) stack_cut: Option<String>,
 }
 
 /// The value in JSON and CSV.
@@ -59,20 +61,27 @@ pub fn cells<'k>(
 }
 
 /// An object with the values of keys by their names: a number, a string, `null` where there is no value, or of `stack` a list of frames, the innermost first;
-/// and with the readable names of those that are mangled names, and why the stack is cut.
+/// and with the readable names of those that are mangled names, which strings are cut, and why the stack is.
 pub(crate) fn json<'n>(names: impl Iterator<Item = &'n str>, cells: Vec<Cell>) -> Json {
     let mut values = Map::new();
     let mut demangled = Map::new();
+    let mut cut = Map::new();
     let mut stack_cut = None;
     for (name, cell) in names.zip(cells) {
         values.insert(name.to_owned(), cell.json());
         if cell.is_demangled {
             demangled.insert(name.to_owned(), cell.text.into());
         }
-        stack_cut = cell.cut.or(stack_cut);
+        if cell.is_cut {
+            cut.insert(name.to_owned(), true.into());
+        }
+        stack_cut = cell.stack_cut.or(stack_cut);
     }
     if !demangled.is_empty() {
         values.insert("demangled".to_owned(), demangled.into());
+    }
+    if !cut.is_empty() {
+        values.insert("cut".to_owned(), cut.into());
     }
     values.extend(stack_cut.map(|cut| ("stack_cut".to_owned(), cut.into())));
     values.into()
@@ -120,13 +129,13 @@ impl Cell {
                 Self::text(&format!("{base}:{}", source.line)).with(Datum::Text(whole))
             }
             KeyValue::Stack(stack) => Self {
-                cut: stack.cut.as_ref().map(|cut| reason(cut).into_owned()),
+                stack_cut: stack.cut.as_ref().map(|cut| reason(cut).into_owned()),
                 ..Self::text(&stack_line(stack)).with(Datum::Json(stack_json(stack)))
             },
             KeyValue::Frame(frame) => Self::text(&format!("[.] {}", frame_text(frame)))
                 .with(Datum::Text(frame_text(frame))),
             KeyValue::Cut(cut) => Self {
-                cut: Some(reason(cut).into_owned()),
+                stack_cut: Some(reason(cut).into_owned()),
                 ..Self::text(&cut_text(cut)).with(Datum::None)
             },
             KeyValue::OtherStacks => Self::text("<other stacks>").with(Datum::None),
@@ -176,7 +185,8 @@ impl Cell {
             text: shown.into_owned(),
             datum,
             is_demangled: false,
-            cut: None,
+            is_cut: false,
+            stack_cut: None,
         }
     }
 
@@ -190,7 +200,8 @@ impl Cell {
             datum: Datum::Number(text.clone()),
             text,
             is_demangled: false,
-            cut: None,
+            is_cut: false,
+            stack_cut: None,
         }
     }
 
@@ -211,7 +222,7 @@ impl Cell {
 
 fn argument(value: &Value, form: &Form) -> Cell {
     if let Value::String(string) = value {
-        return captured(&string.bytes, value, form);
+        return captured(string, value, form);
     }
     let mut number = Text::default();
     number.value(value);
@@ -238,10 +249,11 @@ fn address_cell(shown: &str, address: u64) -> Cell {
 }
 
 /// A captured string, or bytes.
-fn captured(bytes: &[u8], value: &Value, form: &Form) -> Cell {
+fn captured(string: &StringAt, value: &Value, form: &Form) -> Cell {
+    let (bytes, is_cut) = (&*string.bytes, string.cut);
     let readable = form.readable(value);
     let is_demangled = readable.is_some();
-    let text = match form {
+    let mut text = match form {
         Form::Bytes => {
             let mut shown = Text::default();
             shown.formed(form, value);
@@ -251,11 +263,16 @@ fn captured(bytes: &[u8], value: &Value, form: &Form) -> Cell {
         _ if bytes.is_empty() => EMPTY.to_owned(),
         _ => escape_bytes(bytes).into_owned(),
     };
+    // Bytes have the mark within their brackets.
+    if is_cut && *form != Form::Bytes {
+        text.push('…');
+    }
     Cell {
         text,
         datum: json_of(form, value),
         is_demangled,
-        cut: None,
+        is_cut,
+        stack_cut: None,
     }
 }
 
@@ -264,4 +281,27 @@ fn json_of(form: &Form, value: &Value) -> Datum {
     let mut json = Text::default();
     json.formed_json(form, value);
     serde_json::from_str(&json.into_string()).map_or(Datum::Same, Datum::Json)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_string_is_shown_as_one() {
+        let cell = |form, cut| {
+            let value = Value::String(StringAt {
+                cut,
+                ..StringAt::of_bytes(b"GET".to_vec())
+            });
+            argument(&value, &form)
+        };
+        let cut = cell(Form::Plain, true);
+        assert_eq!([&*cut.text, &cut.csv(Csv::Raw)], ["GET…"; 2]);
+        let row = json(["url"].into_iter(), vec![cut]);
+        assert_eq!(row, json!({"url": "GET", "cut": {"url": true}}));
+        let row = json(["url"].into_iter(), vec![cell(Form::Plain, false)]);
+        assert_eq!(row, json!({"url": "GET"}));
+        assert_eq!(cell(Form::Bytes, true).text, "[47 45 54 …]");
+    }
 }

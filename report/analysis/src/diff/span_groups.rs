@@ -20,6 +20,8 @@ pub struct GroupKey {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Identity {
     value: KeyOrder<'static>,
+    /// What kind of value it is: a string that is cut is no whole one.
+    kind: u8,
     /// Of a process.
     comm: Option<String>,
 }
@@ -28,6 +30,7 @@ impl Identity {
     fn new(key: &Key, value: &KeyValue) -> Self {
         Self {
             value: value.order(key.form()).into_owned(),
+            kind: value.rest().0,
             comm: match value {
                 KeyValue::Process { comm, .. } => Some(comm.clone()),
                 _ => None,

@@ -36,11 +36,6 @@ pub enum StatKey {
 }
 
 impl StatKey {
-    /// Whether it is a string of which only the beginning is known.
-    pub(crate) fn is_cut(&self) -> bool {
-        matches!(self, Self::Argument { value: Value::String(string), .. } if string.cut)
-    }
-
     /// Whether it is a number of which nothing says what it is, and which may be an address of a program, library, heap or stack (x86-64, arm64).
     fn may_be_address(&self) -> bool {
         const ADDRESSES: std::ops::Range<u64> = 1 << 40..1 << 48;
@@ -90,7 +85,7 @@ impl StatKey {
         if cell.is_number() {
             return TableCell::count(cell.text);
         }
-        TableCell::Value(with_mark(cell.text, self.is_cut()))
+        TableCell::Value(cell.text)
     }
 }
 
@@ -115,12 +110,4 @@ pub(super) fn address_hint<'k>(
             "; {name} has addresses: if of strings, text=str({name}) in an argument list has these"
         )
     })
-}
-
-/// A string, with a mark if it is cut.
-pub(super) fn with_mark(text: String, is_cut: bool) -> String {
-    match is_cut {
-        true => text + "…",
-        false => text,
-    }
 }

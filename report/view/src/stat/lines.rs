@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 use usdtrec_analysis::stats::ratio::per_second;
 use usdtrec_format::escape::escape_json;
 
-use super::key::with_mark;
 use super::member::Member;
 use super::{StatCounts, StatKey, StatRow, StatView, durations, nanoseconds};
 use crate::cells::Cell;
@@ -54,16 +53,12 @@ impl StatView {
         for (place, name) in keys.iter().enumerate() {
             let key = row.keys.as_ref().and_then(|keys| keys.get(place));
             let cell = key.map(StatKey::cell);
-            let is_cut = key.is_some_and(StatKey::is_cut);
-            if is_cut {
+            if cell.as_ref().is_some_and(|cell| cell.is_cut) {
                 cut.insert(name.clone(), json!(true));
             }
             let value = cell.as_ref().map_or(Value::Null, Cell::json);
             let csv = self.format.csv();
-            let field = cell.map(|cell| match is_cut {
-                true => csv.field(&with_mark(cell.text, true)).into_owned(),
-                false => cell.csv(csv).into_owned(),
-            });
+            let field = cell.map(|cell| cell.csv(csv).into_owned());
             all.push(Member::new(name, Some(value)).with_field(field));
         }
         let has_cut = !cut.is_empty();

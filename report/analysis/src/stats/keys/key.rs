@@ -86,6 +86,8 @@ mod kind {
     pub(crate) const STACK: u64 = 10;
     /// A stack beyond those that are counted one by one.
     pub(crate) const OTHER_STACK: u64 = 11;
+    /// A string of which only the beginning was captured. It is a value of its own: a whole string is another one.
+    pub(crate) const CUT_STRING: u64 = 12;
 }
 
 /// The value of one key in a group's key, as two words.
@@ -299,7 +301,9 @@ impl Key {
                 }
             }
             Self::Shape(_, places) => match argument_value(places, resolver, target, sample) {
-                Some(Value::String(string)) => of_string(&shape(&string.bytes), dictionary),
+                Some(Value::String(string)) => {
+                    of_captured(&shape(&string.bytes), string.cut, dictionary)
+                }
                 Some(value) => of_value(value, dictionary),
                 None => KeyWords::new(kind::ABSENT, 0),
             },
@@ -575,6 +579,17 @@ fn of_string(string: &[u8], dictionary: &Dictionary) -> KeyWords {
     })
 }
 
+/// The words of a string of an argument.
+fn of_captured(string: &[u8], is_cut: bool, dictionary: &Dictionary) -> KeyWords {
+    match of_string(string, dictionary) {
+        KeyWords {
+            kind: kind::STRING,
+            word,
+        } if is_cut => KeyWords::new(kind::CUT_STRING, word),
+        words => words,
+    }
+}
+
 /// One number is one group, whether its site calls it signed or not.
 #[inline]
 const fn of_integer(IntegerBits { bits, is_negative }: IntegerBits) -> KeyWords {
@@ -608,7 +623,7 @@ fn of_value(value: &Value, dictionary: &Dictionary) -> KeyWords {
         Value::Float64(number) => KeyWords::new(kind::FLOAT64, number.to_bits()),
         Value::Missing(Missing::Absent) => KeyWords::new(kind::ABSENT, 0),
         Value::Missing(missing) => KeyWords::new(kind::MISSING, dictionary.reason(missing)),
-        Value::String(string) => of_string(&string.bytes, dictionary),
+        Value::String(string) => of_captured(&string.bytes, string.cut, dictionary),
         _ => KeyWords::new(kind::ABSENT, 0),
     }
 }
@@ -620,7 +635,10 @@ fn argument(kind: u64, word: u64, dictionary: &Dictionary) -> KeyValue {
         kind::SIGNED => Value::Signed(word as i64),
         kind::FLOAT32 => Value::Float32(f32::from_bits(word as u32)),
         kind::FLOAT64 => Value::Float64(f64::from_bits(word)),
-        kind::STRING => Value::String(StringAt::of_bytes(dictionary.string_of(word).to_vec())),
+        kind::STRING | kind::CUT_STRING => Value::String(StringAt {
+            cut: kind == kind::CUT_STRING,
+            ..StringAt::of_bytes(dictionary.string_of(word).to_vec())
+        }),
         kind::MISSING => {
             let reason = dictionary.reason_of(word);
             return match reason == Missing::Null.to_string() {
@@ -636,6 +654,24 @@ fn argument(kind: u64, word: u64, dictionary: &Dictionary) -> KeyValue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is cut begins as a whole string may, and is no group with it.
+    #[test]
+    fn a_cut_string_is_a_value_of_its_own() {
+        let dictionary = Dictionary::default();
+        let string = |cut| {
+            Value::String(StringAt {
+                cut,
+                ..StringAt::of_bytes(b"SELECT".to_vec())
+            })
+        };
+        let words = [false, true].map(|cut| of_value(&string(cut), &dictionary));
+        assert_ne!(words[0], words[1]);
+        for (words, cut) in words.into_iter().zip([false, true]) {
+            let value = argument(words.kind, words.word, &dictionary);
+            assert_eq!(value, KeyValue::Argument(string(cut)));
+        }
+    }
 
     #[test]
     fn all_nan_are_one_group() {

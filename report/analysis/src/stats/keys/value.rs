@@ -114,7 +114,7 @@ impl KeyValue {
         }
     }
 
-    /// What tells values of one [`order`](Self::order) apart: the folder of a file, the name of a process, or what kind of value it is.
+    /// What tells values of one [`order`](Self::order) apart: the folder of a file, the name of a process, or what kind of value it is, and whether a string is cut.
     pub(crate) fn rest(&self) -> (u8, &[u8]) {
         match self {
             Self::File(Some(path)) => (0, path.as_os_str().as_bytes()),
@@ -123,6 +123,7 @@ impl KeyValue {
             Self::Missing(_) => (2, &[]),
             Self::OtherStrings => (3, &[]),
             Self::Absent | Self::File(None) => (4, &[]),
+            Self::Argument(Value::String(string)) if string.cut => (5, &[]),
             _ => (0, &[]),
         }
     }
@@ -166,7 +167,17 @@ mod tests {
         }));
         let files = [file("/b/a.so"), file("/a/b.so"), file("/c/b.so")];
         let processes = [process(3, "z"), process(7, "a"), process(7, "b")];
-        let strings = [string, KeyValue::Null];
+        let cut = match &string {
+            KeyValue::Argument(Value::String(whole)) => {
+                let cut = true;
+                KeyValue::Argument(Value::String(StringAt {
+                    cut,
+                    ..whole.clone()
+                }))
+            }
+            other => other.clone(),
+        };
+        let strings = [string, KeyValue::Null, cut];
         let compared = |key: Key, values: &[KeyValue]| {
             for pair in values.windows(2) {
                 let [a, b] = pair else { unreachable!() };

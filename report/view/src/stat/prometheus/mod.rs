@@ -17,7 +17,7 @@ use usdtrec_trace::session::event_name::short_name;
 
 use self::names::{label_names, metric_name};
 use super::fates::SpanFates;
-use super::key::{StatKey, with_mark};
+use super::key::StatKey;
 use super::parts::SpanParts;
 use super::snapshot::{SnapshotRow, StatSnapshot, StatSum};
 
@@ -215,7 +215,7 @@ impl<'e> Probe<'e> {
 fn label_value(key: &StatKey) -> String {
     match key {
         StatKey::Absent => String::new(),
-        key => with_mark(key.cell().text, key.is_cut()),
+        key => key.cell().text,
     }
 }
 
