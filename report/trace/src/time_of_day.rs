@@ -1,7 +1,9 @@
 //! Spans of time by the wall clock: `02:37:07..02:37:09`.
+//!
+//! Where clocks go back, an hour is there twice. A span in it is that of which the trace has something, or from the earlier to the later one if it has of both.
 
 use jiff::civil::{Date, DateTime, Time};
-use jiff::tz::TimeZone;
+use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Timestamp, ToSpan as _};
 use usdtrec_format::trace::TimeRange;
 
@@ -41,6 +43,13 @@ impl WrittenTime {
         }
         text.parse().ok().map(Self::OfDay)
     }
+}
+
+/// The moments of a time by the wall clock: two where clocks go back, else one.
+#[derive(Clone, Copy)]
+struct Moments {
+    first: Timestamp,
+    last: Timestamp,
 }
 
 /// The times between which a trace has samples, and the zone of times that do not say theirs.
@@ -92,21 +101,28 @@ impl DaySpan {
     fn moments(&self, days: &Days<'_>) -> (Option<Timestamp>, Option<Timestamp>) {
         use WrittenTime::OfDay;
         match (self.from, self.to) {
+            (None, None) => (None, None),
+            (Some(from), None) => {
+                let from = match from {
+                    OfDay(time) => days.from(time),
+                    from => days.moments(from),
+                };
+                (from.map(|from| days.earliest(from)), None)
+            }
+            (None, Some(to)) => {
+                let to = days.moments(to);
+                (None, to.map(|to| days.latest(to)))
+            }
             (Some(OfDay(from)), Some(OfDay(to))) => days.between(from, to),
-            (Some(OfDay(from)), None) => (days.from(from), None),
             (Some(OfDay(from)), Some(to)) => {
-                let to = days.moment(to);
-                (to.and_then(|to| days.last_until(from, to)), to)
+                let to = days.moments(to);
+                days.both(to.and_then(|to| days.last_until(from, to.last)), to)
             }
-            (None, Some(OfDay(to))) => (None, days.first_from(to, days.begin)),
             (Some(from), Some(OfDay(to))) => {
-                let from = days.moment(from);
-                (from, from.and_then(|from| days.first_from(to, from)))
+                let from = days.moments(from);
+                days.both(from, from.and_then(|from| days.first_from(to, from.first)))
             }
-            (from, to) => {
-                let moment = |time: Option<WrittenTime>| days.moment(time?);
-                (moment(from), moment(to))
-            }
+            (Some(from), Some(to)) => days.both(days.moments(from), days.moments(to)),
         }
     }
 }
@@ -116,19 +132,32 @@ impl Days<'_> {
         moment.to_zoned(self.zone.clone()).date()
     }
 
-    fn at(&self, day: Date, time: Time) -> Option<Timestamp> {
-        let local = day.to_datetime(time).to_zoned(self.zone.clone());
-        local.ok().map(|local| local.timestamp())
+    fn has(&self, moment: Timestamp) -> bool {
+        (self.begin..=self.end).contains(&moment)
     }
 
-    /// A time that says its day.
-    fn moment(&self, time: WrittenTime) -> Option<Timestamp> {
+    fn at(&self, day: Date, time: Time) -> Option<Moments> {
+        self.local(day.to_datetime(time))
+    }
+
+    fn local(&self, local: DateTime) -> Option<Moments> {
+        let found = self.zone.to_ambiguous_timestamp(local);
+        let first = found.compatible().ok()?;
+        let last = match found.offset() {
+            AmbiguousOffset::Fold { .. } => found.later().ok()?,
+            _ => first,
+        };
+        Some(Moments { first, last })
+    }
+
+    /// The moments of a time; of a time of day, of the first day on which the trace has it, or has begun before.
+    fn moments(&self, time: WrittenTime) -> Option<Moments> {
         match time {
-            WrittenTime::Moment(moment) => Some(moment),
-            WrittenTime::Local(local) => {
-                let local = local.to_zoned(self.zone.clone());
-                local.ok().map(|local| local.timestamp())
-            }
+            WrittenTime::Moment(moment) => Some(Moments {
+                first: moment,
+                last: moment,
+            }),
+            WrittenTime::Local(local) => self.local(local),
             WrittenTime::OfDay(time) => self.first_from(time, self.begin),
         }
     }
@@ -141,24 +170,71 @@ impl Days<'_> {
         std::iter::successors(Some(first), next).take(MAX_DAYS)
     }
 
-    /// The first moment from another one on at which it is a time of day.
-    fn first_from(&self, time: Time, moment: Timestamp) -> Option<Timestamp> {
+    /// A time of day on the first day on which it is at or after a moment.
+    fn first_from(&self, time: Time, moment: Timestamp) -> Option<Moments> {
         let mut moments = self.days(moment).filter_map(|day| self.at(day, time));
-        moments.find(|found| *found >= moment)
+        moments.find(|found| found.last >= moment)
     }
 
-    /// The last one up to another moment.
-    fn last_until(&self, time: Time, moment: Timestamp) -> Option<Timestamp> {
+    /// The same on the last day on which it is at or before a moment.
+    fn last_until(&self, time: Time, moment: Timestamp) -> Option<Moments> {
         let moments = self.days(moment).take(2);
         let moments = moments.filter_map(|day| self.at(day, time));
-        moments.filter(|found| *found <= moment).last()
+        moments.filter(|found| found.first <= moment).last()
     }
 
     /// A time of day with an open end: where the trace has it, else before the trace.
-    fn from(&self, time: Time) -> Option<Timestamp> {
+    fn from(&self, time: Time) -> Option<Moments> {
         let within = self.first_from(time, self.begin);
-        let within = within.filter(|found| *found <= self.end);
+        let within = within.filter(|found| found.first <= self.end);
         within.or_else(|| self.last_until(time, self.begin))
+    }
+
+    /// Of two moments the earlier one, unless the trace has only the later one.
+    fn earliest(&self, Moments { first, last }: Moments) -> Timestamp {
+        if self.has(last) && !self.has(first) {
+            last
+        } else {
+            first
+        }
+    }
+
+    /// Of two moments the later one, unless the trace has only the earlier one.
+    fn latest(&self, Moments { first, last }: Moments) -> Timestamp {
+        if self.has(first) && !self.has(last) {
+            first
+        } else {
+            last
+        }
+    }
+
+    /// A span that both ends give, which is there twice where clocks go back: that of which the trace has something, or from the earlier to the later moment if it has of
+    /// both. `None` if it has nothing.
+    fn overlapping(&self, from: Moments, to: Moments) -> Option<(Timestamp, Timestamp)> {
+        let has =
+            |from: Timestamp, to: Timestamp| from <= to && from <= self.end && to >= self.begin;
+        match (has(from.first, to.first), has(from.last, to.last)) {
+            (true, true) => Some((from.first, to.last)),
+            (true, false) => Some((from.first, to.first)),
+            (false, true) => Some((from.last, to.last)),
+            (false, false) => None,
+        }
+    }
+
+    /// Both ends of a span.
+    fn both(
+        &self,
+        from: Option<Moments>,
+        to: Option<Moments>,
+    ) -> (Option<Timestamp>, Option<Timestamp>) {
+        match (from, to) {
+            (Some(from), Some(to)) => {
+                let nothing = (from.first, to.first);
+                let (from, to) = self.overlapping(from, to).unwrap_or(nothing);
+                (Some(from), Some(to))
+            }
+            (from, to) => (from.map(|from| from.first), to.map(|to| to.last)),
+        }
     }
 
     /// The first day on which the trace has something between two times of day; else that on which it begins.
@@ -172,10 +248,10 @@ impl Days<'_> {
             Some((self.at(day, from)?, self.at(end, to)?))
         };
         let spans = self.days(self.begin).filter_map(on);
-        let mut spans = spans.take_while(|(from, _)| *from <= self.end);
-        let found = spans.find(|(_, to)| *to >= self.begin);
+        let mut spans = spans.take_while(|(from, _)| from.first <= self.end);
+        let found = spans.find(|(from, to)| self.overlapping(*from, *to).is_some());
         let found = found.or_else(|| on(self.date(self.begin)));
-        found.map_or((None, None), |(from, to)| (Some(from), Some(to)))
+        self.both(found.map(|(from, _)| from), found.map(|(_, to)| to))
     }
 }
 
@@ -234,6 +310,39 @@ mod tests {
         assert_eq!(short, (0.0, f64::INFINITY), "an hour before the trace");
         let zone = TimeZone::fixed(jiff::tz::offset(2));
         assert_eq!(within("01:00:30..01:01", begin, 1, &zone), (30.0, 60.0));
+    }
+
+    /// In this zone, the hour from 02:00 is there twice in that night: from 00:00 and from 01:00 UTC.
+    #[test]
+    fn of_an_hour_that_is_there_twice_the_trace_decides() {
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        let minute = 60.0;
+        let (before, after) = ("2026-10-25T00:05:00Z", "2026-10-25T01:05:00Z");
+        for (span, begin, hours, from, to) in [
+            // Only the later hour, only the earlier one, and both.
+            ("02:10..02:20", after, 1, 5.0, 15.0),
+            ("02:10..02:20", before, 1, 5.0, 15.0),
+            ("02:10..02:20", before, 2, 5.0, 75.0),
+            ("02:50..03:10", before, 2, 45.0, 125.0),
+            ("02:50..03:10", after, 1, 0.0, 65.0),
+            ("01:30..02:10", before, 1, 0.0, 65.0),
+            ("01:30..02:20", "2026-10-25T00:30:00Z", 1, 0.0, 50.0),
+            ("2026-10-25T02:10..02:20", after, 1, 5.0, 15.0),
+            ("2026-10-25T02:10..2026-10-25T02:20", after, 1, 5.0, 15.0),
+            ("02:10..2026-10-25T02:20", after, 1, 5.0, 15.0),
+            ("2026-10-25T02:10:00+02:00..02:20", before, 2, 5.0, 75.0),
+            ("..02:20", after, 1, 0.0, 15.0),
+            ("..02:20", before, 1, 0.0, 15.0),
+            ("..02:20", before, 2, 0.0, 75.0),
+            ("02:10..", after, 1, 5.0, f64::INFINITY),
+            ("02:10..", before, 2, 5.0, f64::INFINITY),
+        ] {
+            let found = within(span, begin, hours, &zone);
+            assert_eq!(found, (from * minute, to * minute), "{span} from {begin}");
+        }
+        // The trace begins and ends between both.
+        let found = within("02:05:02..02:05:05", before, 1, &zone);
+        assert_eq!(found, (2.0, 5.0));
     }
 
     #[test]
