@@ -16,7 +16,7 @@ const MAX_NAME: usize = 256;
 
 impl ObjectFile {
     /// The names in the string tables of the file that begin with `prefix` and are shorter than 256 bytes. A name that is the end of a longer one is
-    /// not found, nor are names beyond the first 256 MiB.
+    /// not found, nor are names beyond the first 256 MiB, or beyond the end of a file that was cut.
     ///
     /// # Errors
     /// The error of `pread(2)`.
@@ -31,10 +31,14 @@ impl ObjectFile {
             while at < end {
                 let len = usize::try_from(end - at).unwrap_or(CHUNK).min(CHUNK);
                 let chunk = self.bytes_at(at, len)?;
+                if chunk.is_empty() {
+                    // The file was cut after it was opened.
+                    break;
+                }
                 find_in(&chunk, at == table.offset, prefix, &mut found);
                 // The next chunk has the end of this one again, where a name may be cut.
                 let again = if chunk.len() == CHUNK { MAX_NAME } else { 0 };
-                at += (chunk.len().max(again + 1) - again) as u64;
+                at += (chunk.len() - again) as u64;
             }
         }
         Ok(found)
@@ -59,7 +63,34 @@ fn find_in(chunk: &[u8], is_first: bool, prefix: &str, found: &mut BTreeSet<Stri
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, File};
+    use std::path::Path;
+    use std::time::{Duration, Instant};
+
     use super::*;
+
+    /// Each read beyond the end of the file would be of no byte.
+    #[test]
+    fn a_file_that_was_cut_has_no_further_names() {
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/debug/bare-aarch64");
+        let mut bytes = fs::read(program).unwrap();
+        let sections = u64::from_le_bytes(*bytes[40..].first_chunk().unwrap()) as usize;
+        let mut headers = (sections..bytes.len()).step_by(64);
+        let strings = headers
+            .find(|at| bytes[at + 4] == SHT_STRTAB.0 as u8)
+            .unwrap();
+        bytes[strings + 32..][..8].copy_from_slice(&(1_u64 << 30).to_le_bytes());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), &bytes).unwrap();
+        let content = File::options().write(true).open(file.path()).unwrap();
+        content.set_len(1 << 31).unwrap();
+        let object = ObjectFile::open(file.path()).unwrap();
+        content.set_len(bytes.len() as u64).unwrap();
+        let begun = Instant::now();
+        let found = object.names_with_prefix("framed").unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
 
     #[test]
     fn names_are_whole() {
