@@ -12,9 +12,11 @@ use super::section::SYMBOL_KINDS;
 const HEADER: usize = 64;
 
 /// Parts of a file, readable through [`ReadRef`]. Reads outside of the parts fail.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Excerpt {
     len: u64,
+    /// Length of the longest string that is read, bytes. Of longer ones the end is not searched for: all symbols of a hostile file may have one name.
+    longest: usize,
     /// File offset and content of each part.
     parts: Vec<(u64, Vec<u8>)>,
 }
@@ -24,6 +26,7 @@ impl Excerpt {
     pub(super) fn of_headers(object: &ObjectFile) -> Result<Self, ElfError> {
         let mut excerpt = Self {
             len: object.len(),
+            longest: 0,
             parts: Vec::new(),
         };
         let header = object.bytes_at(0, HEADER)?;
@@ -58,12 +61,16 @@ impl ObjectFile {
         Excerpt::of_headers(self)
     }
 
-    /// Reads the parts of the file that the `object` crate needs for headers and symbols: tables of at most `limit` bytes together.
+    /// Reads the parts of the file that the `object` crate needs for headers and symbols: tables of at most `limit` bytes together. Names with more
+    /// than `longest` bytes cannot be read.
     ///
     /// # Errors
     /// [`ElfError`].
-    pub fn symbol_tables(&self, limit: u64) -> Result<Excerpt, ElfError> {
-        let mut excerpt = Excerpt::of_headers(self)?;
+    pub fn symbol_tables(&self, limit: u64, longest: usize) -> Result<Excerpt, ElfError> {
+        let mut excerpt = Excerpt {
+            longest,
+            ..Excerpt::of_headers(self)?
+        };
         let mut room = limit;
         let kinds = SYMBOL_KINDS.map(|kind| kind.0);
         for section in &self.headers().sections {
@@ -97,10 +104,10 @@ impl<'a> ReadRef<'a> for &'a Excerpt {
             let rest = content.get(begin..)?;
             let len = range.end.saturating_sub(range.start);
             let len = usize::try_from(len).unwrap_or(usize::MAX).min(rest.len());
-            rest.get(..len)
+            rest.get(..len.min(self.longest.saturating_add(1)))
         });
         let part = part.ok_or(())?;
-        let end = part.iter().position(|byte| *byte == delimiter).ok_or(())?;
+        let end = memchr::memchr(delimiter, part).ok_or(())?;
         part.get(..end).ok_or(())
     }
 }

@@ -14,6 +14,8 @@ use usdtrec_format::{Operand, OperandError};
 const SYMBOL_BYTES: u64 = 256 << 20;
 /// The same of a file that nobody named.
 const FOUND_SYMBOL_BYTES: u64 = 32 << 20;
+/// Ratio of the maximum number of bytes of names that are compared to that. Names may end with others, so that each byte is one of several.
+const NAME_RATIO: u64 = 8;
 
 /// The symbols of a file that operands name.
 #[derive(Clone, Debug, Default)]
@@ -127,14 +129,22 @@ impl Symbols {
             } else {
                 SYMBOL_BYTES
             };
-            let tables = file.symbol_tables(limit).map_err(|error| error.to_string());
-            let added = tables.and_then(|tables| {
-                let parsed = ElfFile::<Elf, &Excerpt>::parse(&tables);
-                let file = parsed.map_err(|error| error.to_string())?;
-                symbols.add_tables(&file, names);
-                Ok(())
-            });
-            symbols.unread = added.err();
+            let mut wanted = WantedNames::new(names, limit.saturating_mul(NAME_RATIO));
+            let tables = file.symbol_tables(limit, wanted.longest);
+            let added = tables
+                .map_err(|error| error.to_string())
+                .and_then(|tables| {
+                    let parsed = ElfFile::<Elf, &Excerpt>::parse(&tables);
+                    let file = parsed.map_err(|error| error.to_string())?;
+                    let added = symbols.add_tables(&file, &mut wanted);
+                    added.map_err(|error| error.to_string())
+                });
+            if let Err(why) = added {
+                // Others may have the names of those that were read.
+                symbols.addresses.clear();
+                symbols.thread.clear();
+                symbols.unread = Some(why);
+            }
         }
         symbols
     }
@@ -171,29 +181,32 @@ impl Symbols {
     fn add_tables<'t, Elf: FileHeader<Endian = Endianness>>(
         &mut self,
         file: &ElfFile<'t, Elf, &'t Excerpt>,
-        names: &HashSet<String>,
-    ) {
+        wanted: &mut WantedNames<'_>,
+    ) -> Result<(), LongNames> {
         let table = file.symbol_table();
         let symbols = table.iter().flat_map(ObjectSymbolTable::symbols);
-        if !self.add(symbols, names) {
+        if !self.add(symbols, wanted)? {
             let table = file.dynamic_symbol_table();
-            self.add(table.iter().flat_map(ObjectSymbolTable::symbols), names);
+            self.add(table.iter().flat_map(ObjectSymbolTable::symbols), wanted)?;
         }
         if let Some(Some((got, _))) = self.addresses.get(GOT) {
             self.got = Some(*got);
         }
+        Ok(())
     }
 
-    /// Returns whether there are any symbols, of these names or others.
+    /// Returns whether there are any symbols, of these names or others that are not longer.
     fn add<'data, S: ObjectSymbol<'data>>(
         &mut self,
         symbols: impl Iterator<Item = S>,
-        names: &HashSet<String>,
-    ) -> bool {
+        wanted: &mut WantedNames<'_>,
+    ) -> Result<bool, LongNames> {
         let mut has_any = false;
         for symbol in symbols.filter(|symbol| !symbol.is_undefined()) {
-            let Ok(name) = symbol.name() else { continue };
-            let is_needed = names.contains(name);
+            let name = symbol.name();
+            wanted.count(name.map_or(wanted.longest, str::len))?;
+            let Ok(name) = name else { continue };
+            let is_needed = wanted.names.contains(name);
             let value = symbol.address();
             match symbol.kind() {
                 SymbolKind::Tls => {
@@ -213,7 +226,7 @@ impl Symbols {
                 _ => {}
             }
         }
-        has_any
+        Ok(has_any)
     }
 
     /// The link-time address of a symbol that the code refers to without its dynamic linker.
@@ -270,6 +283,42 @@ impl Symbols {
             .iter()
             .any(|(start, end)| (*start..*end).contains(&address))
     }
+}
+
+/// The names with which those of symbols are compared.
+struct WantedNames<'a> {
+    names: &'a HashSet<String>,
+    /// Length of the longest one, bytes.
+    longest: usize,
+    /// Number of bytes that may be compared yet, and at first.
+    room: u64,
+    most: u64,
+}
+
+impl<'a> WantedNames<'a> {
+    fn new(names: &'a HashSet<String>, most: u64) -> Self {
+        let longest = names.iter().map(String::len).chain([GOT.len()]).max();
+        Self {
+            names,
+            longest: longest.unwrap_or(0),
+            room: most,
+            most,
+        }
+    }
+
+    /// Counts a name.
+    fn count(&mut self, bytes: usize) -> Result<(), LongNames> {
+        let left = self.room.checked_sub(bytes as u64);
+        self.room = left.ok_or(LongNames { most: self.most })?;
+        Ok(())
+    }
+}
+
+/// The names of the symbols are not read to the end.
+#[derive(Clone, Copy, Debug, Error)]
+#[error("the names of the file's symbols have more than {most} bytes, each symbol's counted")]
+struct LongNames {
+    most: u64,
 }
 
 /// Entries of the dynamic section.
@@ -408,6 +457,7 @@ pub enum NotCaptured {
 mod tests {
     use std::fs::{self, File};
     use std::path::PathBuf;
+    use std::time::{Duration, Instant};
 
     use usdtrec_format::{Arch, parse_operands};
 
@@ -436,6 +486,70 @@ mod tests {
         // It has these, but nothing needs them.
         assert_eq!(value("_start"), "the file has no symbol _start");
         assert_eq!(symbols.addresses.len(), 1);
+    }
+
+    /// The file with other symbols and names.
+    fn with_symbols(symbols: &[u8], names: &[u8]) -> ObjectFile {
+        const TYPE: usize = 4;
+        const OFFSET: usize = 24;
+        let mut bytes = fs::read(program()).unwrap();
+        let sections = u64::from_le_bytes(*bytes[0x28..].first_chunk().unwrap()) as usize;
+        let headers = sections..bytes.len();
+        for (kind, content) in [(2, symbols), (3, names)] {
+            let mut headers = headers.clone().step_by(64);
+            let header = headers.find(|at| bytes[at + TYPE] == kind).unwrap();
+            let place = [bytes.len(), content.len()].map(usize::to_le_bytes);
+            bytes[header + OFFSET..][..16].copy_from_slice(&place.concat());
+            bytes.extend(content);
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), &bytes).unwrap();
+        ObjectFile::open(file.path()).unwrap()
+    }
+
+    /// A symbol of data with the name at this offset.
+    fn symbol(name: u32, value: u64) -> Vec<u8> {
+        let mut symbol = name.to_le_bytes().to_vec();
+        symbol.extend([0x11, 0, 1, 0]);
+        symbol.extend([value, 8].map(u64::to_le_bytes).concat());
+        symbol
+    }
+
+    /// All symbols have one name, whose end is far away.
+    #[test]
+    fn names_that_are_longer_than_the_wanted_ones_take_no_time() {
+        let mut names = b"\0wanted\0".to_vec();
+        names.resize(4 << 20, b'x');
+        names.push(0);
+        let many = symbol(8, 7).repeat(200_000);
+        let file = with_symbols(&[vec![0; 24], symbol(1, 5), many].concat(), &names);
+        let mut needed = NeededSymbols::default();
+        needed.add(&operands("8@wanted(%rip)"));
+        let begun = Instant::now();
+        assert_eq!(needed.of_file(&file).value("wanted"), Ok(5));
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
+
+    /// All symbols have a name that may be a wanted one.
+    #[test]
+    fn very_many_bytes_of_names_are_not_compared() {
+        const LENGTH: usize = 8000;
+        let long = "x".repeat(LENGTH);
+        let names = format!("\0wanted\0{}y\0", "x".repeat(LENGTH - 1));
+        let most = FOUND_SYMBOL_BYTES * NAME_RATIO;
+        let many = symbol(8, 7).repeat(most as usize / LENGTH + 1);
+        let file = with_symbols(
+            &[vec![0; 24], symbol(1, 5), many].concat(),
+            names.as_bytes(),
+        );
+        let mut needed = NeededSymbols::default();
+        needed.add(&operands(&format!("8@wanted(%rip) 8@{long}(%rip)")));
+        assert_eq!(needed.of_file(&file).value("wanted"), Ok(5));
+        needed = needed.unread();
+        needed.set_found();
+        let error = needed.of_file(&file).value("wanted").unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("have more than"), "{error}");
     }
 
     #[test]
