@@ -2,7 +2,7 @@
 //!
 //! What the user of the recorder names (`@PATH`, `-p`, the command) has no limit here. Of other files, at the start and while recording,
 //! each *takes* places for its sites, for the account of a process that maps it, and gives them back when its probes are detached
-//! ([`Place`]). Events and arguments stay in the trace for ever, and so are never given back.
+//! ([`Place`]). Events, arguments and what they take of the head of a trace stay there for ever, and so are never given back.
 //!
 //! An account never has more than what is left for all others together. So two, or five, who take all that they can leave room for the next one,
 //! whatever the number of their files.
@@ -29,22 +29,26 @@ pub const OF_FILE: PlaceCount = PlaceCount {
     events: 8192,
     forms: 1024,
     arguments: 1 << 15,
+    head_bytes: OF_ACCOUNT.head_bytes,
 };
-/// Maximum of an account.
+/// Maximum of an account. A file with 8,192 events of three arguments takes 22 MiB of a head.
 const OF_ACCOUNT: PlaceCount = PlaceCount {
     files: 256,
     sites: 8192,
     events: 16_384,
     forms: 2048,
     arguments: 1 << 15,
+    head_bytes: 28 << 20,
 };
-/// Maximum of a recording. A trace has ids for 55,534 events, and readers take definitions with 262,144 arguments.
+/// Maximum of a recording. A trace has ids for 55,534 events, and readers take definitions with 262,144 arguments, and 64 MiB of a head, which
+/// files that the user named need, too.
 const OF_RECORDING: PlaceCount = PlaceCount {
     files: 1024,
     sites: 32_768,
     events: 48_000,
     forms: 8192,
     arguments: 100_000,
+    head_bytes: 60 << 20,
 };
 /// Maximum number of probes at one instruction in a file that nobody named. Each hit is as many events. Functions with the same code that the
 /// linker has made one (ICF) have a few.
@@ -118,6 +122,21 @@ impl Places {
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// Takes bytes of the head of a trace for the same account, once the events are planned.
+    ///
+    /// # Errors
+    /// [`Exceeded`]: nothing is taken.
+    pub fn take_head(&self, bytes: u64) -> Result<(), Exceeded> {
+        let need = PlaceCount {
+            head_bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+            ..PlaceCount::default()
+        };
+        let mut taken = self.of.taken();
+        taken.take(self.account, need, OF_RECORDING.files).map(drop)
     }
 }
 
@@ -311,6 +330,8 @@ pub struct PlaceCount {
     pub forms: usize,
     /// Arguments of all sites.
     pub arguments: usize,
+    /// Bytes in the head of a trace ([`Place::take_head`]).
+    pub head_bytes: usize,
 }
 
 impl PlaceCount {
@@ -334,13 +355,14 @@ impl PlaceCount {
     }
 
     /// Each number, with what it is of.
-    const fn parts(self) -> [(&'static str, usize); 5] {
+    const fn parts(self) -> [(&'static str, usize); 6] {
         [
             ("files", self.files),
             ("sites", self.sites),
             ("events", self.events),
             ("different lists of arguments", self.forms),
             ("arguments", self.arguments),
+            ("bytes in the head of the trace", self.head_bytes),
         ]
     }
 
@@ -351,6 +373,7 @@ impl PlaceCount {
             events: self.events.saturating_add(other.events),
             forms: self.forms.saturating_add(other.forms),
             arguments: self.arguments.saturating_add(other.arguments),
+            head_bytes: self.head_bytes.saturating_add(other.head_bytes),
         }
     }
 
@@ -361,6 +384,7 @@ impl PlaceCount {
             events: self.events.saturating_sub(other.events),
             forms: self.forms.saturating_sub(other.forms),
             arguments: self.arguments.saturating_sub(other.arguments),
+            head_bytes: self.head_bytes.saturating_sub(other.head_bytes),
         }
     }
 
@@ -369,6 +393,7 @@ impl PlaceCount {
         Self {
             events: 0,
             arguments: 0,
+            head_bytes: 0,
             ..self
         }
     }
@@ -484,6 +509,7 @@ mod tests {
         events: 1,
         forms: 1,
         arguments: 1,
+        head_bytes: 0,
     };
 
     fn user(user: u32) -> [Account; 1] {
@@ -530,6 +556,25 @@ mod tests {
         let taken = places.taken();
         assert_eq!((taken.all.files, taken.all.sites), (0, 0));
         assert_eq!(taken.all.events, OF_ACCOUNT.events / 1000 * 1000);
+    }
+
+    /// Names may be long: the head of a trace is full before there are many events.
+    #[test]
+    fn a_user_leaves_bytes_of_the_head_for_others() {
+        const PIECE: u64 = 1 << 20;
+        let places = Places::default();
+        let take_all = |account| {
+            let place = places.take(&user(account), ONE).unwrap();
+            (0..).take_while(|_| place.take_head(PIECE).is_ok()).count()
+        };
+        assert_eq!(take_all(1), OF_ACCOUNT.head_bytes >> 20);
+        // They are not given back.
+        let place = places.take(&user(1), ONE).unwrap();
+        let error = place.take_head(PIECE).unwrap_err().to_string();
+        assert!(error.contains(" bytes in the head of the trace"), "{error}");
+        for account in 2..5 {
+            assert!(take_all(account) > 0, "user {account}");
+        }
     }
 
     #[test]

@@ -219,3 +219,52 @@ impl PlannedSite {
         }
     }
 }
+
+#[cfg(test)]
+pub mod made_up {
+    //! What tests plan.
+
+    use super::*;
+
+    /// The program of the test itself.
+    pub fn program() -> Shared<Program> {
+        let path = std::env::current_exe().unwrap();
+        let file = ObjectFile::open(&path).unwrap();
+        Shared::new(Program::new(Shared::new(file)))
+    }
+
+    /// A probe of a file that was found, with one site.
+    pub fn probe(name: &str, arguments: &str, program: &Shared<Program>) -> PlannedProbe {
+        let arch = Some(Arch::X86_64);
+        let site = Site {
+            pc: 0x1000,
+            base: 0,
+            semaphore: 0,
+            offset: Some(0x1000),
+            semaphore_offset: None,
+            args: arguments.to_owned(),
+        };
+        let site = PlannedSite::new(site, arch);
+        PlannedProbe {
+            provider: "made_up".to_owned(),
+            name: name.to_owned(),
+            description: None,
+            needs: None,
+            call: None,
+            lock: None,
+            telemetry: Telemetry::default(),
+            program: Shared::clone(program),
+            path: program.file().path().to_owned(),
+            build_id: None,
+            arch,
+            plan: CapturePlan::default(),
+            filter: None,
+            filter_in_recorder: false,
+            list: None,
+            shown: None,
+            is_found: true,
+            arguments: (0..site.operands.len()).map(Argument::unnamed).collect(),
+            sites: vec![site],
+        }
+    }
+}

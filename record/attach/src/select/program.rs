@@ -23,7 +23,7 @@ use usdtrec_kernel::host::identity;
 use usdtrec_kernel::host::page_reading::NotCached;
 use usdtrec_kernel::host::stuck_mappings::stuck_process;
 
-use crate::places::Place;
+use crate::places::{Exceeded, Place};
 use crate::plan::frame::Frames;
 use crate::plan::symbols::{NeededSymbols, Symbols};
 
@@ -72,6 +72,17 @@ impl Program {
     /// Keeps places until its probes are detached.
     pub fn hold(&self, place: Place) {
         self.places().push(place);
+    }
+
+    /// Takes bytes of the head of a trace, if its account has a limit.
+    ///
+    /// # Errors
+    /// [`Exceeded`]: nothing is taken.
+    pub fn take_head(&self, bytes: u64) -> Result<(), Exceeded> {
+        let places = self.places();
+        places
+            .first()
+            .map_or(Ok(()), |place| place.take_head(bytes))
     }
 
     /// Its probes are detached: gives its places back.

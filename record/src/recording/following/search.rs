@@ -330,9 +330,9 @@ impl Search {
         // It is not tried again.
         self.recorded.push(Arc::clone(&program));
         (self.following.complete)(&mut probes);
-        if let Err(exceeded) = self.room.take(&probes) {
+        if let Err(reason) = self.room.take(&program, &probes) {
             program.give_back();
-            return Err(RefusalReason::NoRoom(exceeded).to_string());
+            return Err(reason.to_string());
         }
         // What is counted for the kernel in processes is not taken back here, and what the user named stays.
         let is_released = account.is_some() && !semaphores::are_counted_wrong(&probes);
