@@ -101,6 +101,8 @@ pub(super) struct Search {
     no_gap: bool,
     /// Files that are recorded.
     recorded: Vec<Arc<Program>>,
+    /// The build-ids of files that could not be attached: they are not tried again, and not kept open.
+    failed: HashMap<MappedFileId, Option<BuildId>>,
     /// The recorded builds of patterns with digits of a build-id, by their texts.
     builds: HashMap<String, BuildId>,
     room: TraceRoom,
@@ -147,6 +149,7 @@ impl Search {
             following,
             no_gap: session.attached.engine.holds_mappings(),
             recorded,
+            failed: HashMap::new(),
             room: TraceRoom::beside(session.probes()),
             planter: session.late_planter(),
             unmapped: UnmappedFiles::new(),
@@ -211,7 +214,7 @@ impl Search {
         goes_on
     }
 
-    /// Attaches the selected probes of a file; `None` if it has none, or is recorded.
+    /// Attaches the selected probes of a file; `None` if it has none, or is recorded, or was tried in vain.
     fn look(&mut self, taken: Taken) -> Option<SearchedFile> {
         let Taken {
             file, is_ending, ..
@@ -228,6 +231,9 @@ impl Search {
             return None;
         }
         let (id, pid) = (file.id, file.pid);
+        if self.failed.get(&id) == Some(&file.object.build_id()) {
+            return None;
+        }
         let mut found = FoundProbes::of_found(&file.object, &self.patterns())?;
         // A file that the user named has no limits.
         let leads = self.leading(&file, &found);
@@ -327,22 +333,26 @@ impl Search {
             return Err(reasons(&refusals));
         };
         let program = Arc::clone(&first.program);
-        // It is not tried again.
-        self.recorded.push(Arc::clone(&program));
         (self.following.complete)(&mut probes);
-        if let Err(reason) = self.room.take(&program, &probes) {
-            program.give_back();
-            return Err(reason.to_string());
-        }
         // What is counted for the kernel in processes is not taken back here, and what the user named stays.
         let is_released = account.is_some() && !semaphores::are_counted_wrong(&probes);
-        let part = planter.plant(probes).map_err(|error| match error {
-            RecordError::Interrupted(_) => ENDED.to_owned(),
-            RecordError::Refused(refusals) => reasons(&refusals),
-            error => with_source(&error),
-        });
-        if part.is_err() {
-            program.give_back();
+        let room = self.room.take(&program, &probes);
+        let plant = || {
+            planter.plant(probes).map_err(|error| match error {
+                RecordError::Interrupted(_) => ENDED.to_owned(),
+                RecordError::Refused(refusals) => reasons(&refusals),
+                error => with_source(&error),
+            })
+        };
+        let part = room
+            .map_err(|reason| reason.to_string())
+            .and_then(|()| plant());
+        match &part {
+            Ok(_) => self.recorded.push(Arc::clone(&program)),
+            Err(_) => {
+                program.give_back();
+                self.failed.insert(file.id, program.file().build_id());
+            }
         }
         Ok(Planted {
             part: Box::new(part?),
@@ -399,7 +409,7 @@ impl Search {
         }
     }
 
-    /// The program whose probes are attached, or were refused, if it is that file.
+    /// The program whose probes are attached, if it is that file.
     fn recorded(&self, file: &NewFile) -> Option<Arc<Program>> {
         let mut recorded = self.recorded.iter();
         let known = recorded.find(|program| is_same_inode(program.file(), &file.object));
