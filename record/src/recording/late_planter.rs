@@ -59,7 +59,7 @@ impl LatePlanter {
         &mut self,
         mut probes: Vec<PlannedProbe>,
     ) -> Result<PlantedPart, RecordError> {
-        let unfit = leave_out_unfit(&mut probes, |probe| Ok(probe.find_shown()?))?;
+        let unfit = leave_out_unfit(&mut probes, false, |probe| Ok(probe.find_shown()?))?;
         if let Some(notes) = &mut self.notes {
             let others = semaphores::places(&probes);
             // As at the start of a recording: without notes a breakpoint that stays is found by looking at all files.

@@ -148,7 +148,8 @@ impl Session {
         options: Options,
         planting: Planting<'_>,
     ) -> Result<Self, RecordError> {
-        let unfit = leave_out_unfit(&mut probes, |probe| Ok(probe.find_shown()?))?;
+        let may_wait = options.following.waits;
+        let mut unfit = leave_out_unfit(&mut probes, may_wait, |probe| Ok(probe.find_shown()?))?;
         let cpus = wanted_cpus(options.engine.cpus.as_deref())?;
         let named = options.named.iter().copied().map(NamedProcess::open);
         let named = named.collect();
@@ -162,21 +163,29 @@ impl Session {
             filter: options.target.filter(options.inherit),
             pmu: UprobePmu::find(),
             end_signal: &end_signal,
+            may_wait,
             say: planting.say,
         };
         if let Some(version) = profiler_panic() {
             (planting.say)(&Caution::ProfilerPanic(version));
         }
-        let waits = probes.is_empty();
+        let has_none = probes.is_empty();
         let notes = note_sites(&probes, planting.say);
-        let mut attached = Attached::open(probes, &request)?;
-        attached.refused.extend(unfit);
+        let mut attached = match Attached::open(probes, &request) {
+            // No engine can wait: what is wrong with the probes is the error.
+            Err(error) if has_none && !matches!(error, RecordError::Interrupted(_)) => {
+                return Err(unfit.pop().map_or(error, |unfit| unfit.error));
+            }
+            attached => attached?,
+        };
+        attached.refused.append(&mut unfit);
         let mut build_ids = BuildIds::default();
         build_ids.seek(SoughtFiles::new(&options.following, &attached.probes));
         for probe in &attached.probes {
             probe.program.free();
         }
-        if waits && !attached.engine.follows() {
+        let waits = attached.engine.follows() && (has_none || may_wait);
+        if has_none && !waits {
             return Err(attached.passed_over.unwrap_or(RecordError::NotFollowed));
         }
         if attached.probes.is_empty() && !waits {

@@ -58,7 +58,7 @@ impl Attached {
             return Err(UsageError::Span(SpanFault::Engine).into());
         }
         perf::check(options)?;
-        let unfit = leave_out_unfit(&mut probes, |probe| perf::check_probe(probe))?;
+        let unfit = leave_out_unfit(&mut probes, false, |probe| perf::check_probe(probe))?;
         match (Self::open_perf(probes, request), passed_over) {
             (Ok(mut attached), bpf) => {
                 attached.passed_over = bpf;

@@ -68,6 +68,8 @@ pub struct AttachRequest<'a> {
     pub pmu: UprobePmu,
     /// Whether attaching is to end.
     pub end_signal: &'a EndSignal,
+    /// Whether no probe may be left of files that nobody named, because others are waited for.
+    pub may_wait: bool,
     /// Called with what the user should know before the recording begins.
     pub say: &'a dyn Fn(&Caution),
 }

@@ -14,9 +14,10 @@ use crate::select::probe::{PlannedProbe, RefusedProbe};
 /// Leaves out the probes of files that nobody named for which `check` fails. Returns those that are left out.
 ///
 /// # Errors
-/// The error of another probe, or of the first one if none is left.
+/// The error of another probe; that of the first one if none is left, unless others are waited for (`may_wait`).
 pub fn leave_out_unfit(
     probes: &mut Vec<PlannedProbe>,
+    may_wait: bool,
     mut check: impl FnMut(&mut PlannedProbe) -> Result<(), RecordError>,
 ) -> Result<Vec<RefusedProbe>, RecordError> {
     let mut unfit = Vec::new();
@@ -27,7 +28,7 @@ pub fn leave_out_unfit(
             Err(error) => unfit.push(probe.refused_for(error)?),
         }
     }
-    if fit.is_empty() && !unfit.is_empty() {
+    if fit.is_empty() && !unfit.is_empty() && !may_wait {
         return Err(unfit.swap_remove(0).error);
     }
     *probes = fit;
@@ -174,4 +175,33 @@ pub fn names(expression: &Expr) -> Vec<Name> {
         Ok(())
     });
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::select::probe::made_up;
+
+    /// What is wrong with the files that were found ends no recording that may wait.
+    #[test]
+    fn unfit_probes_are_no_error_where_others_are_waited_for() {
+        let program = made_up::program();
+        let unknown = PlannedProbe {
+            list: Some(Capture::parse_list("user").unwrap()),
+            ..made_up::probe("req", "8@%rdi", &program)
+        };
+        let named = PlannedProbe {
+            is_found: false,
+            ..unknown.clone()
+        };
+        let left = |mut probes: Vec<PlannedProbe>, may_wait| {
+            let unfit = leave_out_unfit(&mut probes, may_wait, |probe| Ok(probe.find_shown()?));
+            unfit.map(|unfit| (probes.len(), unfit.len())).ok()
+        };
+        assert_eq!(left(vec![unknown.clone()], true), Some((0, 1)));
+        assert_eq!(left(vec![unknown.clone()], false), None);
+        assert_eq!(left(vec![unknown, named], true), None);
+        let fit = made_up::probe("other", "8@%rdi", &program);
+        assert_eq!(left(vec![fit], false), Some((1, 0)));
+    }
 }

@@ -202,6 +202,7 @@ impl How {
             filter: self.filter(),
             pmu: UprobePmu::find(),
             end_signal: &end_signal,
+            may_wait: false,
             say: &|_| {},
         };
         let attached = Attached::open(probes, &request).unwrap();

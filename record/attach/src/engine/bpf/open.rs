@@ -42,7 +42,7 @@ use super::spans::entry::SpanMemory;
 use super::spans::filters::with_own_filters;
 use super::spans::plan_spans::plan_spans;
 use crate::budget::Units;
-use crate::error::{RecordError, UsageError};
+use crate::error::{RecordError, UsageError, with_source};
 use crate::plan::call_graph::CallGraph;
 use crate::select::probe::{PlannedProbe, RefusedProbe};
 use crate::select::refusal::RefusalReason;
@@ -70,12 +70,19 @@ impl BpfEngine {
             options,
             has_thread,
             first_type: ids.event,
+            may_wait: request.may_wait,
         };
+        let mut fitting = Fitting::plan(&request_of_plan, None)?;
+        if let Err(error) = check_aggregation(options, &fitting.groups) {
+            let planned = fitting.groups.iter().map(|group| &*group.probe);
+            let unfit = all_unfit(&request_of_plan, planned, error.into())?;
+            fitting.groups.clear();
+            fitting.refused.extend(unfit);
+        }
         let Fitting {
             groups,
             refused: unfit,
-        } = Fitting::plan(&request_of_plan, None)?;
-        check_aggregation(options, &groups)?;
+        } = fitting;
         let samples = Samples::new(groups, ids, options);
         let cpus = request.perf_target.cpus.len();
         let has_copies = options.graph.is_some_and(CallGraph::unwinds);
@@ -92,7 +99,7 @@ impl BpfEngine {
         let AttachedSites {
             mut attachment,
             bad,
-        } = if probes.is_empty() {
+        } = if samples.groups.is_empty() {
             attaching.nothing()?
         } else {
             attaching.run()?
@@ -310,7 +317,7 @@ impl Fitting {
     /// Plans the events of all probes; `memory` as in [`plan_spans`].
     ///
     /// # Errors
-    /// The errors of [`plan_spans`], for probes of files that the user named, or if nothing is left.
+    /// The errors of [`plan_spans`], for probes of files that the user named, or if nothing is left and nothing is waited for.
     pub(super) fn plan(
         request: &PlanRequest<'_>,
         memory: Option<SpanMemory>,
@@ -336,16 +343,42 @@ impl Fitting {
                 Some(probe) => refused.push(probe),
             }
         }
-        if let Some(first) = refused.pop_if(|_| kept.is_empty()) {
+        if let Some(first) = refused.pop_if(|_| kept.is_empty() && !request.may_wait) {
             return Err(first.error);
         }
         let request = PlanRequest {
             probes: &kept,
             ..*request
         };
-        let groups = plan_spans(&request, memory)?;
+        let groups = match plan_spans(&request, memory) {
+            Err(error @ RecordError::Usage(UsageError::FilterNeverTrue)) => {
+                refused.extend(all_unfit(&request, kept.iter(), error)?);
+                Vec::new()
+            }
+            planned => planned?,
+        };
         Ok(Self { groups, refused })
     }
+}
+
+/// The refusals of all probes for an error about all of them.
+///
+/// # Errors
+/// The error, if the user named a file of them, or nothing is waited for.
+fn all_unfit<'p>(
+    request: &PlanRequest<'_>,
+    probes: impl Iterator<Item = &'p PlannedProbe> + Clone,
+    error: RecordError,
+) -> Result<Vec<RefusedProbe>, RecordError> {
+    if !request.may_wait || !probes.clone().all(|probe| probe.is_found) {
+        return Err(error);
+    }
+    let reason = RefusalReason::Unfit(with_source(&error));
+    let refused = probes.map(|probe| RefusedProbe {
+        error: probe.refused(reason.clone()),
+        probe: probe.clone(),
+    });
+    Ok(refused.collect())
 }
 
 /// Why a probe is left out.
@@ -390,4 +423,81 @@ fn bytes(format: &TracepointFormat) -> usize {
     let arguments: usize = arguments.map(|argument| argument.len() + 2).sum();
     let names = format.name.len() + format.system.len();
     OTHERS + names + fields + format.print.len() + arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use usdtrec_format::expr::{Capture, Expr};
+
+    use super::*;
+    use crate::chosen::ProcessChoice;
+    use crate::engine::options::EngineChoice;
+    use crate::plan::layout::Strings;
+    use crate::select::probe::made_up;
+
+    fn options() -> EngineOptions {
+        EngineOptions {
+            choice: EngineChoice::Bpf,
+            cpus: None,
+            ring_bytes: None,
+            strings: Strings {
+                limit: 0,
+                known: false,
+            },
+            graph: None,
+            nonresident: NonResident::Auto,
+            no_gap: None,
+            processes: ProcessChoice::default(),
+            aggregation: None,
+            slow_spans: None,
+            budget: None,
+            thread_context: false,
+            off_cpu: false,
+        }
+    }
+
+    /// A file that is found, and does not have what is asked for, ends no recording that may wait.
+    #[test]
+    fn found_probes_that_cannot_be_planned_are_refused() {
+        if Arch::host() != Some(Arch::X86_64) {
+            return;
+        }
+        let program = made_up::program();
+        let probe = made_up::probe("req", "8@$4", &program);
+        let unfit = [
+            PlannedProbe {
+                list: Some(Capture::parse_list("next=user+1").unwrap()),
+                ..probe.clone()
+            },
+            PlannedProbe {
+                filter: Some(Expr::parse("user == 1").unwrap()),
+                ..probe.clone()
+            },
+            PlannedProbe {
+                filter: Some(Expr::parse("arg1 == 5").unwrap()),
+                ..probe
+            },
+        ];
+        let options = options();
+        for probe in unfit {
+            let plan = |may_wait, probe: &PlannedProbe| {
+                let request = PlanRequest {
+                    probes: std::slice::from_ref(probe),
+                    options: &options,
+                    has_thread: true,
+                    first_type: 10_001,
+                    may_wait,
+                };
+                let planned = Fitting::plan(&request, None).ok()?;
+                Some((planned.groups.len(), planned.refused.len()))
+            };
+            assert_eq!(plan(true, &probe), Some((0, 1)), "{probe:?}");
+            assert_eq!(plan(false, &probe), None);
+            let named = PlannedProbe {
+                is_found: false,
+                ..probe
+            };
+            assert_eq!(plan(true, &named), None);
+        }
+    }
 }

@@ -110,6 +110,7 @@ impl PartPlanter {
             options,
             has_thread,
             first_type: self.ids.event,
+            may_wait: false,
         };
         let Fitting {
             groups,
@@ -126,6 +127,7 @@ impl PartPlanter {
             filter: filter.clone(),
             pmu: *pmu,
             end_signal,
+            may_wait: false,
             say: &|_| {},
         };
         let attached = self.attach(&samples, &request)?;

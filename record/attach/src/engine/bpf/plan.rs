@@ -101,6 +101,8 @@ pub(super) struct PlanRequest<'a> {
     pub(super) has_thread: bool,
     /// The id of the first tracepoint.
     pub(super) first_type: u32,
+    /// As in [`AttachRequest`](crate::engine::options::AttachRequest).
+    pub(super) may_wait: bool,
 }
 
 /// Groups the sites of all probes. Sites at which a filter is never true are omitted. `of_spans` says which arguments are read besides those that are
@@ -118,6 +120,7 @@ pub(super) fn group(
         options,
         has_thread,
         first_type,
+        ..
     } = *request;
     let mut planner = Planner {
         strings: options.strings,
