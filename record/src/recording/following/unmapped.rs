@@ -1,15 +1,17 @@
 //! Followed files that no process maps any more: their probes are detached, so that their places are free for others.
 //!
 //! A file that no process maps at one look is forgotten by what reads process records, so that each further mapping of it is reported. If none was
-//! until the next look, and no process maps it then, its probes are detached. A look costs at most a twentieth of a CPU: most files are still mapped by the
-//! process that was seen first.
+//! until the next look, and no process maps it then, its probes are detached: after more looks if some process could not be read. A look costs at most a
+//! twentieth of a CPU: most files are still mapped by the process that was seen first.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use usdtrec_buildid_cache::MappedInode;
 use usdtrec_buildid_cache::process::code_mappings;
+use usdtrec_kernel::host::capabilities::may_read_processes;
 
 use crate::recording::mapped_file::MappedFileId;
 
@@ -18,6 +20,10 @@ const PAUSE: Duration = Duration::from_secs(5);
 const PAUSE_RATIO: u32 = 20;
 /// In a container or a sandbox it may be one that nobody may look at; it is no program that a user starts.
 const FIRST_PROCESS: u32 = 1;
+/// Number of looks that must find nobody.
+const LOOKS: u32 = 2;
+/// The same, if some process could not be read at any of them: anybody can have a process that never can.
+const LATE_LOOKS: u32 = 6;
 
 /// Number of followed files up to which all keep their places, unless another file had none: what is executed again has its probes sooner if its
 /// file was not released (`recording/watched_files`).
@@ -39,13 +45,24 @@ struct State {
     pid: i32,
     /// How it appears among the mappings of processes.
     identity: MappedInode,
-    /// Whether no process had it at the last look, and none has mapped it since.
-    is_unmapped: bool,
+    /// Number of looks at which no process had it, since one has mapped it.
+    looks: u32,
+    /// Number of those that could not read all processes.
+    late: u32,
+}
+
+impl State {
+    /// Whether enough looks have found nobody.
+    const fn is_unmapped(&self) -> bool {
+        self.looks - self.late >= LOOKS || self.looks >= LATE_LOOKS
+    }
 }
 
 #[derive(Debug)]
 struct Looked {
-    unmapped: Vec<MappedFileId>,
+    unmapped: HashSet<MappedFileId>,
+    /// Whether some process could not be read.
+    is_late: bool,
     taken: Duration,
 }
 
@@ -73,7 +90,8 @@ impl UnmappedFiles {
         let state = State {
             pid,
             identity,
-            is_unmapped: false,
+            looks: 0,
+            late: 0,
         };
         self.files.insert(file, state);
     }
@@ -81,7 +99,7 @@ impl UnmappedFiles {
     /// A process has mapped a file that is attached.
     pub(super) fn note_mapped(&mut self, file: MappedFileId, pid: i32) {
         if let Some(state) = self.files.get_mut(&file) {
-            (state.pid, state.is_unmapped) = (pid, false);
+            (state.pid, state.looks, state.late) = (pid, 0, 0);
         }
     }
 
@@ -113,7 +131,7 @@ impl UnmappedFiles {
             let looked = look.join().ok();
             let taken = looked.as_ref().map_or(PAUSE, |looked| looked.taken);
             self.next = Instant::now() + PAUSE.max(taken * PAUSE_RATIO);
-            return looked.map_or_else(Outcome::default, |looked| self.take(&looked.unmapped));
+            return looked.map_or_else(Outcome::default, |looked| self.take(&looked));
         }
         if self.look.is_none() && Instant::now() >= self.next {
             let files = self.files.iter();
@@ -129,31 +147,24 @@ impl UnmappedFiles {
         Outcome::default()
     }
 
-    fn take(&mut self, unmapped: &[MappedFileId]) -> Outcome {
+    fn take(&mut self, looked: &Looked) -> Outcome {
         let mut outcome = Outcome::default();
-        for file in unmapped {
-            match self.files.get_mut(file) {
-                Some(State {
-                    is_unmapped: true, ..
-                }) => {
-                    self.files.remove(file);
-                    outcome.released.push(*file);
-                }
-                Some(state) => {
-                    state.is_unmapped = true;
-                    outcome.unmapped.push(*file);
-                }
-                None => {}
+        self.files.retain(|file, state| {
+            if !looked.unmapped.contains(file) {
+                (state.looks, state.late) = (0, 0);
+                return true;
             }
-        }
-        let gone: HashSet<&MappedFileId> = unmapped.iter().collect();
-        for (_, state) in self
-            .files
-            .iter_mut()
-            .filter(|(file, _)| !gone.contains(file))
-        {
-            state.is_unmapped = false;
-        }
+            state.looks += 1;
+            state.late += u32::from(looked.is_late);
+            if state.looks == 1 {
+                outcome.unmapped.push(*file);
+            }
+            let is_released = state.is_unmapped();
+            if is_released {
+                outcome.released.push(*file);
+            }
+            !is_released
+        });
         outcome
     }
 }
@@ -171,7 +182,8 @@ fn look(files: &[(MappedFileId, State)]) -> Looked {
         let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
     };
-    let mut unread = false;
+    let may_read = may_read_processes();
+    let [mut is_denied, mut is_late] = [false; 2];
     for pid in first.into_iter().chain(std::iter::once_with(all).flatten()) {
         if left.is_empty() {
             break;
@@ -182,20 +194,26 @@ fn look(files: &[(MappedFileId, State)]) -> Looked {
                     left.remove(&mapping.mapped_inode());
                 }
             }
-            // It has ended.
+            Err(error) if pid == FIRST_PROCESS || has_ended(pid, &error) => {}
             Err(error) => {
-                unread |= pid != FIRST_PROCESS
-                    && error.raw_os_error() != Some(libc::ESRCH)
-                    && std::fs::metadata(format!("/proc/{pid}")).is_ok();
+                let is_own_lack = error.kind() == io::ErrorKind::PermissionDenied && !may_read;
+                is_denied |= is_own_lack;
+                is_late |= !is_own_lack;
             }
         }
     }
-    // A process whose mappings cannot be read may have any of them.
-    let unmapped = left.into_values().filter(|_| !unread).collect();
+    // Those that may not be read without a capability may have any of them: they are most processes.
+    let unmapped = left.into_values().filter(|_| !is_denied).collect();
     Looked {
         unmapped,
+        is_late,
         taken: begun.elapsed(),
     }
+}
+
+/// Whether a process whose mappings could not be read has ended.
+fn has_ended(pid: u32, error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ESRCH) || std::fs::metadata(format!("/proc/{pid}")).is_err()
 }
 
 #[cfg(test)]
@@ -210,24 +228,51 @@ mod tests {
         identity::of_file(&ObjectFile::open(&path).unwrap()).unwrap()
     }
 
+    fn looked(files: &[u64], is_late: bool) -> Looked {
+        Looked {
+            unmapped: files.iter().copied().map(MappedFileId::numbered).collect(),
+            is_late,
+            taken: Duration::ZERO,
+        }
+    }
+
     #[test]
     fn a_file_is_released_that_nobody_maps_at_two_looks_and_between_them() {
         let file = MappedFileId::numbered;
         let mut files = UnmappedFiles::new();
         (1..4).for_each(|number| files.add(file(number), 7, own_program()));
-        let outcome = files.take(&[file(1), file(2), file(3)]);
+        let outcome = files.take(&looked(&[1, 2, 3], false));
         assert_eq!((outcome.unmapped.len(), outcome.released.len()), (3, 0));
         files.note_mapped(file(2), 8);
-        let outcome = files.take(&[file(1), file(2)]);
+        let outcome = files.take(&looked(&[1, 2], false));
         assert_eq!(
             (outcome.unmapped, outcome.released),
             (vec![file(2)], vec![file(1)])
         );
-        let outcome = files.take(&[file(1), file(3)]);
+        let outcome = files.take(&looked(&[1, 3], false));
         assert_eq!(
             (outcome.unmapped, outcome.released),
             (vec![file(3)], vec![])
         );
+    }
+
+    /// One process that can never be read does not keep files for ever.
+    #[test]
+    fn a_file_is_released_after_more_looks_that_could_not_read_all_processes() {
+        let file = MappedFileId::numbered(1);
+        let mut files = UnmappedFiles::new();
+        let mut released = |late: &[bool]| {
+            files.add(file, 7, own_program());
+            let looks = late.iter().map(|late| files.take(&looked(&[1], *late)));
+            let outcomes: Vec<Outcome> = looks.collect();
+            let reported = outcomes.iter().filter(|one| one.unmapped == [file]).count();
+            assert_eq!(reported, 1, "once");
+            outcomes.iter().any(|outcome| outcome.released == [file])
+        };
+        assert!(released(&[true; LATE_LOOKS as usize]));
+        assert!(!released(&[true; LATE_LOOKS as usize - 1]));
+        assert!(released(&[true, false, true, false]));
+        assert!(!released(&[true, false, true]));
     }
 
     #[test]
@@ -235,9 +280,10 @@ mod tests {
         let state = State {
             pid: std::process::id().cast_signed(),
             identity: own_program(),
-            is_unmapped: false,
+            looks: 0,
+            late: 0,
         };
         let looked = look(&[(MappedFileId::numbered(1), state)]);
-        assert_eq!(looked.unmapped, []);
+        assert!(looked.unmapped.is_empty());
     }
 }
