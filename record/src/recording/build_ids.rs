@@ -122,11 +122,9 @@ impl BuildIds {
     /// The files that were opened.
     pub(super) fn known_inodes(&self) -> KnownInodes {
         let files = self.known.iter();
-        let inodes = files.map(|(file, known)| {
-            let MappedFileId { device, inode, .. } = *file;
-            (MappedInode { device, inode }, known.generation)
-        });
-        inodes.collect()
+        files
+            .map(|(file, known)| (file.mapped_inode(), known.generation))
+            .collect()
     }
 
     /// Keeps the files that are read from now on, or does not.

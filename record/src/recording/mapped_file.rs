@@ -5,7 +5,7 @@ use std::io;
 use usdtrec_buildid_cache::elf::{ElfError, ObjectFile};
 use usdtrec_buildid_cache::process::{open_formerly_mapped, open_mapped};
 use usdtrec_buildid_cache::served::Patience;
-use usdtrec_buildid_cache::{DeviceNumber, FileMapping};
+use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MappedInode};
 
 /// A mapping, and the process that has or had it.
 #[derive(Clone, Debug)]
@@ -39,6 +39,14 @@ pub(super) struct MappedFileId {
     pub(super) inode: u64,
     /// Generation of the inode, whose number another file may get; 0 if it is not known.
     pub(super) generation: u64,
+}
+
+impl MappedFileId {
+    /// The same without the generation.
+    pub(super) const fn mapped_inode(self) -> MappedInode {
+        let Self { device, inode, .. } = self;
+        MappedInode { device, inode }
+    }
 }
 
 #[cfg(test)]

@@ -292,6 +292,7 @@ impl Recording {
             self.session.shortfalls.add(following::unanswered(file));
         }
         let left_out = self.follower.take(new);
+        self.rereading.leave_out(&left_out);
         self.session.build_ids.forget(left_out);
         self.write_shortfalls();
         self.write_strings();

@@ -27,7 +27,9 @@ impl Recording {
             self.rereading.begin(lost, reading);
         }
         if let Some(found) = self.rereading.take() {
-            self.follower.take(found);
+            let left_out = self.follower.take(found);
+            self.rereading.leave_out(&left_out);
+            self.session.build_ids.forget(left_out);
         }
     }
 }

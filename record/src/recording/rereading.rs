@@ -10,6 +10,7 @@ use usdtrec_buildid_cache::process::code_mappings;
 use usdtrec_kernel::host::descendants::descendants;
 
 use super::build_ids::{BuildIds, MAX_KNOWN_FILES, NewFiles};
+use super::mapped_file::MappedFileId;
 use super::metadata;
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
@@ -23,7 +24,7 @@ const PAUSE: u32 = 20;
 pub(super) struct Rereading {
     /// Number of process records that were lost when it began last.
     lost: u64,
-    /// Whether there were too many files to be kept.
+    /// Whether there were too many files to be kept or to wait.
     is_unfinished: bool,
     running: Option<BegunReading>,
     paused_until: Option<Instant>,
@@ -66,6 +67,7 @@ impl Rereading {
         match thread.spawn(move || reading.find()) {
             Ok(thread) => {
                 self.lost = lost;
+                self.is_unfinished = false;
                 self.running = Some(BegunReading { begun, thread });
             }
             // It is tried again.
@@ -84,8 +86,16 @@ impl Rereading {
             self.known.clear();
         }
         self.known.extend(known);
-        self.is_unfinished = new.too_many > 0;
+        self.is_unfinished |= new.too_many > 0;
         Some(NewFiles { too_many: 0, ..new })
+    }
+
+    /// Files for which there was no room are found again.
+    pub(super) fn leave_out(&mut self, files: &[MappedFileId]) {
+        self.is_unfinished |= !files.is_empty();
+        for file in files {
+            self.known.remove(&file.mapped_inode());
+        }
     }
 }
 
@@ -157,8 +167,17 @@ mod tests {
         assert!(!rereading.is_due(4, now), "the pause is not over");
         rereading.paused_until = Some(later);
         assert!(rereading.is_due(4, later));
-        rereading.is_unfinished = true;
-        assert!(rereading.is_due(3, later));
+        let file = MappedFileId::numbered(7);
+        rereading.known.insert(file.mapped_inode());
+        rereading.leave_out(&[]);
+        assert!(!rereading.is_due(3, later));
+        rereading.leave_out(&[file]);
+        assert!(rereading.is_due(3, later), "there was no room for it");
+        assert!(rereading.known.is_empty(), "it is found again");
+        rereading.paused_until = None;
+        read(&mut rereading, 3);
+        rereading.paused_until = None;
+        assert!(!rereading.is_due(3, later));
     }
 
     #[test]

@@ -109,9 +109,11 @@ impl Session {
             session: self,
         };
         // A process may have mapped them since the probes were selected.
-        recording
+        let left_out = recording
             .follower
             .take(std::mem::take(&mut running.new_files));
+        recording.rereading.known.extend(running.known.keys());
+        recording.rereading.leave_out(&left_out);
         recording.follower.note_unread(running.unread);
         if recording.session.options.following.is_off {
             recording.end_following(&running)?;

@@ -15,6 +15,7 @@ mod search;
 pub(super) mod settings;
 mod unmapped;
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
 use usdtrec_attach::engine::NewMapping;
+use usdtrec_buildid_cache::MappedInode;
 use usdtrec_kernel::clocks::trace_clock;
 use usdtrec_watch::shortfalls::Shortfalls;
 
@@ -46,6 +48,8 @@ pub use self::settings::{Completion, Following};
 const NAME: &str = "follow";
 /// How long the end of a recording waits for what is being attached.
 const END_TIME: Duration = Duration::from_secs(2);
+/// Maximum number of files without room that are distinguished.
+const MAX_LEFT_OUT: usize = 1 << 16;
 
 /// Numbers of files that appeared while recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,6 +72,8 @@ pub(super) struct Follower {
     files: FollowedFiles,
     /// Number of files that were not read: too many at once, or the recording ended.
     unread: usize,
+    /// Files that had no room, and have had none since.
+    left_out: HashSet<MappedInode>,
     /// Numbers of files that could not be read, of processes that ran at the start.
     unread_at_start: UnreadCounts,
     /// Whether files that appear can be attached.
@@ -104,6 +110,7 @@ impl Follower {
                 refused: session.refused_files,
             },
             unread: 0,
+            left_out: HashSet::new(),
             unread_at_start: UnreadCounts::default(),
             is_on: session.attached.engine.follows() && !session.options.following.is_off,
             no_gap: session.attached.engine.holds_mappings(),
@@ -127,12 +134,19 @@ impl Follower {
         let mut left_out = Vec::new();
         for file in files {
             let turn = if self.no_gap { 0 } else { user_of(&file) };
+            self.left_out.remove(&file.id.mapped_inode());
             match self.queue.add(turn, file) {
                 None => self.queued += 1,
                 Some(file) => left_out.push(file.id),
             }
         }
-        self.unread += left_out.len();
+        for file in &left_out {
+            if self.left_out.len() < MAX_LEFT_OUT {
+                self.left_out.insert(file.mapped_inode());
+            } else {
+                self.unread += 1;
+            }
+        }
         left_out
     }
 
@@ -208,6 +222,7 @@ impl Follower {
         }
         // One of them may be read just now.
         self.unread += self.queued.saturating_sub(self.queue.done()) as usize;
+        self.unread += std::mem::take(&mut self.left_out).len();
         while let Some(found) = self.next() {
             let refused = match found {
                 SearchedFile::Refused(refused) => refused,
