@@ -456,6 +456,35 @@ fn hits_so_far(lab: &Lab) -> usize {
     hits(lab, "later", "sdt_hostile_files:fine")
 }
 
+/// A probe without the argument that is asked for does not keep a recording from beginning.
+#[test]
+fn a_recording_begins_although_a_file_has_no_such_argument() {
+    const PROVIDER: &str = "hostile_unfit";
+    let lab = Lab::privileged();
+    need_tool("setpriv");
+    lab.own_provider(PROVIDER);
+    let program = loader(&lab);
+    let without = Note {
+        arguments: String::new(),
+        ..Note::new("fine", 0)
+    };
+    let unfit = library(&lab, PROVIDER, "unfit.so", 1, &[without]);
+    let library = honest(&lab, PROVIDER);
+    let mut nobody = of_nobody(&program);
+    load(&mut nobody, &unfit);
+    for list in ["arg1", "next=arg1+1"] {
+        let pattern = format!("{PROVIDER}:fine({list})");
+        let mut recorder = recorder(&lab, &["record", "-a", "-e", &pattern, "-o", "trace"]);
+        let mut mine = Process::spawn(Command::new(&program));
+        load(&mut mine, &library);
+        recorder.until_error_line("honest.so: attached 1 probe");
+        tell(&mut mine, "hit 20");
+        let said = stop(recorder);
+        assert!(said.contains("unfit.so: 1 probe not attached: "), "{said}");
+        assert_eq!(hits(&lab, "trace", "sdt_hostile_unfit:fine"), 20, "{said}");
+    }
+}
+
 /// With few descriptors fewer files are recorded, and the recording works.
 #[test]
 fn few_descriptors_are_enough() {
