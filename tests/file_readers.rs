@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{Lab, Recorder, need_tool, run, test, within};
+use crate::common::{Lab, Recorder, copy_program, need_tool, run, test, within};
 use crate::no_gap::early;
 use crate::other_processes::kernel_holds;
 
@@ -128,4 +129,49 @@ fn a_file_that_nobody_executes_reads_as_it_is() {
         probes.len(),
         "no event is added again: {report}"
     );
+}
+
+/// Of many files, those that nobody maps any more are released. One that is executed again is found again: who executes it is not held, and who reads it is
+/// named.
+#[test]
+fn a_released_file_that_is_executed_again_is_another_one() {
+    /// From this number on files are released.
+    const FILES: usize = 64;
+    /// Longer than two looks at who maps files, and than it takes until nobody is known to execute one.
+    const RELEASED_AFTER: Duration = Duration::from_secs(40);
+    let lab = Lab::privileged();
+    let program = program(&lab, "-DPROVIDER=read_released");
+    let copy = |number| {
+        let copy = lab.file(&format!("copy{number}"));
+        copy_program(&program, &copy);
+        copy
+    };
+    let copies: Vec<PathBuf> = (0..FILES).map(copy).collect();
+    let recorder = Recorder::start(&lab, ["-a", "-e", "read_released:*", "-o", "trace"]);
+    let is_planted = |copy: &Path| {
+        execute(copy, 1);
+        !reads_as_it_is(copy)
+    };
+    let [again, others @ ..] = &copies[..] else {
+        panic!("there are files");
+    };
+    // Its reader is to be named later.
+    execute(again, 1);
+    for copy in others {
+        assert!(within(Duration::from_secs(30), || is_planted(copy)));
+    }
+    thread::sleep(RELEASED_AFTER);
+    assert!(within(Duration::from_secs(30), || is_planted(again)));
+    let begun = Instant::now();
+    execute(again, 5);
+    // A thread that is held for nothing is held for two seconds.
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(!reads_as_it_is(again));
+    let ended = recorder.stop().success();
+    ended
+        .complains(&format!("followed: {} files", FILES + 1))
+        .complains(&format!(
+            ") reads {} while it has breakpoints",
+            again.display()
+        ));
 }

@@ -53,12 +53,11 @@ impl Recording {
             let added = self.describe(before, new)?;
             self.session.enable_added()?;
             let planted_at = trace_clock::now();
-            let added = added
-                .into_iter()
-                .map(|file| AddedFile { planted_at, ..file });
-            self.follower.unreported.extend(added);
-            let all = before..self.session.probes().len();
-            self.file_watch.add(&self.session, all);
+            for file in added {
+                self.file_watch.add(&self.session, file.probes.clone());
+                let file = AddedFile { planted_at, ..file };
+                self.follower.unreported.push(file);
+            }
         }
         self.report_planted(!self.follower.no_gap);
         while let Some(mapping) = self.follower.held.take(progress) {
@@ -170,6 +169,7 @@ impl Recording {
         if let Some(verifier) = self.pipeline.stages.get::<Verifier>() {
             verifier.detach(program.file());
         }
+        self.file_watch.release(program.file());
         let mut probes = self.session.probes().iter();
         let last = probes.rposition(|probe| Arc::ptr_eq(&probe.program, program));
         if let Some(mut start) = last {

@@ -1,6 +1,6 @@
 //! A file with probes in all processes, and which processes map it, as `/proc/PID/maps` has it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::io;
 use std::ops::Range;
@@ -20,6 +20,9 @@ use usdtrec_kernel::host::identity;
 use usdtrec_kernel::host::process::{Process, is_gone};
 
 use crate::recording::session::Session;
+
+/// Files by their places. No file gets the place of another.
+pub(super) type ProbedFiles = BTreeMap<usize, ProbedFile>;
 
 /// A file with probes in all processes.
 #[derive(Debug)]
@@ -150,9 +153,9 @@ pub(super) struct Mapped {
 }
 
 /// Looks among the mappings of all processes.
-pub(super) fn search(files: &[ProbedFile]) -> Found {
-    let identities = files.iter().enumerate();
-    let identities = identities.filter_map(|(at, file)| Some((file.identity?, at)));
+pub(super) fn search(files: &ProbedFiles) -> Found {
+    let identities = files.iter();
+    let identities = identities.filter_map(|(at, file)| Some((file.identity?, *at)));
     let identities: HashMap<MappedInode, usize> = identities.collect();
     let own = std::process::id().cast_signed();
     let mut found = Found::default();
@@ -187,12 +190,8 @@ fn has_ended(pid: i32, error: &io::Error) -> bool {
 }
 
 /// How a process maps some of the files: those at these places. Its mappings are read once. Nothing if it has ended or cannot be read.
-pub(super) fn mapped_by(
-    pid: i32,
-    files: &[ProbedFile],
-    places: &[usize],
-) -> HashMap<usize, Mapped> {
-    let identities = places.iter().map(|at| (files.get(*at), *at));
+pub(super) fn mapped_by(pid: i32, files: &ProbedFiles, places: &[usize]) -> HashMap<usize, Mapped> {
+    let identities = places.iter().map(|at| (files.get(at), *at));
     let identities = identities.filter_map(|(file, at)| Some((file?.identity?, at)));
     let identities: HashMap<MappedInode, usize> = identities.collect();
     let mapped = mapped_of(pid, files, |identity| identities.get(identity).copied());
@@ -205,14 +204,14 @@ pub(super) fn mapped_by(
 /// As [`read_maps`].
 fn mapped_of(
     pid: i32,
-    files: &[ProbedFile],
+    files: &ProbedFiles,
     place: impl Fn(&MappedInode) -> Option<usize>,
 ) -> io::Result<HashMap<usize, Mapped>> {
     let mut all: HashMap<usize, Mapped> = HashMap::new();
     let maps = read_maps(pid.cast_unsigned(), Patience::Short)?;
     for map in FileMapping::parse_all(&maps) {
         let at = place(&map.mapped_inode());
-        let Some((at, file)) = at.and_then(|at| Some((at, files.get(at)?))) else {
+        let Some((at, file)) = at.and_then(|at| Some((at, files.get(&at)?))) else {
             continue;
         };
         let [_, is_writable, is_executable] = map.permissions;
@@ -223,6 +222,23 @@ fn mapped_of(
         mapped.reads |= map.is_private && !is_writable && file.has_site(&offsets);
     }
     Ok(all)
+}
+
+#[cfg(test)]
+impl ProbedFile {
+    /// A file of which nothing but its mapping is known.
+    pub(super) fn of_path(path: &std::path::Path) -> Self {
+        Self {
+            object: Arc::new(ObjectFile::open(path).unwrap()),
+            path: path.to_owned(),
+            build_id: None,
+            events: BTreeSet::new(),
+            sites: vec![0],
+            identity: None,
+            number: None,
+            links: None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -241,8 +257,9 @@ mod tests {
         child.wait().unwrap();
         let pid = child.id().cast_signed();
         assert!(has_ended(pid, &late()));
-        let error = mapped_of(pid, &[], |_| None).unwrap_err();
+        let error = mapped_of(pid, &ProbedFiles::new(), |_| None).unwrap_err();
         assert!(has_ended(pid, &error), "{error:?}");
-        assert!(mapped_of(own, &[], |_| None).unwrap().is_empty());
+        let mapped = mapped_of(own, &ProbedFiles::new(), |_| None);
+        assert!(mapped.unwrap().is_empty());
     }
 }

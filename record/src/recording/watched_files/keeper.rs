@@ -5,14 +5,16 @@
 //! if these could read all processes and it was not mapped since the last one began: from then on the programs on mappings call. A process may be forked while one search
 //! passes, but hardly while both do. Searches take at most a hundredth of a CPU.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{PipeReader, Read};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use usdtrec_attach::engine::{FileCall, MAX_HOLD, WatchedFiles};
+use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::counted;
 use usdtrec_format::scaled::duration;
 use usdtrec_format::trace::ShortfallKind;
@@ -22,8 +24,9 @@ use usdtrec_kernel::host::limits::WorkTime;
 use usdtrec_kernel::host::process::Process;
 use usdtrec_watch::shortfalls::{FoundShortfall, Shortfalls};
 
-use crate::recording::watched_files::file::ProbedFile;
-use crate::recording::watched_files::file::{Found, Mapped, mapped_by, search};
+use crate::recording::watched_files::file::{
+    Found, Mapped, ProbedFile, ProbedFiles, mapped_by, search,
+};
 
 /// After what time without anybody who executes a file its probes are detached.
 pub(super) const IDLE_TIME: Duration = Duration::from_secs(10);
@@ -40,16 +43,28 @@ const SEARCHES: u32 = 2;
 /// The same, if some process could not be read in time at any of them: anybody can have a process that never can.
 const LATE_SEARCHES: u32 = 6;
 
+/// What changes in the files.
+#[derive(Debug)]
+pub(super) enum FilesChange {
+    /// These have probes now.
+    Added(Vec<ProbedFile>),
+    /// The probes of this one are detached for good.
+    Released(Arc<ObjectFile>),
+}
+
 /// The thread.
 #[derive(Debug)]
 pub(super) struct Keeper {
     /// What sees mappings; `None` if the kernel does not allow that.
     watched: Option<WatchedFiles>,
     shortfalls: Shortfalls,
-    added: Receiver<Vec<ProbedFile>>,
+    changes: Receiver<FilesChange>,
     woken: PipeReader,
-    files: Vec<ProbedFile>,
-    uses: Vec<FileUse>,
+    files: ProbedFiles,
+    /// By the same places.
+    uses: BTreeMap<usize, FileUse>,
+    /// The place of the next file.
+    next: usize,
     /// Places of files by their numbers.
     numbers: HashMap<u32, usize>,
     readers: Readers,
@@ -114,17 +129,18 @@ impl Keeper {
     pub(super) fn new(
         watched: Option<WatchedFiles>,
         shortfalls: Shortfalls,
-        added: Receiver<Vec<ProbedFile>>,
+        changes: Receiver<FilesChange>,
         woken: PipeReader,
     ) -> Self {
         let readers = Readers::new(watched.as_ref().is_some_and(WatchedFiles::holds));
         Self {
             watched,
             shortfalls,
-            added,
+            changes,
             woken,
-            files: Vec::new(),
-            uses: Vec::new(),
+            files: ProbedFiles::new(),
+            uses: BTreeMap::new(),
+            next: 0,
             numbers: HashMap::new(),
             readers,
             searched: None,
@@ -169,8 +185,9 @@ impl Keeper {
             let _ = self.woken.read(&mut [0; 64]);
         }
         loop {
-            match self.added.try_recv() {
-                Ok(files) => files.into_iter().for_each(|file| self.add(file)),
+            match self.changes.try_recv() {
+                Ok(FilesChange::Added(files)) => files.into_iter().for_each(|file| self.add(file)),
+                Ok(FilesChange::Released(object)) => self.release(&object),
                 Err(TryRecvError::Empty) => return true,
                 Err(TryRecvError::Disconnected) => return false,
             }
@@ -179,11 +196,29 @@ impl Keeper {
 
     fn add(&mut self, mut file: ProbedFile) {
         file.learn(self.watched.as_mut());
+        let at = self.next;
+        self.next += 1;
         if let Some(number) = file.number {
-            self.numbers.insert(number, self.files.len());
+            self.numbers.insert(number, at);
         }
-        self.files.push(file);
-        self.uses.push(FileUse::new(trace_clock::now()));
+        self.files.insert(at, file);
+        self.uses.insert(at, FileUse::new(trace_clock::now()));
+    }
+
+    /// Forgets a file. When it has probes again, it is another one.
+    fn release(&mut self, object: &Arc<ObjectFile>) {
+        let mut files = self.files.iter();
+        let known = files.find(|(_, file)| Arc::ptr_eq(&file.object, object));
+        let Some(at) = known.map(|(at, _)| *at) else {
+            return;
+        };
+        self.uses.remove(&at);
+        let file = self.files.remove(&at);
+        let number = file.and_then(|file| file.number);
+        if let Some((number, watched)) = number.zip(self.watched.as_mut()) {
+            self.numbers.remove(&number);
+            watched.forget(number);
+        }
     }
 
     /// Attaches the probes of files that are executed again.
@@ -198,19 +233,20 @@ impl Keeper {
 
     /// Attaches the probes of a file that a process executes, unless they are. `call` is that of its thread, if there was one.
     fn attach(&mut self, at: usize, pid: i32, call: Option<FileCall>) {
-        let (Some(file), Some(of_file)) = (self.files.get(at), self.uses.get_mut(at)) else {
+        let (Some(file), Some(of_file)) = (self.files.get(&at), self.uses.get_mut(&at)) else {
             return;
         };
         let links = file.links.as_ref();
         let Some((links, number)) = links.zip(file.number).filter(|_| of_file.is_idle) else {
             return;
         };
-        // If the kernel refuses, the next search tries again.
-        if links.attach().is_err() {
-            return;
-        }
+        let attached = links.attach();
+        // If the kernel refuses, held threads wait for nothing. The next look has the program call again, and the next search tries again.
         if let Some(watched) = &self.watched {
             watched.set_attached(number);
+        }
+        if attached.is_err() {
+            return;
         }
         of_file.is_idle = false;
         of_file.use_now(Some(pid));
@@ -243,7 +279,7 @@ impl Keeper {
                 .entry(reader.pid)
                 .or_insert_with(|| mapped_by(reader.pid, &self.files, &places));
             let executes = by_process.get(&at).is_some_and(|mapped| mapped.executes);
-            if let Some(file) = self.files.get(at).filter(|_| !executes) {
+            if let Some(file) = self.files.get(&at).filter(|_| !executes) {
                 self.readers
                     .name(reader.name, reader.pid, (at, file), &self.shortfalls);
             }
@@ -254,14 +290,18 @@ impl Keeper {
     /// Looks for files that nobody executes, and for what the program did not see.
     fn look(&mut self) {
         let mut due: HashMap<Option<i32>, Vec<usize>> = HashMap::new();
-        for (at, (file, of_file)) in self.files.iter().zip(&mut self.uses).enumerate() {
-            let executed = file.number.zip(self.watched.as_ref());
-            let executed = executed.map_or(0, |(number, watched)| watched.executed(number));
+        for ((at, file), of_file) in self.files.iter().zip(self.uses.values_mut()) {
+            let watched = file.number.zip(self.watched.as_ref());
+            if let Some((number, watched)) = watched.filter(|_| of_file.is_idle) {
+                // It is not if attaching has failed.
+                watched.set_idle(number);
+            }
+            let executed = watched.map_or(0, |(number, watched)| watched.executed(number));
             if executed > of_file.used && !of_file.is_idle {
                 *of_file = FileUse::new(executed);
             }
             if file.links.is_some() && !of_file.is_idle && of_file.is_search_due() {
-                due.entry(of_file.executing).or_default().push(at);
+                due.entry(of_file.executing).or_default().push(*at);
             }
         }
         let mut is_wanted = false;
@@ -270,14 +310,14 @@ impl Keeper {
             let mapped = mapped.unwrap_or_default();
             for at in places {
                 let executes = mapped.get(&at).is_some_and(|mapped| mapped.executes);
-                match self.uses.get_mut(at).filter(|_| executes) {
+                match self.uses.get_mut(&at).filter(|_| executes) {
                     Some(of_file) => of_file.use_now(pid),
                     None => is_wanted = true,
                 }
             }
         }
         let missed = self.watched.as_ref().map_or(0, WatchedFiles::missed);
-        let is_idle = self.uses.iter().any(|of_file| of_file.is_idle);
+        let is_idle = self.uses.values().any(|of_file| of_file.is_idle);
         let is_blind = self.watched.is_none() && !self.files.is_empty();
         let is_first = self.searched.is_none() && !self.files.is_empty();
         let is_late = self.searched.is_some_and(|at| at.elapsed() >= SEARCH_TIME);
@@ -301,12 +341,13 @@ impl Keeper {
         self.searched = Some(now);
         self.search_from = now + work.taken_with_helpers() * SEARCH_PAUSE;
         for (at, pid) in reading {
-            if self.uses.get(at).is_some_and(|of_file| !of_file.is_idle) {
+            if (self.uses.get(&at)).is_some_and(|of_file| !of_file.is_idle) {
                 self.readers.suspect(pid, at);
             }
         }
-        for at in 0..self.files.len() {
-            let Some(of_file) = self.uses.get_mut(at) else {
+        let places: Vec<usize> = self.files.keys().copied().collect();
+        for at in places {
+            let Some(of_file) = self.uses.get_mut(&at) else {
                 continue;
             };
             match executing.get(&at) {
@@ -326,7 +367,7 @@ impl Keeper {
 
     /// Detaches the probes of a file that nobody executed when a search began, `from`.
     fn detach(&mut self, at: usize, from: u64) {
-        let (Some(file), Some(of_file)) = (self.files.get(at), self.uses.get_mut(at)) else {
+        let (Some(file), Some(of_file)) = (self.files.get(&at), self.uses.get_mut(&at)) else {
             return;
         };
         let links = file.links.as_ref().zip(file.number);
@@ -412,7 +453,7 @@ impl Readers {
     }
 
     /// Names the processes that were seen a moment ago and still read.
-    pub(super) fn look_again(&mut self, files: &[ProbedFile], shortfalls: &Shortfalls) {
+    pub(super) fn look_again(&mut self, files: &ProbedFiles, shortfalls: &Shortfalls) {
         const READS_ONLY: Mapped = Mapped {
             executes: false,
             reads: true,
@@ -428,7 +469,7 @@ impl Readers {
             let by_process = mapped
                 .entry(pid)
                 .or_insert_with(|| mapped_by(pid, files, &places));
-            if let Some(file) = files.get(at)
+            if let Some(file) = files.get(&at)
                 && by_process.get(&at) == Some(&READS_ONLY)
             {
                 let name = String::from_utf8_lossy(&stat.comm).into_owned();
@@ -472,5 +513,42 @@ impl Readers {
             ..FoundShortfall::default()
         });
         self.named.insert(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Write, pipe};
+    use std::path::Path;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// Each keeps its place, whatever is released: calls and readers are found by it. A file that has probes again is another one.
+    #[test]
+    fn a_released_file_is_forgotten() {
+        let (changes, take_changes) = channel();
+        let (woken, mut wake) = pipe().unwrap();
+        let mut keeper = Keeper::new(None, Shortfalls::default(), take_changes, woken);
+        let own_path = std::env::current_exe().unwrap();
+        let other = || ProbedFile::of_path(Path::new("/usr/bin/true"));
+        let released = other();
+        let object = Arc::clone(&released.object);
+        let own = ProbedFile::of_path(&own_path);
+        for change in [
+            FilesChange::Added(vec![released, own]),
+            FilesChange::Released(object),
+            FilesChange::Added(vec![other()]),
+        ] {
+            changes.send(change).unwrap();
+            wake.write_all(&[0]).unwrap();
+        }
+        assert!(keeper.wait());
+        assert_eq!(keeper.files.keys().collect::<Vec<_>>(), [&1, &2]);
+        assert_eq!(keeper.uses.keys().collect::<Vec<_>>(), [&1, &2]);
+        let pid = std::process::id().cast_signed();
+        let mapped = mapped_by(pid, &keeper.files, &[0, 1, 2]);
+        assert_eq!(mapped.keys().collect::<Vec<_>>(), [&1]);
+        assert!(mapped.values().all(|mapped| mapped.executes));
     }
 }

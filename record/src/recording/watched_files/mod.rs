@@ -14,12 +14,15 @@ pub(crate) mod keeper;
 
 use std::io::{self, PipeWriter, Write};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use usdtrec_buildid_cache::elf::ObjectFile;
+
 use self::file::ProbedFile;
-use self::keeper::Keeper;
+use self::keeper::{FilesChange, Keeper};
 use crate::recording::session::Session;
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
@@ -30,7 +33,7 @@ const END_TIME: Duration = Duration::from_secs(2);
 /// The thread. Dropping this ends it.
 #[derive(Debug, Default)]
 pub(super) struct FileWatch {
-    added: Option<Sender<Vec<ProbedFile>>>,
+    changes: Option<Sender<FilesChange>>,
     /// Wakes the thread.
     wake: Option<PipeWriter>,
     thread: Option<JoinHandle<()>>,
@@ -50,14 +53,14 @@ impl FileWatch {
         }
         // Without the program, mappings are seen in /proc.
         let watched = watched.and_then(Result::ok);
-        let (added, take_added) = channel();
+        let (changes, take_changes) = channel();
         let (woken, wake) = io::pipe()?;
         let shortfalls = session.shortfalls.clone();
-        let keeper = Keeper::new(watched, shortfalls, take_added, woken);
+        let keeper = Keeper::new(watched, shortfalls, take_changes, woken);
         let thread = thread::Builder::new().name(NAME.to_owned());
         let thread = thread.spawn(move || keeper.run())?;
         let mut this = Self {
-            added: Some(added),
+            changes: Some(changes),
             wake: Some(wake),
             thread: Some(thread),
         };
@@ -68,16 +71,25 @@ impl FileWatch {
 
     /// Adds the files of probes that are attached.
     pub(super) fn add(&mut self, session: &Session, probes: Range<usize>) {
-        if let (Some(added), Some(wake)) = (&self.added, &mut self.wake) {
+        self.tell(|| FilesChange::Added(ProbedFile::of_probes(session, probes)));
+    }
+
+    /// The probes of a file are detached for good: nobody is held for it, and its readers are not named.
+    pub(super) fn release(&mut self, object: &Arc<ObjectFile>) {
+        self.tell(|| FilesChange::Released(Arc::clone(object)));
+    }
+
+    fn tell(&mut self, change: impl FnOnce() -> FilesChange) {
+        if let (Some(changes), Some(wake)) = (&self.changes, &mut self.wake) {
             // It ends when the recording does.
-            let _ = added.send(ProbedFile::of_probes(session, probes));
+            let _ = changes.send(change());
             let _ = wake.write_all(&[0]);
         }
     }
 
     /// Ends the thread: nothing is detached or attached any more, and no process is held.
     pub(super) fn end(&mut self) {
-        self.added = None;
+        self.changes = None;
         self.wake = None;
         let begun = Instant::now();
         let thread = self.thread.take();

@@ -273,6 +273,9 @@ impl BpfEngine {
         part.is_detached = true;
         part.control.set_enabled(false);
         let descriptors = part.attachment.take_descriptors();
+        // The links keep the programs until the kernel has removed them.
+        part.attachment.units = None;
+        part.attachment.programs = Arc::default();
         self.release_some(descriptors);
     }
 

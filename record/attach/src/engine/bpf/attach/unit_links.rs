@@ -134,6 +134,12 @@ impl UnitLinks {
         &self,
         is_chosen: impl Fn(Option<usize>, &Arc<ObjectFile>) -> bool,
     ) -> Result<(), NotAttached> {
+        if self.open().has_ended {
+            return Err(NotAttached {
+                created: Vec::new(),
+                error: io::ErrorKind::Interrupted.into(),
+            });
+        }
         let all = [0];
         let processes = self.processes.as_deref().unwrap_or(&all);
         let mut links = Vec::new();
@@ -296,5 +302,38 @@ impl Attachment {
 impl Drop for Attachment {
     fn drop(&mut self) {
         self.take_descriptors().close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CString;
+
+    use usdtrec_kernel::bpf::sys::Uprobes;
+
+    use super::super::links::Link;
+    use super::*;
+    use crate::select::program::Program;
+
+    /// A breakpoint that is inserted and removed again costs a forking process time, too.
+    #[test]
+    fn nothing_is_attached_after_the_end() {
+        let path = std::env::current_exe().unwrap();
+        let object = Arc::new(ObjectFile::open(&path).unwrap());
+        let mut planned = Links::default();
+        planned.add(Link {
+            programs: Arc::default(),
+            program: 0,
+            file: Arc::new(Program::new(Arc::clone(&object))),
+            path: CString::default(),
+            uprobes: Uprobes::default(),
+            unit: None,
+        });
+        let links = UnitLinks::new(planned, None, Vec::new());
+        let refused = links.attach_file(&object).unwrap_err();
+        assert_eq!(refused.error.kind(), io::ErrorKind::NotFound);
+        assert!(links.end().is_empty());
+        let refused = links.attach_file(&object).unwrap_err();
+        assert_eq!(refused.error.kind(), io::ErrorKind::Interrupted);
     }
 }

@@ -8,8 +8,8 @@
 //! the thread runs on, and its gap is reported.
 //!
 //! Inodes are known by their addresses in the kernel: the recorder maps each file once, and the program takes the inode that it sees then. The
-//! file stays open, so that no other inode gets the address. `uprobe_mmap` would be the place where a program sees exactly the mappings in which the
-//! kernel attaches probes, but not all hosts allow programs on functions of the kernel (seen on Linux 6.18: `EPERM`).
+//! file stays open while it is watched, so that no other inode gets the address. `uprobe_mmap` would be the place where a program sees exactly the
+//! mappings in which the kernel attaches probes, but not all hosts allow programs on functions of the kernel (seen on Linux 6.18: `EPERM`).
 //!
 //! A thread that executes the file by `mprotect`, or as the loader of its program, is not seen, nor are mappings while another program on the
 //! same CPU was interrupted ([`missed`](WatchedFiles::missed)): the recorder looks for these among the mappings of all processes.
@@ -17,6 +17,7 @@
 mod kernel;
 mod program;
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,22 +44,32 @@ const MAX_EXECUTING: u32 = 8192;
 /// Twice the maximum number of threads that are held at a time.
 const MAX_WORKS: u32 = 4096;
 
+/// From addresses of inodes to numbers of files.
+const INODE_SHAPE: MapShape = MapShape {
+    key_size: size_of::<Inode>() as u32,
+    value_size: size_of::<u32>() as u32,
+    entries: MAX_FILES as u32,
+};
 const READER_SHAPE: MapShape = MapShape {
     key_size: SPACE_BYTES as u32,
     value_size: READER_BYTES as u32,
     entries: MAX_READERS,
 };
 
+/// The address of an inode in the kernel, as in the map.
+type Inode = [u8; 8];
+
 /// The programs, and their maps.
 #[derive(Debug)]
 pub struct WatchedFiles {
     programs: [TracepointProgram; 2],
     calls: Ring,
+    inodes: OwnedFd,
     readers: OwnedFd,
     words: MappedWords,
     control: Control,
-    /// Number of files.
-    files: u32,
+    /// Numbers that no file has. The one that was given back last is taken last: records of the file that had it may still arrive.
+    free: VecDeque<u32>,
     /// No work of it is run when it is closed; `None` if threads are not held.
     works: Option<OwnedFd>,
 }
@@ -105,7 +116,7 @@ impl WatchedFiles {
         if works.is_none() {
             kernel.hold = None;
         }
-        let inodes = sys::create_map_of::<u64, u32>(MapKind::Hash, MAX_FILES as u32)?;
+        let inodes = sys::create_map(MapKind::Hash, INODE_SHAPE)?;
         let bytes = HEAD_BYTES + MAX_FILES * FILE_BYTES;
         let files = sys::create_array(bytes as u32, 1)?;
         let readers = sys::create_map(MapKind::LruHash, READER_SHAPE)?;
@@ -133,9 +144,10 @@ impl WatchedFiles {
             words: MappedWords::new(files.as_fd(), bytes / 8)?,
             programs,
             calls,
+            inodes,
             readers,
             control,
-            files: 0,
+            free: (0..MAX_FILES as u32).collect(),
             works,
         })
     }
@@ -148,10 +160,7 @@ impl WatchedFiles {
     /// Watches a file, which `map` maps, with the first and the last site at these offsets of it. Returns its number; `None` if it is not watched.
     pub fn watch(&mut self, first: u64, last: u64, map: impl FnOnce()) -> Option<u32> {
         let [first, last] = [first, last].map(|offset| offset >> UNIT_SHIFT);
-        let file = self.files;
-        if file as usize >= MAX_FILES {
-            return None;
-        }
+        let file = *self.free.front()?;
         self.of_file(file, FIRST_UNIT)?
             .store(first, Ordering::SeqCst);
         self.of_file(file, LAST_UNIT)?.store(last, Ordering::SeqCst);
@@ -164,8 +173,23 @@ impl WatchedFiles {
         map();
         word(LEARNING)?.store(0, Ordering::SeqCst);
         let is_learnt = word(LEARNED)?.load(Ordering::SeqCst) != 0;
-        self.files += u32::from(is_learnt);
-        is_learnt.then_some(file)
+        is_learnt.then(|| self.free.pop_front()).flatten()
+    }
+
+    /// Watches a file no more: threads that are held for it continue, and its number is free.
+    pub fn forget(&mut self, file: u32) {
+        self.set_attached(file);
+        let mut inode: Option<Inode> = None;
+        let read = sys::read_map(self.inodes.as_fd(), INODE_SHAPE, |key, number| {
+            if number == file.to_ne_bytes() {
+                inode = key.first_chunk().copied();
+            }
+        });
+        let inode = inode.filter(|_| read.is_ok());
+        // If the program still knows the inode, the number stays that of the file.
+        if inode.is_some_and(|inode| sys::remove(self.inodes.as_fd(), inode).is_ok()) {
+            self.free.push_back(file);
+        }
     }
 
     /// When a file was last mapped with the right to execute, ns of the trace's clock; 0 for never.
