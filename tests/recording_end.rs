@@ -69,6 +69,21 @@ fn a_stopped_command_is_ended() {
     ended.success();
 }
 
+/// SIGTERM of anybody else is the command's own status.
+#[test]
+fn a_command_that_another_process_ends_has_failed() {
+    let lab = Lab::privileged();
+    let ticker = Build::USUAL.make(&lab, "ticker.c", "ticker");
+    let event = format!("sdt_ticker:tick@{}", ticker.display());
+    let script = format!("{} 20 >/dev/null; kill -TERM $$", ticker.display());
+    for verb in ["record", "trace", "stat"] {
+        let output = ["-o", "trace"].into_iter().filter(|_| verb == "record");
+        let options = [verb, "-e", &event].into_iter().chain(output);
+        let words = options.chain(["--", "sh", "-c", &script]);
+        lab.usdtrec(words.collect::<Vec<_>>()).exits(143);
+    }
+}
+
 /// A command that ignores SIGTERM is left running, and is named.
 #[test]
 fn a_command_that_ignores_the_end_is_left() {

@@ -18,7 +18,7 @@ pub use output::files::{Destination, LiveDestination, Switch, TraceFiles};
 pub use output::sync::{SYNC_VERB, sync_file};
 pub use output::watched_file::WatchedFile;
 pub use recording::Recording;
-pub use recording::ending::{Ending, Notice};
+pub use recording::ending::{CommandEnd, Ending, Notice};
 pub use recording::following::{Completion, FollowedFiles, Following};
 pub use recording::outcome::{
     BudgetEvent, End, EndedProcess, Finished, HitTotals, HotProbe, Outcome, PausePlanned,

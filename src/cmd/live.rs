@@ -12,15 +12,15 @@
 use std::fs::File;
 use std::io::{self, PipeReader};
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, ExitStatus};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use usdtrec_format::counted;
 use usdtrec_record::plan::Strings;
 use usdtrec_record::{
-    Aggregation, CallGraph, Destination, Finished, HitTotals, LiveDestination, Options, Outcome,
-    RecordError, Recording, Signals, SlowSpans, page_size,
+    Aggregation, CallGraph, CommandEnd, Destination, Finished, HitTotals, LiveDestination, Options,
+    Outcome, RecordError, Recording, Signals, SlowSpans, page_size,
 };
 use usdtrec_report::{ReportError, Sentences, Sources, SpanTotals, StreamSummary};
 
@@ -44,8 +44,8 @@ struct Recorded {
     outcome: Outcome,
     /// Reports of files that appeared while recording.
     reports: RunningReports,
-    /// Exit status of the command, if there was one and it ended.
-    status: Option<ExitStatus>,
+    /// How the command ended, if there was one and it has.
+    command: Option<CommandEnd>,
 }
 
 /// What is aggregated in the kernel, where hits are not copied out.
@@ -245,14 +245,14 @@ impl Live<'_> {
             printed = printed.and(aggregated.view.end(counted));
         }
         let mut notify = |notice| print_notice(notice, self.args.quiet);
-        let status = ending.end_command(signals, &mut notify);
+        let command = ending.end_command(signals, &mut notify);
         ending.let_go(signals, &mut notify);
         let outcome = outcome?;
         printed?;
         Ok(Recorded {
             outcome,
             reports,
-            status,
+            command,
         })
     }
 
@@ -294,7 +294,7 @@ impl Live<'_> {
         let Recorded {
             outcome,
             mut reports,
-            status,
+            command,
         } = recorded;
         // The recorder's own are newer.
         streamed.notices.shortfalls.clear();
@@ -332,7 +332,7 @@ impl Live<'_> {
         }
         print_spans(&outcome, self.args);
         print_losses(&outcome);
-        Ok(exit_code(status))
+        Ok(exit_code(command))
     }
 }
 

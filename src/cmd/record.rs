@@ -54,6 +54,6 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     };
     let selected = select(&args.capture, buildid_dir)?;
     let signals = Signals::catch(once.takes_switch())?;
-    let status = once.record(selected, &signals);
-    EndedBefore::exit_code(status.map(exit_code))
+    let command = once.record(selected, &signals);
+    EndedBefore::exit_code(command.map(exit_code))
 }

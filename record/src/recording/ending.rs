@@ -45,6 +45,15 @@ pub struct Ending {
     pub(super) is_asked: bool,
 }
 
+/// How the command ended.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandEnd {
+    /// Its status.
+    pub status: ExitStatus,
+    /// Whether it ended because the recording did, or a signal ended both: then SIGTERM is no failure of it.
+    pub with_recording: bool,
+}
+
 /// A notice about what is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
@@ -91,21 +100,28 @@ pub enum Notice {
 
 impl Ending {
     /// Ends the command (SIGTERM, as perf does), unless it is to be left running, and waits for it, at most until a signal or for ten
-    /// seconds. Returns its status, if it has ended.
+    /// seconds. Returns how it ended, if it has.
     pub fn end_command(
         &mut self,
         signals: &Signals,
         say: &mut dyn FnMut(Notice),
-    ) -> Option<ExitStatus> {
+    ) -> Option<CommandEnd> {
         let command = self.command.as_mut()?;
-        if self.leave_command {
-            return command.try_wait().ok().flatten();
+        let ended = command.try_wait().ok()?;
+        if ended.is_some() || self.leave_command {
+            return ended.map(|status| CommandEnd {
+                status,
+                with_recording: self.is_asked,
+            });
         }
         command.terminate();
         let (begun, mut said) = (Instant::now(), false);
         loop {
             if let Some(status) = command.try_wait().ok()? {
-                return Some(status);
+                return Some(CommandEnd {
+                    status,
+                    with_recording: true,
+                });
             }
             let pid = command.pid();
             if begun.elapsed() >= COMMAND_TIME || signals.has_arrived() {

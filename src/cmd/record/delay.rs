@@ -1,11 +1,14 @@
 //! `--delay`: the command runs, or other processes do, before probes are attached.
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use usdtrec_record::{HeldCommand, Options, RunningCommand, Signals, Workload, check_privilege};
+use usdtrec_record::{
+    CommandEnd, HeldCommand, Options, RunningCommand, Signals, Workload, check_privilege,
+};
 
 use super::attach::{Ready, Selected, attach, select};
 use crate::cli::CaptureArgs;
@@ -35,7 +38,10 @@ impl EndedBefore {
         };
         let before: Self = error.downcast()?;
         say(format_args!("usdtrec: {before}"));
-        Ok(exit_code(Some(before.status)))
+        Ok(exit_code(Some(CommandEnd {
+            status: before.status,
+            with_recording: false,
+        })))
     }
 }
 
@@ -161,13 +167,37 @@ impl Delayed<'_> {
 }
 
 /// The exit status: the command's, as with perf; 0 without a command.
-pub(in crate::cmd) fn exit_code(status: Option<ExitStatus>) -> ExitCode {
-    use std::os::unix::process::ExitStatusExt;
-    let code = |status: ExitStatus| match (status.code(), status.signal()) {
+pub(in crate::cmd) fn exit_code(end: Option<CommandEnd>) -> ExitCode {
+    end.map_or(ExitCode::SUCCESS, |end| ExitCode::from(code(end)))
+}
+
+fn code(end: CommandEnd) -> u8 {
+    let CommandEnd {
+        status,
+        with_recording,
+    } = end;
+    match (status.code(), status.signal()) {
         (Some(code), _) => u8::try_from(code).unwrap_or(1),
-        // Sent by `end_command` if the recording ends before the command.
-        (None, Some(libc::SIGTERM)) => 0,
+        (None, Some(libc::SIGTERM)) if with_recording => 0,
         (None, signal) => 128 + u8::try_from(signal.unwrap_or(0)).unwrap_or(0),
-    };
-    status.map_or(ExitCode::SUCCESS, |status| ExitCode::from(code(status)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_end_of_the_recording_makes_sigterm_a_success() {
+        let code = |status, with_recording| {
+            code(CommandEnd {
+                status: ExitStatus::from_raw(status),
+                with_recording,
+            })
+        };
+        assert_eq!(code(libc::SIGTERM, true), 0);
+        assert_eq!(code(libc::SIGTERM, false), 143);
+        assert_eq!(code(libc::SIGKILL, true), 137);
+        assert_eq!(code(3 << 8, true), 3);
+    }
 }

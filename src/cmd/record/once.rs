@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
-use std::process::ExitStatus;
 
 use anyhow::Context;
 use usdtrec_format::escape::shown;
-use usdtrec_record::{FileChange, Finished, Options, Outcome, RecordError, Recording, Signals};
+use usdtrec_record::{
+    CommandEnd, FileChange, Finished, Options, Outcome, RecordError, Recording, Signals,
+};
 use usdtrec_report::{NoEventsReason, Sentences, Sources, TraceSession};
 
 use super::attach::{Ready, Selected};
@@ -42,12 +43,12 @@ impl Once<'_> {
         self.options.switch.is_some() || self.args.ring.ring.is_some()
     }
 
-    /// Attaches the probes, records to the end, and detaches them. Returns the command's status.
+    /// Attaches the probes, records to the end, and detaches them. Returns how the command ended.
     pub(super) fn record(
         mut self,
         selected: Selected,
         signals: &Signals,
-    ) -> anyhow::Result<Option<ExitStatus>> {
+    ) -> anyhow::Result<Option<CommandEnd>> {
         let (args, buildid_dir) = (self.args, self.buildid_dir);
         let quiet = args.capture.quiet;
         let has_stacks = self.options.engine.graph.is_some();
@@ -89,7 +90,7 @@ impl Once<'_> {
             print_outcome(args, outcome, written, &mut reports);
         }
         let mut notify = |notice| print_notice(notice, quiet);
-        let status = ending.end_command(signals, &mut notify);
+        let command = ending.end_command(signals, &mut notify);
         ending.let_go(signals, &mut notify);
         let is_lacking = |outcome: &Outcome| has_stacks || outcome.engine.may_lack_strings;
         if stores_names && outcome.as_ref().is_ok_and(is_lacking) {
@@ -115,7 +116,7 @@ impl Once<'_> {
         if !quiet {
             print_silent_reasons(args, &files, &outcome);
         }
-        Ok(status)
+        Ok(command)
     }
 
     fn start(
