@@ -1,7 +1,7 @@
 //! What goes wrong, and what is refused.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use usdtrec_format::trace::Trace;
@@ -108,6 +108,26 @@ fn a_stopped_recorder_is_named() {
         .complains(&format!("kill -CONT {pid}"));
     let file = dump(&lab, &recorder);
     assert_eq!(events(&lab, &file).len(), 10);
+    recorder.stop();
+}
+
+/// A client that has no id for the recorder's process waits for its answer all the same.
+#[test]
+fn a_client_of_another_pid_namespace_gets_the_file() {
+    need_tool("unshare");
+    let lab = Lab::privileged();
+    let mut ticker = Ticker::start(&lab);
+    let tick = ticker.event("tick");
+    let pid = ticker.pid().to_string();
+    let options = ["-p", &pid, "-e", &tick, "-o", "t.data", "--ring", "1h"];
+    let recorder = Recorder::start(&lab, options);
+    ticker.hit("fire 10");
+    let usdtrec = env!("CARGO_BIN_EXE_usdtrec");
+    let asked = recorder.pid().to_string();
+    let words = ["--pid", "--fork", usdtrec, "dump", "-p", &asked];
+    let dumped = run(lab.at_home(Path::new("unshare"), words)).success();
+    let file = Path::new(dumped.stdout.trim_end());
+    assert_eq!(events(&lab, file).len(), 10);
     recorder.stop();
 }
 

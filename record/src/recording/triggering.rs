@@ -140,7 +140,7 @@ impl Triggering {
         }
         while let Some(request) = window.requests.as_ref().and_then(DumpRequests::next) {
             let fired = FiredTrigger {
-                pid: request.pid,
+                pid: request.pid.unwrap_or(0),
                 uid: Some(request.uid),
                 ..fired(TriggerKind::Request)
             };

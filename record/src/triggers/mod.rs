@@ -4,6 +4,7 @@
 
 pub(super) mod command;
 pub(super) mod pace;
+mod peer;
 pub(super) mod requests;
 mod socket_folder;
 mod span_matcher;

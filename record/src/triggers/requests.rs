@@ -17,11 +17,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use usdtrec_attach::engine::Owner;
 use usdtrec_kernel::host::process::Process;
 
+use super::peer::Peer;
 use super::socket_folder;
 
 /// What a client writes.
@@ -54,8 +55,8 @@ pub(crate) struct DumpRequests {
 /// A request. The client waits for the answer; without one the recording has ended.
 #[derive(Debug)]
 pub(crate) struct DumpRequest {
-    /// The process that made it.
-    pub(crate) pid: i32,
+    /// The process that made it; `None` if it is of another pid namespace.
+    pub(crate) pid: Option<i32>,
     pub(crate) uid: u32,
     answer: Sender<Dumped>,
 }
@@ -147,11 +148,10 @@ fn accept(listener: &UnixListener, stopped: &UnixStream) -> Option<UnixStream> {
 
 /// Passes a request on, and writes the answer when it comes.
 fn serve(mut client: UnixStream, requests: &Sender<DumpRequest>, wake: &mut UnixStream) {
-    let Ok(peer) = socket_peercred(&client) else {
+    let Ok(Peer { pid, uid }) = Peer::of(&client) else {
         return;
     };
-    let own = rustix::process::geteuid();
-    if !peer.uid.is_root() && peer.uid != own {
+    if uid != 0 && uid != rustix::process::geteuid().as_raw() {
         return;
     }
     let mut word = [0; REQUEST.len()];
@@ -162,11 +162,7 @@ fn serve(mut client: UnixStream, requests: &Sender<DumpRequest>, wake: &mut Unix
         return;
     }
     let (answer, answered) = channel();
-    let request = DumpRequest {
-        pid: peer.pid.as_raw_nonzero().get(),
-        uid: peer.uid.as_raw(),
-        answer,
-    };
+    let request = DumpRequest { pid, uid, answer };
     let ended = || Dumped::Failed("the recording has ended".to_owned());
     let dumped = match requests.send(request) {
         Ok(()) => {
@@ -311,16 +307,16 @@ impl RunningRecorder {
             }
             stream => stream?,
         };
-        let peer = socket_peercred(&stream).map_err(io::Error::from)?;
-        let own = rustix::process::geteuid();
-        if !own.is_root() && !peer.uid.is_root() && peer.uid != own {
+        let peer = Peer::of(&stream)?;
+        let own = rustix::process::geteuid().as_raw();
+        if own != 0 && peer.uid != 0 && peer.uid != own {
             return Err(DumpError::Unreached(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 "the recorder is another user's",
             )));
         }
         stream.write_all(REQUEST)?;
-        let answer = read_answer(stream, peer.pid.as_raw_nonzero().get())?;
+        let answer = read_answer(stream, peer.pid)?;
         if let Some(path) = answer.strip_prefix(FILE) {
             let path = std::ffi::OsString::from_vec(path.to_vec());
             return Ok(Dumped::File(path.into()));
@@ -344,11 +340,12 @@ fn connect(path: &Path) -> io::Result<UnixStream> {
     Ok(socket.into())
 }
 
-/// Reads an answer to its end, as long as the recorder's process runs: its main thread looks for requests several times a second.
-fn read_answer(mut stream: UnixStream, pid: i32) -> Result<Vec<u8>, DumpError> {
+/// Reads an answer to its end, as long as the recorder's process runs: its main thread looks for requests several times a second. Of a process of another
+/// pid namespace that is not known.
+fn read_answer(mut stream: UnixStream, pid: Option<i32>) -> Result<Vec<u8>, DumpError> {
     stream.set_read_timeout(Some(STEP))?;
     let begun = Instant::now();
-    let mut alive = (Instant::now(), Liveness::of(pid));
+    let mut alive = pid.map(|pid| (pid, Instant::now(), Liveness::of(pid)));
     let mut answer = Vec::new();
     let mut bytes = [0; 1024];
     loop {
@@ -360,12 +357,13 @@ fn read_answer(mut stream: UnixStream, pid: i32) -> Result<Vec<u8>, DumpError> {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error.into()),
         }
-        let (since, before) = alive;
-        let now = Liveness::of(pid);
-        if now.switches != before.switches {
-            alive = (Instant::now(), now);
-        } else if since.elapsed() >= MAX_SILENCE {
-            return Err(DumpError::Silent { state: now.state });
+        if let Some((pid, since, before)) = &mut alive {
+            let now = Liveness::of(*pid);
+            if now.switches != before.switches {
+                (*since, *before) = (Instant::now(), now);
+            } else if since.elapsed() >= MAX_SILENCE {
+                return Err(DumpError::Silent { state: now.state });
+            }
         }
         if begun.elapsed() >= MAX_DUMP_TIME {
             return Err(DumpError::TooLong);
@@ -424,7 +422,7 @@ mod tests {
             let client = ask();
             woken.read_exact(&mut [0]).expect("it is woken");
             let request = requests.next().expect("a request");
-            assert_eq!(request.pid, std::process::id().cast_signed());
+            assert_eq!(request.pid, Some(std::process::id().cast_signed()));
             assert_eq!(request.uid, rustix::process::geteuid().as_raw());
             request.answer(expected.clone());
             assert_eq!(client.join().expect("it ends"), expected);

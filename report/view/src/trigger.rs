@@ -40,6 +40,7 @@ pub fn further(fired: &FiredTrigger) -> String {
 pub fn cause(fired: &FiredTrigger) -> String {
     let what = match fired.kind {
         TriggerKind::Signal => "SIGUSR2".to_owned(),
+        TriggerKind::Request if fired.pid == 0 => "dump".to_owned(),
         TriggerKind::Request => format!("dump (asked for by process {})", fired.pid),
         TriggerKind::Probe | TriggerKind::Span | TriggerKind::Other => {
             escape(&fired.condition).into_owned()
@@ -107,5 +108,8 @@ mod tests {
             sentence(&trigger),
             "dump (asked for by process 7) (0.000001)"
         );
+        // Of another pid namespace.
+        trigger.fired.pid = 0;
+        assert_eq!(sentence(&trigger), "dump (0.000001)");
     }
 }
