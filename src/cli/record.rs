@@ -30,7 +30,7 @@ pub(crate) struct RecordArgs {
     /// a size (10M), or after a time (30s, 5m, 1h) [without a value: signal]
     #[arg(long, value_name = "signal|SIZE|TIME", num_args = 0..=1, require_equals = true, default_missing_value = "signal")]
     pub(crate) switch_output: Option<String>,
-    /// With --switch-output, keep only the newest N files
+    /// With --switch-output, keep only the newest N files (with --trigger at least 2)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) switch_max_files: Option<u64>,
     /// Triggers

@@ -29,12 +29,18 @@ impl SwitchOutputFiles {
             path: args.output.clone(),
             named: named.clone(),
             kept: KeptNumbers {
-                newest: args.switch_max_files,
+                newest: newest(args),
                 triggers: args.ring.keep.unwrap_or(KEEP),
                 ..KeptNumbers::default()
             },
         }
     }
+}
+
+/// How many of the newest files are kept: with triggers the one before the last, too, since one may fire in the last.
+fn newest(args: &RecordArgs) -> Option<u64> {
+    let least = if args.ring.trigger.is_empty() { 1 } else { 2 };
+    args.switch_max_files.map(|newest| newest.max(least))
 }
 
 impl TraceFiles for SwitchOutputFiles {
