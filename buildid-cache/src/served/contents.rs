@@ -17,6 +17,8 @@ use crate::file_mapping::{DeviceNumber, MappedInode};
 /// moment would hold what reads very much.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 const WAIT_SHARE: u32 = 10;
+/// How long all comparisons of a file with others may take: it may be that of the others.
+const MAX_COMPARED: Duration = Duration::from_secs(1);
 /// Number of bytes that are read at least: headers are read in small pieces.
 const READ_AHEAD: usize = 1 << 14;
 /// For how long they are known.
@@ -41,6 +43,8 @@ pub struct ServedFile {
     opened: Instant,
     /// How long answers took, ns.
     waited: AtomicU64,
+    /// How long comparisons with others took, ns.
+    compared: AtomicU64,
     ahead: Mutex<Option<ReadAhead>>,
 }
 
@@ -61,6 +65,7 @@ impl ServedFile {
             reader,
             opened: Instant::now(),
             waited: AtomicU64::new(0),
+            compared: AtomicU64::new(0),
             ahead: Mutex::default(),
         }
     }
@@ -103,19 +108,34 @@ impl ServedFile {
     }
 
     fn ask(&self, task: Task, values: &[u64]) -> io::Result<Vec<u8>> {
+        let mut request = vec![task.byte()];
+        put(&mut request, &[self.number]);
+        put(&mut request, values);
+        self.ask_about(&request, &[self.handle.as_fd()])
+    }
+
+    /// Brings the first page into memory, as comparing it does.
+    fn compare_with_itself(&self) -> io::Result<()> {
+        let handle = self.handle.as_fd();
+        self.ask_about(&[Task::ComparePages.byte()], &[handle, handle])?;
+        Ok(())
+    }
+
+    fn ask_about(&self, request: &[u8], handles: &[BorrowedFd<'_>]) -> io::Result<Vec<u8>> {
         let begun = Instant::now();
         let most = MAX_WAIT + begun.duration_since(self.opened) / WAIT_SHARE;
         if Duration::from_nanos(self.waited.load(Relaxed)) >= most {
             return Err(no_answer());
         }
-        let mut request = vec![task.byte()];
-        put(&mut request, &[self.number]);
-        put(&mut request, values);
-        let answer = ask(&self.reader, &request, &[self.handle.as_fd()]);
-        let waited = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.waited.fetch_add(waited, Relaxed);
+        let answer = ask(&self.reader, request, handles);
+        add_time(&self.waited, begun);
         Ok(answer?.bytes)
     }
+}
+
+fn add_time(total: &AtomicU64, begun: Instant) {
+    let time = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    total.fetch_add(time, Relaxed);
 }
 
 impl ReadAhead {
@@ -166,12 +186,31 @@ impl Contents {
     /// # Errors
     /// The error of mapping a file; `TimedOut` if the file system does not answer.
     pub fn is_same_page(&self, other: &Self) -> io::Result<Option<bool>> {
-        let ((Self::Served(served), _) | (_, Self::Served(served))) = (self, other) else {
+        let served = [self, other].into_iter().filter_map(Self::served);
+        // Each first for itself: neither pays for a wait for the other one.
+        for file in served.clone() {
+            file.compare_with_itself()?;
+        }
+        let Some(first) = served.clone().next() else {
             return Ok(None);
         };
+        let mut compared = served.clone().map(|file| file.compared.load(Relaxed));
+        if compared.any(|time| Duration::from_nanos(time) >= MAX_COMPARED) {
+            return Ok(None);
+        }
+        let begun = Instant::now();
+        let reader = Reader::of_unknown(first.reader.patience);
         let handles = [self.as_fd(), other.as_fd()];
-        let answer = ask(&served.reader, &[Task::ComparePages.byte()], &handles)?;
-        Ok(answer.bytes.first().map(|byte| *byte == 1))
+        let answer = ask(&reader, &[Task::ComparePages.byte()], &handles);
+        served.for_each(|file| add_time(&file.compared, begun));
+        Ok(answer?.bytes.first().map(|byte| *byte == 1))
+    }
+
+    const fn served(&self) -> Option<&ServedFile> {
+        match self {
+            Self::Local(_) => None,
+            Self::Served(file) => Some(file),
+        }
     }
 
     /// Has a helper bring a page, by its index, into the page cache, if the file is one that helpers read. Returns whether it is there.
