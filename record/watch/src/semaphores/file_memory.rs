@@ -1,6 +1,8 @@
 //! A file in the memory of a process.
 
+use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use usdtrec_buildid_cache::{FileMapping, MappedInode};
@@ -13,8 +15,43 @@ use crate::verify::{ProcessMemory, address_of};
 /// written.
 #[derive(Debug)]
 pub(super) struct FileMemory {
-    memory: ProcessMemory,
+    memory: Arc<ProcessMemory>,
     mappings: Vec<FileMapping>,
+}
+
+/// The same of all files of a process.
+#[derive(Debug)]
+pub(super) struct AllMemory {
+    memory: Arc<ProcessMemory>,
+    mappings: HashMap<MappedInode, Vec<FileMapping>>,
+}
+
+impl AllMemory {
+    /// Reads what a process has mapped of files.
+    ///
+    /// # Errors
+    /// As [`FileMemory::open`].
+    pub(super) fn open(pid: u32) -> io::Result<Self> {
+        let memory = open(pid)?;
+        let mut mappings: HashMap<_, Vec<FileMapping>> = HashMap::new();
+        for map in memory.files() {
+            mappings.entry(map.mapped_inode()).or_default().push(map);
+        }
+        Ok(Self { memory, mappings })
+    }
+
+    pub(super) fn of_file(&self, file: MappedInode) -> FileMemory {
+        FileMemory {
+            memory: Arc::clone(&self.memory),
+            mappings: self.mappings.get(&file).cloned().unwrap_or_default(),
+        }
+    }
+}
+
+/// Opens the memory of a process: before its mappings are read. If it executes a program now, these are those of memory that this cannot write.
+fn open(pid: u32) -> io::Result<Arc<ProcessMemory>> {
+    let pid = i32::try_from(pid).map_err(io::Error::other)?;
+    Ok(Arc::new(ProcessMemory::open_writable(pid)?))
 }
 
 /// A change of a semaphore.
@@ -38,9 +75,7 @@ impl FileMemory {
     /// # Errors
     /// The errors of [`ProcessMemory::open_writable`].
     pub(super) fn open(pid: u32, file: MappedInode) -> io::Result<Self> {
-        let pid = i32::try_from(pid).map_err(io::Error::other)?;
-        // The memory first: if the process executes a program now, the mappings are those of memory that this cannot write.
-        let memory = ProcessMemory::open_writable(pid)?;
+        let memory = open(pid)?;
         let mappings = memory.files();
         let mappings = mappings.filter(|map| map.mapped_inode() == file).collect();
         Ok(Self { memory, mappings })

@@ -45,6 +45,7 @@ mod urgent;
 
 use std::borrow::Borrow;
 use std::io::{self, PipeWriter};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -145,18 +146,22 @@ impl Semaphores {
         let files = CountedFile::of_probes(probes);
         if !files.is_empty() {
             let pids = running.iter().filter_map(|pid| (*pid).try_into().ok());
-            self.table.add(files, pids);
-            self.begin(running);
+            let added = self.table.add(files, pids);
+            self.raise(running, &added);
         }
     }
 
     /// Increments semaphores from now on, first those of processes that ran already when the probes were attached: `running` are those that
     /// map a file with probes. The probes are enabled.
     pub fn begin(&self, running: &[i32]) {
+        self.raise(running, &self.table.files());
+    }
+
+    fn raise(&self, running: &[i32], files: &Range<usize>) {
         let Some(threads) = &self.threads else { return };
         let _ = threads.begin.send(());
         let running = running.iter().filter_map(|pid| (*pid).try_into().ok());
-        for pid in self.table.raise_all(running, None) {
+        for pid in self.table.raise_all(running, files, None) {
             let _ = threads.jobs.send(Job::hand_over(pid));
         }
     }

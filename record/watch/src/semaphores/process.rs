@@ -9,7 +9,7 @@ use usdtrec_kernel::clocks::trace_clock;
 
 use super::counted_files::CountedFiles;
 use super::file::{CountedFile, Semaphore};
-use super::file_memory::{Change, FileMemory, PartlyChanged};
+use super::file_memory::{AllMemory, Change, FileMemory, PartlyChanged};
 use super::stored_increments::{Note, StoredIncrements};
 
 /// What the semaphores of a process need besides its state.
@@ -297,11 +297,17 @@ impl Process {
         is_recorded: bool,
     ) -> io::Result<Option<Self>> {
         let mut child = Self::new(start);
-        for image in self.images.iter().filter(|image| image.raised <= time) {
+        let images = self.images.iter().filter(|image| image.raised <= time);
+        let images: Vec<&Image> = images.collect();
+        if images.is_empty() {
+            return Ok(None);
+        }
+        let opened = AllMemory::open(context.pid)?;
+        for image in images {
             let Some(file) = context.files.get(image.file) else {
                 continue;
             };
-            let memory = FileMemory::open(context.pid, file.identity)?;
+            let memory = opened.of_file(file.identity);
             if !memory.has_semaphores(file, image.bias) {
                 continue;
             }

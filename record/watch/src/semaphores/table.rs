@@ -3,13 +3,15 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use usdtrec_attach::engine::{Counting, TaskFilter};
-use usdtrec_buildid_cache::MappedInode;
+use usdtrec_buildid_cache::served::{Patience, read_maps};
+use usdtrec_buildid_cache::{FileMapping, MappedInode};
 use usdtrec_format::trace::ShortfallKind;
 use usdtrec_kernel::clocks::trace_clock;
 use usdtrec_kernel::host::process;
@@ -99,12 +101,19 @@ impl Table {
         }
     }
 
-    /// Adds files, and processes that map them and are recorded.
-    pub(super) fn add(&self, files: Vec<CountedFile>, pids: impl Iterator<Item = u32>) {
+    /// Adds files, and processes that map them and are recorded. Returns the indexes of the files.
+    pub(super) fn add(
+        &self,
+        files: Vec<CountedFile>,
+        pids: impl Iterator<Item = u32>,
+    ) -> Range<usize> {
+        let first = self.files.len();
+        let added = first..first + files.len();
         self.files.add(files);
         if let Recorded::These { pids: known, .. } = &mut *lock(&self.recorded) {
             known.extend(pids);
         }
+        added
     }
 
     /// The file that appears so in mappings, by its index.
@@ -112,9 +121,27 @@ impl Table {
         self.files.iter().position(|file| file.identity == identity)
     }
 
-    /// Number of the files.
-    pub(super) fn files(&self) -> usize {
-        self.files.len()
+    /// All files.
+    pub(super) fn files(&self) -> Range<usize> {
+        0..self.files.len()
+    }
+
+    /// Those of the files whose code a process maps; none if that cannot be read.
+    pub(super) fn mapped(&self, pid: u32, files: Range<usize>) -> Vec<usize> {
+        if files.is_empty() {
+            return Vec::new();
+        }
+        let maps = read_maps(pid, Patience::Usual).unwrap_or_default();
+        let code = FileMapping::parse_all(&maps).filter(|map| map.permissions[2]);
+        let mapped: HashSet<MappedInode> = code.map(|map| map.mapped_inode()).collect();
+        let files = self
+            .files
+            .iter()
+            .enumerate()
+            .take(files.end)
+            .skip(files.start);
+        let mapped = files.filter(|(_, file)| mapped.contains(&file.identity));
+        mapped.map(|(index, _)| index).collect()
     }
 
     /// Whether a process is recorded.
@@ -145,21 +172,23 @@ impl Table {
         lock(&self.processes).contains_key(&pid)
     }
 
-    /// Increments the semaphores of those of the processes that are recorded and map a file. Returns these. `begun` is as in [`Mapped`].
+    /// Increments the semaphores of those of the processes that are recorded and map one of these files. Returns these. `begun` is as in [`Mapped`].
     pub(super) fn raise_all(
         &self,
         pids: impl Iterator<Item = u32>,
+        files: &Range<usize>,
         begun: Option<u64>,
     ) -> Vec<u32> {
         let recorded = pids.filter(|pid| self.is_recorded(*pid));
-        recorded.filter(|pid| self.raise_in(*pid, begun)).collect()
+        let raised = recorded.filter(|pid| self.raise_in(*pid, files.clone(), begun));
+        raised.collect()
     }
 
     /// The same for all processes of the host that mapped a file at `begun` or later.
     pub(super) fn raise_running(&self, begun: u64) -> Vec<u32> {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        self.raise_all(pids, Some(begun))
+        self.raise_all(pids, &self.files(), Some(begun))
     }
 
     /// Says that a process will be stopped before it runs anything, and its semaphores incremented then.
@@ -169,16 +198,16 @@ impl Table {
 
     /// Increments the semaphores of a process that is stopped. Returns whether there are any.
     pub(super) fn raise_stopped(&self, pid: u32) -> bool {
-        let is_raised = self.raise_in(pid, None);
+        let is_raised = self.raise_in(pid, self.files(), None);
         self.stopped.store(0, Ordering::Relaxed);
         is_raised
     }
 
-    fn raise_in(&self, pid: u32, begun: Option<u64>) -> bool {
+    fn raise_in(&self, pid: u32, files: Range<usize>, begun: Option<u64>) -> bool {
         // Records since then are missing.
         let since = begun.map_or(0, |_| trace_clock::now());
         let mut is_raised = false;
-        for file in 0..self.files.len() {
+        for file in self.mapped(pid, files) {
             let mapped = Mapped {
                 pid,
                 file,
@@ -452,4 +481,38 @@ fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Each change is complete before the lock is released, or a process of its own.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use usdtrec_attach::engine::UprobePmu;
+    use usdtrec_buildid_cache::elf::ObjectFile;
+    use usdtrec_kernel::host::identity;
+
+    use super::*;
+
+    #[test]
+    fn only_files_that_a_process_maps_are_tried() {
+        let path = std::env::current_exe().unwrap();
+        let object = Arc::new(ObjectFile::open(&path).unwrap());
+        let own = identity::of_file(&object).unwrap();
+        let other = MappedInode {
+            inode: own.inode + 1,
+            ..own
+        };
+        let file = |identity| CountedFile {
+            object: Arc::clone(&object),
+            path: path.clone(),
+            identity,
+            semaphores: Vec::new(),
+        };
+        let counting = Counting::new(UprobePmu::find());
+        let files = vec![file(other), file(own)];
+        let table = Table::new(files, &TaskFilter::All, counting, Shortfalls::default());
+        let added = table.add(vec![file(own), file(other)], std::iter::empty());
+        let pid = std::process::id();
+        assert_eq!(added, 2..4);
+        assert_eq!(table.mapped(pid, table.files()), [1, 2]);
+        assert_eq!(table.mapped(pid, added), [2]);
+    }
 }

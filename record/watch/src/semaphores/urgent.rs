@@ -257,7 +257,7 @@ impl Urgent {
         if !self.table.is_recorded(child) || is_shared(parent, child) {
             return;
         }
-        for file in 0..self.table.files() {
+        for file in self.table.mapped(child, self.table.files()) {
             let mapped = Mapped {
                 pid: child,
                 file,
