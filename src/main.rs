@@ -108,7 +108,7 @@ fn begin_helpers(command: &Command) {
         Command::BuildidCache(_) | Command::Doctor(_) | Command::List(_)
     );
     if records || looks {
-        served::begin();
+        served::begin(usdtrec_record::account_of);
         usdtrec_report::open_files_by(helper::open_file);
     }
     if records {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 const DELETED: &[u8] = b" (deleted)";
 
 /// The number of a device (makedev(3)).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceNumber {
     /// Major number.
     pub major: u32,

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod account;
 mod builds;
 mod cache;
 mod copy;
@@ -24,6 +25,7 @@ pub mod served;
 mod store;
 mod walk;
 
+pub use account::Account;
 pub use builds::{Build, BuildError, chosen_build};
 pub use cache::{Cache, CacheError, LockWaitCallback, distrust};
 pub use entry::{Entry, Indexed, ProbeSource};

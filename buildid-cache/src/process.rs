@@ -4,15 +4,16 @@ use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat};
 use usdtrec_format::escape::shown;
 
+use crate::account::Account;
 use crate::elf::{ElfError, NOTE_BYTES, ObjectFile, PartialScan, ProbeScan};
 use crate::file_mapping::FileMapping;
-use crate::live_thread::{NOBODY, live_directory};
+use crate::live_thread::live_directory;
 use crate::served::{Handle, MapsReader, Patience, Reader, file_id};
 
 /// A file with probes that a process maps.
@@ -122,9 +123,8 @@ pub fn open_formerly_mapped(
     patience: Patience,
 ) -> Result<ObjectFile, ElfError> {
     let reader = Reader {
-        user: NOBODY,
         device: mapping.device,
-        patience,
+        ..Reader::of_unknown(patience)
     };
     let found = Handle::of_path_itself(&mapping.path, reader)?;
     if Likeness::compare(&found, mapping) != Likeness::Same {
@@ -152,8 +152,10 @@ impl MappedFile {
 
 /// A process whose files are read. Files opened relative to the handle belong to this process even if its id is reused.
 pub(crate) struct OpenProcess {
+    pid: u32,
     directory: PathBuf,
     handle: OwnedFd,
+    account: OnceLock<Account>,
 }
 
 impl OpenProcess {
@@ -163,7 +165,12 @@ impl OpenProcess {
         let directory = live_directory(pid);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = openat(CWD, &directory, flags, Mode::empty())?;
-        Ok(Self { directory, handle })
+        Ok(Self {
+            pid,
+            directory,
+            handle,
+            account: OnceLock::new(),
+        })
     }
 
     /// Its mappings of files, those with the same device, inode and path once: the first one that is wanted.
@@ -200,7 +207,7 @@ impl OpenProcess {
         /// The kernel gives less at once.
         const CAPACITY: usize = 1 << 16;
         let reader = Reader {
-            user: self.owner()?,
+            account: self.account()?,
             ..Reader::of_unknown(Patience::Usual)
         };
         let maps = MapsReader::open(self.handle.as_fd(), reader)?;
@@ -218,8 +225,20 @@ impl OpenProcess {
     ///
     /// # Errors
     /// The process has ended.
-    pub(crate) fn owner(&self) -> io::Result<u32> {
+    fn owner(&self) -> io::Result<u32> {
         Ok(rustix::fs::fstat(&self.handle)?.st_uid)
+    }
+
+    /// Its account.
+    ///
+    /// # Errors
+    /// As [`owner`](Self::owner).
+    pub(crate) fn account(&self) -> io::Result<Account> {
+        if let Some(known) = self.account.get() {
+            return Ok(*known);
+        }
+        let of_owner = Account::of_user(self.owner()?);
+        Ok(*(self.account).get_or_init(|| Account::of(self.pid).unwrap_or(of_owner)))
     }
 
     /// Reads a file that it maps.
@@ -270,7 +289,7 @@ impl OpenProcess {
         patience: Patience,
     ) -> io::Result<Mapping<'a>> {
         let reader = Reader {
-            user: self.owner()?,
+            account: self.account()?,
             device: mapping.device,
             patience,
         };
@@ -482,9 +501,8 @@ mod tests {
         let path = Path::new("/proc/self/maps");
         let mapping = mapping_of(&File::open(path).unwrap());
         let reader = Reader {
-            user: NOBODY,
             device: mapping.device,
-            patience: Patience::Usual,
+            ..Reader::of_unknown(Patience::Usual)
         };
         let file = Handle::of_path(path, reader).unwrap();
         assert_eq!(Likeness::compare(&file, &mapping), Likeness::Same);

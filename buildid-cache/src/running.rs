@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use rayon::prelude::*;
 use rustix::process::{Resource, getrlimit};
 
+use crate::account::Account;
 use crate::elf::{FileId, NOTE_BYTES};
 use crate::file_mapping::{DeviceNumber, FileMapping, MappedInode};
 use crate::process::{MappedFile, OpenProcess};
@@ -71,8 +72,10 @@ pub struct Running {
     pub oversized: Vec<u32>,
     /// Number of files that could not be read, or not wholly.
     pub unreadable: usize,
+    /// The processes whose mappings could not be read in time.
+    pub unanswered: Vec<u32>,
     /// Users with more than [`MAX_FILES_OF_USER`] files, and how many of each were not read.
-    pub unread: BTreeMap<u32, usize>,
+    pub unread: BTreeMap<Account, usize>,
 }
 
 /// Reads the probes of all files whose code a process of this host maps, other than this process and its helpers.
@@ -100,6 +103,7 @@ pub fn running(kept: &KeptProbes<'_>) -> io::Result<Running> {
                 }
                 Err(io::ErrorKind::PermissionDenied) => running.denied.push(pid),
                 Err(io::ErrorKind::FileTooLarge) => running.oversized.push(pid),
+                Err(io::ErrorKind::TimedOut) => running.unanswered.push(pid),
                 // It has ended.
                 Err(_) => {}
             }
@@ -143,7 +147,7 @@ pub fn running(kept: &KeptProbes<'_>) -> io::Result<Running> {
 
 /// A process, and the files whose code it maps.
 struct Process {
-    owner: u32,
+    account: Account,
     mount_namespace: Option<u64>,
     mappings: Vec<FileMapping>,
 }
@@ -152,7 +156,7 @@ struct Process {
 fn look(pid: u32) -> io::Result<Process> {
     let process = OpenProcess::open(pid)?;
     Ok(Process {
-        owner: process.owner()?,
+        account: process.account()?,
         mount_namespace: process.mount_namespace(),
         mappings: process.code_mappings()?,
     })
@@ -171,8 +175,8 @@ struct MappedName {
 /// A file to read.
 #[derive(Default)]
 struct WantedFile {
-    /// The user of the first process that maps it.
-    user: u32,
+    /// That of the first process that maps it.
+    account: Account,
     /// The processes that map it.
     processes: Vec<u32>,
     /// Mappings of the first of them: one may have ended when the file is opened.
@@ -184,9 +188,9 @@ struct WantedFile {
 struct Wanted {
     files: HashMap<MappedName, WantedFile>,
     /// Number of files of each user.
-    of_user: HashMap<u32, usize>,
+    of_user: HashMap<Account, usize>,
     /// The files of each user that are not read.
-    unread: HashMap<u32, LeftOutFiles>,
+    unread: HashMap<Account, LeftOutFiles>,
 }
 
 /// Files that are not read.
@@ -224,15 +228,15 @@ impl Wanted {
                 path: mapping.path.clone(),
             };
             if !self.files.contains_key(&name) {
-                let count = self.of_user.entry(process.owner).or_default();
+                let count = self.of_user.entry(process.account).or_default();
                 if *count == MAX_FILES_OF_USER {
-                    self.unread.entry(process.owner).or_default().add(&name);
+                    self.unread.entry(process.account).or_default().add(&name);
                     continue;
                 }
                 *count += 1;
             }
             let file = self.files.entry(name).or_insert_with(|| WantedFile {
-                user: process.owner,
+                account: process.account,
                 ..WantedFile::default()
             });
             if file.processes.last() != Some(&pid) {
@@ -254,7 +258,7 @@ struct ReadFile {
 
 /// Files that stay open, by user. Those of one user are never more than what is left for all others.
 #[derive(Default)]
-struct OpenFiles(Mutex<HashMap<u32, OfUser>>);
+struct OpenFiles(Mutex<HashMap<Account, OfUser>>);
 
 #[derive(Default)]
 struct OfUser {
@@ -265,7 +269,7 @@ struct OfUser {
 
 impl OpenFiles {
     /// Whether a file of a user may stay open, with so many bytes of notes, if `most_notes` may be.
-    fn admit(&self, user: u32, notes: u64, most_notes: u64) -> bool {
+    fn admit(&self, user: Account, notes: u64, most_notes: u64) -> bool {
         let most = getrlimit(Resource::Nofile).current;
         let most = most.map_or(u64::MAX, |most| most.saturating_sub(DESCRIPTORS_KEPT));
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -315,7 +319,7 @@ impl WantedFile {
                 Ok(mapped) if !has_probes && mapped.has_nothing() => Outcome::Nothing,
                 Ok(mapped)
                     if !open.admit(
-                        self.user,
+                        self.account,
                         mapped.file.note_bytes().min(NOTE_BYTES),
                         kept.notes_of_user,
                     ) =>
@@ -354,7 +358,7 @@ mod tests {
         let line = |file: usize| format!("1000-2000 r-xp 00000000 fe:01 {} /{file}", file + 1);
         let mappings = files.map(|file| FileMapping::parse(line(file).as_bytes()));
         Process {
-            owner: 1000,
+            account: Account::of_user(1000),
             mount_namespace: None,
             mappings: mappings.map(Option::unwrap).collect(),
         }
@@ -364,10 +368,11 @@ mod tests {
     fn open_files_of_a_user_leave_room_for_others() {
         let open = OpenFiles::default();
         let most = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
-        let taken = (0..most).take_while(|_| open.admit(1, 0, 0)).count() as u64;
+        let [one, other] = [1, 2].map(Account::of_user);
+        let taken = (0..most).take_while(|_| open.admit(one, 0, 0)).count() as u64;
         assert!(taken < most / 2, "{taken} of {most}");
-        assert!(open.admit(2, 8, 10));
-        assert!(!open.admit(2, 3, 10));
+        assert!(open.admit(other, 8, 10));
+        assert!(!open.admit(other, 3, 10));
     }
 
     /// Many processes may map a file that is left out.
@@ -380,6 +385,6 @@ mod tests {
             wanted.add(pid, process(MAX_FILES_OF_USER - 1..MAX_FILES_OF_USER + 2));
         }
         assert_eq!(wanted.files.len(), MAX_FILES_OF_USER);
-        assert_eq!(wanted.unread[&1000].number(), 2);
+        assert_eq!(wanted.unread[&Account::of_user(1000)].number(), 2);
     }
 }

@@ -47,7 +47,7 @@ pub use usdtrec_attach::engine::{
 };
 pub use usdtrec_attach::error::{HelperInput, NoNumber, ProgramFeature, SpanFault, UsageError};
 pub use usdtrec_attach::error::{Interruption, RecordError, Removal, TargetError};
-pub use usdtrec_attach::places::{Account, Places};
+pub use usdtrec_attach::places::{Account, Places, account_of};
 pub use usdtrec_attach::plan::call_graph::{CallGraph, CallGraphMethod};
 pub use usdtrec_attach::select::probe::PlannedSite;
 pub use usdtrec_attach::select::probe::{PlannedProbe, RefusedProbe};

@@ -117,7 +117,6 @@ const ALLOWED: &[(&str, &str)] = &[
     ("record/src/output/writer.rs", "the trace"),
     ("record/src/output/watched_file.rs", "the trace"),
     ("record/src/budget/budgeting.rs", "/proc"),
-    ("record/src/recording/build_ids.rs", "/proc"),
     ("record/src/recording/following/unmapped.rs", "/proc"),
     (
         "record/src/triggers/command.rs",

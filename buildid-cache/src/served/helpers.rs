@@ -14,9 +14,11 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::helper::{self, StartedHelper};
 use super::message::{Message, Task, numbers, receive, send};
+use super::spent_time::{self, Asker, SpentTimes};
 use super::waits::{BegunWait, WaitedFile};
+use crate::account::{Account, find_by};
 use crate::file_mapping::DeviceNumber;
-use crate::live_thread::{NOBODY, owner};
+use crate::live_thread::NOBODY;
 
 /// How long a file system has to answer.
 pub const ANSWER_TIME: Duration = Duration::from_secs(1);
@@ -35,13 +37,14 @@ const RUNNING_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a new helper has to begin, and where little time may be lost.
 const START_TIME: Duration = Duration::from_secs(10);
 const SHORT_START_TIME: Duration = Duration::from_secs(1);
-/// Maximum numbers of helpers that a file system, the files of a user, and all of them may make wait for ever.
+/// Maximum numbers of helpers that a file system, the files of an account, and all of them may make wait for ever.
 const MAX_STUCK_OF_FILE_SYSTEM: usize = 2;
-const MAX_STUCK_OF_USER: usize = 4;
+const MAX_STUCK_OF_ACCOUNT: usize = 4;
 const MAX_STUCK: usize = 32;
-/// The user of most containers' processes, who has no need to attack this one.
-const ROOT: u32 = 0;
-/// Number of stuck helpers with which the time to answer is halved: files of many users are not waited for one after the other.
+/// Root outside of containers has no need to attack this one.
+const ROOT: Account = Account::of_user(0);
+/// Number of stuck helpers, or of file systems that are not asked now, with which the time to answer is halved: files of many users are not waited for
+/// one after the other.
 const HALVING: usize = 4;
 /// Maximum number of helpers that wait for requests.
 const MAX_IDLE: usize = 4;
@@ -54,13 +57,14 @@ static HELPERS: Mutex<Helpers> = Mutex::new(Helpers {
     idle: Vec::new(),
     stuck: Vec::new(),
     short: None,
+    spent: SpentTimes::new(),
 });
 
 /// For whom a file is read, and how long that may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader {
-    /// The user whose process maps it.
-    pub user: u32,
+    /// Whose process maps it.
+    pub account: Account,
     /// The device of its file system, as far as known.
     pub device: DeviceNumber,
     /// How long each answer may take.
@@ -73,7 +77,7 @@ impl Reader {
     pub const fn of_unknown(patience: Patience) -> Self {
         let (major, minor) = (u32::MAX, u32::MAX);
         Self {
-            user: NOBODY,
+            account: Account::of_user(NOBODY),
             device: DeviceNumber { major, minor },
             patience,
         }
@@ -82,11 +86,19 @@ impl Reader {
     /// Of a file of a process, whose device is not known.
     #[must_use]
     pub fn of_process(pid: i32, patience: Patience) -> Self {
-        let user = u32::try_from(pid).ok();
-        let user = user.and_then(|pid| owner(pid).ok());
+        let unknown = Self::of_unknown(patience);
+        let account = u32::try_from(pid).ok().and_then(Account::of);
         Self {
-            user: user.unwrap_or(NOBODY),
-            ..Self::of_unknown(patience)
+            account: account.unwrap_or(unknown.account),
+            ..unknown
+        }
+    }
+
+    fn asker(&self) -> Asker {
+        Asker {
+            account: self.account,
+            device: (self.device.major != u32::MAX).then_some(self.device),
+            is_limited: self.account != ROOT,
         }
     }
 }
@@ -141,6 +153,7 @@ struct Helpers {
     idle: Vec<StartedHelper>,
     stuck: Vec<StuckHelper>,
     short: Option<ShortTime>,
+    spent: SpentTimes,
 }
 
 /// How much time is left for short waits.
@@ -163,8 +176,9 @@ impl fmt::Debug for StuckHelper {
 }
 
 /// Has files of others read by helpers from now on, which are started when they are needed. This program's `main` must call
-/// [`serve`](helper::serve) if its only argument is [`SERVE_VERB`](helper::SERVE_VERB).
-pub fn begin() {
+/// [`serve`](helper::serve) if its only argument is [`SERVE_VERB`](helper::SERVE_VERB). `find` finds the account of a process; `None` if it has ended.
+pub fn begin(find: fn(u32) -> Option<Account>) {
+    find_by(find);
     USE.store(Use::Yes as u8, SeqCst);
 }
 
@@ -242,10 +256,10 @@ pub(super) fn ask(
             Patience::Usual => RUNNING_TIME,
             Patience::Short => SHORT_RUNNING_TIME,
         };
-        let answer = helper.ask(request, handles, AnswerTime { time, running });
+        let Asked { answer, waited } = helper.ask(request, handles, AnswerTime { time, running });
         if let Some(before) = before {
             // What a container's local file system takes is not counted.
-            let free = if reader.user == ROOT {
+            let free = if reader.account.user == ROOT.user {
                 FREE_TIME
             } else {
                 Duration::ZERO
@@ -256,14 +270,20 @@ pub(super) fn ask(
         }
         match answer {
             Ok(answer) => {
-                helpers().give(helper);
+                let mut helpers = helpers();
+                helpers.spent.add(reader.asker(), waited, Instant::now());
+                helpers.give(helper);
                 return outcome(answer);
             }
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 // It may ignore that until the file system answers.
                 let _ = pidfd_send_signal(&helper.process, Signal::KILL);
+                let mut helpers = helpers();
+                if !is_short {
+                    (helpers.spent).add(reader.asker(), spent_time::SILENCE, Instant::now());
+                }
                 let reader = *reader;
-                helpers().stuck.push(StuckHelper { helper, reader });
+                helpers.stuck.push(StuckHelper { helper, reader });
                 return Err(no_answer());
             }
             Err(error) => failed = error,
@@ -350,19 +370,23 @@ impl Helpers {
             let stuck = stuck.iter();
             stuck.filter(|stuck| is_it(stuck, reader)).count()
         };
-        let of_user = number(|stuck, reader| stuck.user == reader.user);
+        let of_account = number(|stuck, reader| stuck.account == reader.account);
         let of_file_system = number(|stuck, reader| {
             stuck.device == reader.device && reader.device.major != u32::MAX
         });
-        let time = ANSWER_TIME / (1 << (stuck.len() / HALVING).min(8));
+        let now = Instant::now();
+        let silent = stuck.len().max(self.spent.used_up(now));
+        let time = ANSWER_TIME / (1 << (silent / HALVING).min(8));
         let time = match reader.patience {
             Patience::Usual => time,
             Patience::Short => time.min(SHORT_TIME).min(self.short_time()),
         };
         if time.is_zero()
             || of_file_system >= MAX_STUCK_OF_FILE_SYSTEM
-            || reader.user != ROOT && of_user >= MAX_STUCK_OF_USER
-            || self.stuck.len() >= MAX_STUCK
+            || reader.account != ROOT && of_account >= MAX_STUCK_OF_ACCOUNT
+            // No account has more than what is left for all others together.
+            || of_account + self.stuck.len() + 2 > MAX_STUCK
+            || self.spent.is_used_up(reader.asker(), now)
         {
             return Err(no_answer());
         }
@@ -438,19 +462,58 @@ struct AnswerTime {
     running: Duration,
 }
 
+/// What came of a question.
+#[derive(Debug)]
+struct Asked {
+    answer: io::Result<Message>,
+    /// How long the file system was waited for beyond the [free time](spent_time::FREE_TIME).
+    waited: Duration,
+}
+
+/// A wait beyond the free time.
+#[derive(Clone, Copy, Debug)]
+struct LongWait {
+    begun: Instant,
+    before: SchedulerTimes,
+}
+
 impl StartedHelper {
-    fn ask(
+    fn ask(&self, request: &[u8], handles: &[BorrowedFd<'_>], time: AnswerTime) -> Asked {
+        let mut long = None;
+        let answer = self.answer(request, handles, time, &mut long);
+        let waited = long.map_or(Duration::ZERO, |LongWait { begun, before }| {
+            let on_cpus = SchedulerTimes::of(self).since(before);
+            begun.elapsed().saturating_sub(on_cpus)
+        });
+        Asked { answer, waited }
+    }
+
+    fn answer(
         &self,
         request: &[u8],
         handles: &[BorrowedFd<'_>],
         time: AnswerTime,
+        long: &mut Option<LongWait>,
     ) -> io::Result<Message> {
         let socket = self.socket.as_fd();
         send(socket, request, handles)?;
-        let mut end = Instant::now() + time.time;
+        let begun = Instant::now();
+        let mut end = begun + time.time;
         let last = end + time.running;
         loop {
-            let left = end.saturating_duration_since(Instant::now());
+            let now = Instant::now();
+            let free = begun + spent_time::FREE_TIME;
+            if long.is_none() && now >= free {
+                *long = Some(LongWait {
+                    begun: now,
+                    before: SchedulerTimes::of(self),
+                });
+            }
+            let until = match long {
+                Some(_) => end,
+                None => end.min(free),
+            };
+            let left = until.saturating_duration_since(now);
             let left = Timespec {
                 tv_sec: left.as_secs().cast_signed(),
                 tv_nsec: left.subsec_nanos().into(),
@@ -458,6 +521,7 @@ impl StartedHelper {
             let mut polled = [PollFd::new(&socket, PollFlags::IN)];
             match poll(&mut polled, Some(&left)) {
                 Err(rustix::io::Errno::INTR) => {}
+                Ok(0) if until < end => {}
                 Ok(0) if end < last && self.is_running() => {
                     end = last.min(Instant::now() + RUNNING_INTERVAL);
                 }
@@ -487,7 +551,7 @@ impl StartedHelper {
             },
             running: Duration::ZERO,
         };
-        let answer = outcome(self.ask(&[Task::Start.byte()], &[], time)?)?;
+        let answer = outcome(self.ask(&[Task::Start.byte()], &[], time).answer?)?;
         let [socket, process]: [OwnedFd; 2] = answer
             .descriptors
             .try_into()
@@ -504,5 +568,105 @@ impl StartedHelper {
     fn has_ended(&self) -> bool {
         let mut polled = [PollFd::new(&self.process, PollFlags::IN)];
         poll(&mut polled, Some(&Timespec::default())).is_ok_and(|number| number > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+    use super::*;
+
+    /// A process that waits.
+    struct Waiting(Child);
+
+    impl Waiting {
+        fn start() -> Self {
+            let mut command = Command::new("cat");
+            command.stdin(Stdio::piped()).stdout(Stdio::null());
+            let child = Self(command.spawn().unwrap());
+            while child.helper().is_running() {
+                std::thread::yield_now();
+            }
+            child
+        }
+
+        fn helper(&self) -> StartedHelper {
+            let kind = (AddressFamily::UNIX, SocketType::SEQPACKET);
+            let (socket, _) = socketpair(kind.0, kind.1, SocketFlags::CLOEXEC, None).unwrap();
+            let pid = Pid::from_child(&self.0);
+            StartedHelper {
+                socket,
+                process: pidfd_open(pid, PidfdFlags::empty()).unwrap(),
+                pid: self.0.id(),
+            }
+        }
+    }
+
+    impl Drop for Waiting {
+        fn drop(&mut self) {
+            drop(self.0.stdin.take());
+            let _ = self.0.wait();
+        }
+    }
+
+    fn reader(user: u32, minor: u32) -> Reader {
+        Reader {
+            account: Account::of_user(user),
+            device: DeviceNumber { major: 0, minor },
+            patience: Patience::Usual,
+        }
+    }
+
+    #[test]
+    fn who_has_helpers_stuck_leaves_others_for_everybody() {
+        let process = Waiting::start();
+        let mut helpers = Helpers {
+            idle: Vec::new(),
+            stuck: Vec::new(),
+            short: None,
+            spent: SpentTimes::new(),
+        };
+        let mut all = |user: u32| {
+            let mut number = 0;
+            // Of a file system of its own each.
+            while helpers.take(&reader(user, 100 * user + number)).is_ok() {
+                helpers.stuck.push(StuckHelper {
+                    helper: process.helper(),
+                    reader: reader(user, 100 * user + number),
+                });
+                number += 1;
+            }
+            number
+        };
+        assert_eq!(all(7), MAX_STUCK_OF_ACCOUNT as u32);
+        let of_root = all(0);
+        assert!((1..MAX_STUCK as u32 / 2).contains(&of_root), "{of_root}");
+        assert_eq!(all(8), MAX_STUCK_OF_ACCOUNT as u32);
+    }
+
+    /// Those whose helpers end when they are killed are not waited for again and again.
+    #[test]
+    fn a_file_system_that_did_not_answer_is_not_asked_for_a_while() {
+        let mut helpers = Helpers {
+            idle: Vec::new(),
+            stuck: Vec::new(),
+            short: None,
+            spent: SpentTimes::new(),
+        };
+        let mut waits = 0;
+        while helpers.take(&reader(7, 1)).is_ok() {
+            waits += 1;
+            let asker = reader(7, 1).asker();
+            (helpers.spent).add(asker, spent_time::SILENCE, Instant::now());
+        }
+        assert_eq!(waits, MAX_STUCK_OF_FILE_SYSTEM);
+        let refused = helpers.take(&reader(7, 1)).err().unwrap();
+        assert_eq!(refused.kind(), io::ErrorKind::TimedOut);
+        assert!(helpers.take(&reader(7, 2)).is_ok());
+        assert!(helpers.take(&reader(8, 1)).is_ok());
     }
 }

@@ -4,8 +4,8 @@
 //! A file that others control is read here only if its file system is known to be local (`local_mounts`). Others are opened and read by a
 //! helper: a process of its own, started by another one that has nothing of this one, in its own session, with one socket.
 //! One that does not answer within [`ANSWER_TIME`] is killed, which it may ignore, and nobody waits for it: it holds nothing.
-//! A user and a file system can make few of them wait; then their files are refused at once. When the file system answers,
-//! the helper ends, and its files are read again.
+//! A user and a file system can make few of them wait, and be waited for a short time; then their files are refused at once. When the file system
+//! answers, the helper ends, and its files are read again.
 //!
 //! This process has only handles of such files (`O_PATH`), which name them for the kernel and for helpers.
 
@@ -17,6 +17,7 @@ mod helpers;
 mod local_mounts;
 mod message;
 mod process_file;
+mod spent_time;
 mod waits;
 
 pub use contents::{Contents, PositionedReader, ServedFile};

@@ -20,6 +20,8 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{fmt, io};
 
+pub use usdtrec_buildid_cache::Account;
+use usdtrec_buildid_cache::live_thread;
 use usdtrec_format::Probe;
 
 /// Maximum of one file: a file with more is refused, whoever maps it. Programs with the most have some thousand sites (QEMU).
@@ -246,36 +248,23 @@ const GET_OWNER: libc::c_ulong = 0xb704;
 /// Maximum number of user namespaces within each other (kernel/user_namespace.c, `create_user_ns`).
 const MAX_LEVELS: usize = 33;
 
-/// Whose process it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Account {
-    /// The user; of processes in another user namespace, its owner.
-    pub user: u32,
-    /// Inode of the namespace that distinguishes containers; 0 in those of the recorder.
-    pub namespace: u64,
-}
-
-impl Account {
-    /// Processes of a user in the recorder's namespaces.
-    pub const fn of_user(user: u32) -> Self {
-        Self { user, namespace: 0 }
+/// The account of a process; `None` if it has ended.
+pub fn account_of(pid: u32) -> Option<Account> {
+    let user = metadata(format!("/proc/{pid}")).ok()?.uid();
+    let here = |kind: &str| Some(metadata(format!("/proc/self/ns/{kind}")).ok()?.ino());
+    let of = |tid: u32, kind: &str| Some(metadata(format!("/proc/{tid}/ns/{kind}")).ok()?.ino());
+    // A first thread that has ended has no namespaces.
+    let tid = of(pid, "user").map_or_else(|| live_thread(pid), |_| pid);
+    let its = |kind: &str| of(tid, kind);
+    if its("user") != here("user") {
+        let outer = outermost(tid);
+        return Some(outer.unwrap_or_else(|_| Account::of_user(user)));
     }
-
-    /// The account of a process; `None` if it has ended.
-    pub fn of_process(pid: u32) -> Option<Self> {
-        let user = metadata(format!("/proc/{pid}")).ok()?.uid();
-        let here = |kind: &str| Some(metadata(format!("/proc/self/ns/{kind}")).ok()?.ino());
-        let its = |kind: &str| Some(metadata(format!("/proc/{pid}/ns/{kind}")).ok()?.ino());
-        if its("user") != here("user") {
-            let outer = outermost(pid);
-            return Some(outer.unwrap_or_else(|_| Self::of_user(user)));
-        }
-        let inside = its("pid").filter(|inside| Some(*inside) != here("pid"));
-        Some(Self {
-            user,
-            namespace: inside.unwrap_or(0),
-        })
-    }
+    let inside = its("pid").filter(|inside| Some(*inside) != here("pid"));
+    Some(Account {
+        user,
+        namespace: inside.unwrap_or(0),
+    })
 }
 
 /// The account of processes below the outermost user namespace that a process is in, inside of the recorder's.
@@ -418,9 +407,9 @@ mod tests {
     #[test]
     fn this_process_is_of_its_user() {
         let user = rustix::process::geteuid().as_raw();
-        let own = Account::of_process(std::process::id());
+        let own = account_of(std::process::id());
         assert_eq!(own, Some(Account::of_user(user)));
-        assert_eq!(Account::of_process(u32::MAX), None);
+        assert_eq!(account_of(u32::MAX), None);
     }
 
     /// A process that a command starts, and that waits until this is dropped.
@@ -454,7 +443,7 @@ mod tests {
         }
 
         fn account(&self) -> Account {
-            Account::of_process(self.1).unwrap()
+            account_of(self.1).unwrap()
         }
 
         fn namespace(&self, kind: &str) -> u64 {

@@ -5,9 +5,9 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+use usdtrec_attach::places::{Account, account_of};
 use usdtrec_buildid_cache::elf::{ElfError, ObjectFile};
 use usdtrec_buildid_cache::served::Patience;
 use usdtrec_buildid_cache::{DeviceNumber, FileMapping, MappedInode};
@@ -34,8 +34,8 @@ pub(super) struct NewFile {
     pub(crate) pid: i32,
     /// The thread that mapped it; 0 if that is not known.
     pub(super) tid: i32,
-    /// Its user; `None` if it has ended.
-    pub(super) user: Option<u32>,
+    /// Its account; `None` if it had ended.
+    pub(super) account: Option<Account>,
     /// When it was mapped, ns of the trace's clock; 0 if that is not known.
     pub(super) mapped_at: u64,
     /// Number of programs that mapped it before and ended before it was read.
@@ -365,11 +365,11 @@ fn executes(pid: i32) -> bool {
 
 impl NewFile {
     fn new(mapped: Mapped, id: MappedFileId, object: ObjectFile) -> Self {
-        let process = fs::metadata(format!("/proc/{}", mapped.pid));
+        let process = u32::try_from(mapped.pid).ok();
         Self {
             pid: mapped.pid,
             tid: mapped.tid,
-            user: process.ok().map(|process| process.uid()),
+            account: process.and_then(account_of),
             mapped_at: mapped.mapped_at,
             ended: 0,
             id,

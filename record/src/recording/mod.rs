@@ -22,6 +22,7 @@ mod snapshot;
 pub(super) mod sought_files;
 pub(super) mod start;
 pub(super) mod triggering;
+mod turns;
 pub(super) mod unread_files;
 mod waiting;
 pub(super) mod watched_files;

@@ -10,8 +10,8 @@ use anyhow::{Context as _, bail};
 use usdtrec_buildid_cache::elf::{ElfError, FileState, ObjectFile, ProbeScan};
 use usdtrec_buildid_cache::process::{self, UnreadableFile};
 use usdtrec_buildid_cache::{
-    BuildError, Cache, Indexed, IndexedProbe, KeptProbes, MAX_FILES_OF_USER, ProbeSource, Running,
-    WalkEvent, WantedFile, open, running, select, suggest, walk,
+    Account, BuildError, Cache, Indexed, IndexedProbe, KeptProbes, MAX_FILES_OF_USER, ProbeSource,
+    Running, WalkEvent, WantedFile, open, running, select, suggest, walk,
 };
 use usdtrec_format::escape::{escape, shown};
 use usdtrec_format::{Pattern, counted};
@@ -250,7 +250,13 @@ pub(in crate::cmd) fn warn_about_unread(running: &Running) {
             named_processes(&running.oversized)
         ));
     }
-    for (user, files) in &running.unread {
+    if !running.unanswered.is_empty() {
+        say(format_args!(
+            "usdtrec: left out, because their mappings could not be read in time: {}",
+            named_processes(&running.unanswered)
+        ));
+    }
+    for (Account { user, .. }, files) in &running.unread {
         say(format_args!(
             "usdtrec: left out, because the processes of uid {user} map more than {MAX_FILES_OF_USER} files: {}",
             counted(*files, "file")

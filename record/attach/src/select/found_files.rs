@@ -10,7 +10,7 @@ use usdtrec_format::{Binary, Pattern, Probe};
 
 use super::candidates::Candidate;
 use super::refusal::RefusalReason;
-use crate::places::{Account, OF_FILE, Place, PlaceCount, Places};
+use crate::places::{Account, OF_FILE, Place, PlaceCount, Places, account_of};
 
 /// Maximum number of probes of all files that are kept although no pattern selects them: messages have similar names.
 const UNSELECTED: usize = 1 << 16;
@@ -128,7 +128,7 @@ impl FoundFiles {
             let of_processes = || {
                 let known = pids.iter().filter_map(|&pid| {
                     let account = accounts.entry(pid);
-                    *account.or_insert_with(|| Account::of_process(pid))
+                    *account.or_insert_with(|| account_of(pid))
                 });
                 let mut known: Vec<Account> = known.collect();
                 known.sort_unstable();

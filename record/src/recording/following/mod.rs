@@ -25,13 +25,13 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
 use usdtrec_attach::engine::NewMapping;
-use usdtrec_buildid_cache::MappedInode;
+use usdtrec_attach::places::Account;
 use usdtrec_kernel::clocks::trace_clock;
 use usdtrec_watch::shortfalls::Shortfalls;
 
 use self::added_file::AddedFile;
 use self::held_mappings::{HeldMappings, Progress};
-use self::origin::user_of;
+use self::origin::account_of;
 use self::queue::Queue;
 use self::reports::{PlantedFile, Reports};
 use self::search::{ENDED, RefusedFile, Search, SearchedFile};
@@ -133,8 +133,10 @@ impl Follower {
         self.unread += too_many;
         let mut left_out = Vec::new();
         for file in files {
-            let turn = if self.no_gap { 0 } else { user_of(&file) };
-            self.left_out.remove(&file.id.mapped_inode());
+            let turn = match self.no_gap {
+                true => Account::default(),
+                false => account_of(&file),
+            };
             match self.queue.add(turn, file) {
                 None => self.queued += 1,
                 Some(file) => left_out.push(file.id),

@@ -29,14 +29,8 @@ pub(super) const fn owner(file: &NewFile) -> u32 {
     file.object.owner()
 }
 
-/// The user whose process mapped a file; if it has ended, its owner.
-pub(super) fn user_of(file: &NewFile) -> u32 {
-    file.user.unwrap_or_else(|| owner(file))
-}
-
 /// The account of the process that mapped a file; if it has ended, of the file's owner.
 pub(super) fn account_of(file: &NewFile) -> Account {
-    let pid = u32::try_from(file.pid).ok();
-    let of_process = pid.and_then(Account::of_process);
-    of_process.unwrap_or_else(|| Account::of_user(user_of(file)))
+    let of_process = file.account;
+    of_process.unwrap_or_else(|| Account::of_user(owner(file)))
 }

@@ -1,11 +1,14 @@
-//! Files that wait to be read, in turn for the users whose processes mapped them: any user can map any number of files, and those of others do not
-//! wait for them. Of one user, a process that maps very many does not keep those of other processes out.
+//! Files that wait to be read, in turn for the users (by [`Account`]) whose processes mapped them: any user can map any number of files, and those of
+//! others do not wait for them. Of one user, a process that maps very many does not keep those of other processes out.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use usdtrec_attach::places::Account;
+
 use crate::recording::build_ids::{NewFile, dispensable};
+use crate::recording::turns;
 
 /// Maximum number of files of one user that wait, and of all users.
 const MAX_OF_USER: usize = 128;
@@ -24,11 +27,11 @@ pub(super) struct Queue {
 
 #[derive(Debug, Default)]
 struct State {
-    users: BTreeMap<u32, Waiting>,
+    users: BTreeMap<Account, Waiting>,
     /// Number of files that wait.
     number: usize,
     /// The user whose file was taken last.
-    last: u32,
+    last: Account,
     /// Number of files that were taken and are done.
     done: u64,
     /// Whether the recording ends, so that nobody pauses.
@@ -56,7 +59,7 @@ impl Waiting {
 /// A file, the user whose turn it was, and whether the recording ends.
 #[derive(Debug)]
 pub(super) struct Taken {
-    pub(super) user: u32,
+    pub(super) user: Account,
     pub(super) file: NewFile,
     pub(super) is_ending: bool,
 }
@@ -74,7 +77,7 @@ pub(super) enum Next {
 
 impl Queue {
     /// Adds a file of a user. Returns the one that is left out if there is no room: it, another one of the user, or one of the user who has the most.
-    pub(super) fn add(&self, user: u32, file: NewFile) -> Option<NewFile> {
+    pub(super) fn add(&self, user: Account, file: NewFile) -> Option<NewFile> {
         let mut state = self.state();
         let left_out = match state.has_room(user) {
             true => None,
@@ -121,7 +124,7 @@ impl Queue {
     }
 
     /// Notes how long the last file of a user took.
-    pub(super) fn note_time(&self, user: u32, taken: Duration) {
+    pub(super) fn note_time(&self, user: Account, taken: Duration) {
         let mut state = self.state();
         let now = Instant::now();
         let waiting = state.users.entry(user).or_default();
@@ -161,18 +164,18 @@ impl Queue {
 
 impl State {
     /// Number of files of a user that wait.
-    fn of_user(&self, user: u32) -> usize {
+    fn of_user(&self, user: Account) -> usize {
         let waiting = self.users.get(&user);
         waiting.map_or(0, |waiting| waiting.files.len())
     }
 
-    fn has_room(&self, user: u32) -> bool {
+    fn has_room(&self, user: Account) -> bool {
         self.number < MAX_WAITING && self.of_user(user) < MAX_OF_USER
     }
 
     /// Removes a file to make room for one of a process of a user: the last one of the user who has the most, if the queue is full and that has
     /// more; else one of the user's own, of a process that has more.
-    fn take_dispensable(&mut self, user: u32, pid: i32) -> Option<NewFile> {
+    fn take_dispensable(&mut self, user: Account, pid: i32) -> Option<NewFile> {
         let own = self.of_user(user);
         if self.number >= MAX_WAITING {
             let most = self.users.values_mut();
@@ -191,9 +194,7 @@ impl State {
         let is_ending = self.is_ending;
         let has_due =
             |waiting: &Waiting| !waiting.files.is_empty() && (is_ending || waiting.due(now) <= now);
-        let after = self.users.range(self.last.saturating_add(1)..);
-        let mut users = after.chain(self.users.range(..=self.last));
-        let user = *users.find(|(_, waiting)| has_due(waiting))?.0;
+        let user = turns::next(&self.users, self.last, has_due)?;
         let file = self.users.get_mut(&user)?.files.pop_front()?;
         self.last = user;
         self.number -= 1;
@@ -223,13 +224,17 @@ mod tests {
         NewFile {
             pid,
             tid: pid,
-            user: None,
+            account: None,
             mapped_at: 0,
             ended: 0,
             id: MappedFileId::default(),
             object: ObjectFile::open(&path).unwrap(),
             path,
         }
+    }
+
+    fn add(queue: &Queue, user: u32, file: NewFile) -> Option<NewFile> {
+        queue.add(Account::of_user(user), file)
     }
 
     fn next(queue: &Queue) -> Option<Taken> {
@@ -247,13 +252,13 @@ mod tests {
     fn users_take_turns_and_are_bounded() {
         let queue = Queue::default();
         for number in 0..MAX_OF_USER {
-            assert!(queue.add(1000, file(number as i32)).is_none());
+            assert!(add(&queue, 1000, file(number as i32)).is_none());
         }
-        let left_out = queue.add(1000, file(-1)).unwrap();
+        let left_out = add(&queue, 1000, file(-1)).unwrap();
         assert_eq!(left_out.pid, -1, "too many of one user");
         assert_eq!(queue.state().number, MAX_OF_USER);
-        assert!(queue.add(0, file(5000)).is_none());
-        assert!(queue.add(u32::MAX, file(6000)).is_none());
+        assert!(add(&queue, 0, file(5000)).is_none());
+        assert!(add(&queue, u32::MAX, file(6000)).is_none());
         let order: Vec<i32> = (0..4).map(|_| taken(&queue)).collect();
         assert_eq!(order, [0, 6000, 5000, 1]);
         assert_eq!(queue.state().number, MAX_OF_USER - 2);
@@ -265,15 +270,15 @@ mod tests {
         let queue = Queue::default();
         for (user, files) in [(1, 3), (2, 4)] {
             for number in 1..=files {
-                assert!(queue.add(user, file(number)).is_none());
+                assert!(add(&queue, user, file(number)).is_none());
             }
         }
         // As if many others had one file each.
         queue.state().number = MAX_WAITING;
-        let left_out = |user| queue.add(user, file(-1)).unwrap().pid;
+        let left_out = |user| add(&queue, user, file(-1)).unwrap().pid;
         assert_eq!(left_out(5), 4, "the last one of the user with the most");
         assert_eq!([left_out(5), left_out(2)], [3, -1]);
-        let numbers = [1, 2, 5].map(|user| queue.state().of_user(user));
+        let numbers = [1, 2, 5].map(|user| queue.state().of_user(Account::of_user(user)));
         assert_eq!(numbers, [3, 2, 2]);
         assert_eq!(left_out(5), -1, "nobody has more than one file more");
         assert_eq!(queue.state().number, MAX_WAITING);
@@ -283,10 +288,10 @@ mod tests {
     fn a_process_leaves_room_for_others_of_its_user() {
         let queue = Queue::default();
         for _ in 0..MAX_OF_USER {
-            assert!(queue.add(0, file(1)).is_none());
+            assert!(add(&queue, 0, file(1)).is_none());
         }
-        assert_eq!(queue.add(0, file(1)).unwrap().pid, 1);
-        let left_out = queue.add(0, file(2)).unwrap();
+        assert_eq!(add(&queue, 0, file(1)).unwrap().pid, 1);
+        let left_out = add(&queue, 0, file(2)).unwrap();
         assert_eq!(left_out.pid, 1, "another one is left out");
         assert_eq!(queue.state().number, MAX_OF_USER);
         queue.close();
@@ -299,11 +304,11 @@ mod tests {
     #[test]
     fn who_took_long_pauses_and_others_do_not() {
         let queue = Queue::default();
-        queue.add(1000, file(1));
-        queue.add(1000, file(2));
+        add(&queue, 1000, file(1));
+        add(&queue, 1000, file(2));
         assert_eq!(taken(&queue), 1);
-        queue.note_time(1000, BURST);
-        queue.add(0, file(3));
+        queue.note_time(Account::of_user(1000), BURST);
+        add(&queue, 0, file(3));
         assert_eq!(taken(&queue), 3);
         let now = Instant::now();
         assert!(queue.state().next_due(now).unwrap() > now);

@@ -25,7 +25,7 @@ use usdtrec_kernel::host::limits::WorkTime;
 use usdtrec_kernel::host::process::live_directory;
 use usdtrec_watch::semaphores;
 
-use super::origin::{Origin, account_of, owner, user_of};
+use super::origin::{Origin, account_of, owner};
 use super::queue::{Next, Queue, Taken};
 use super::settings::Following;
 use super::unmapped::{Outcome, UnmappedFiles};
@@ -456,7 +456,7 @@ fn reasons(refusals: &[Refusal]) -> String {
 fn is_at(file: &NewFile, path: &PathBuf) -> bool {
     let id = Some(file.object.id());
     let reader = Reader {
-        user: user_of(file),
+        account: account_of(file),
         device: file.id.device,
         patience: Patience::Usual,
     };

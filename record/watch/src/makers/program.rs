@@ -3,7 +3,6 @@
 use std::io;
 use std::path::Path;
 
-use rustix::process::geteuid;
 use usdtrec_buildid_cache::served::Contents;
 
 use super::clocks::{ClockReadings, Clocks};
@@ -110,7 +109,7 @@ impl Program {
         let tmp = match &self.view {
             Some(view) => view.tmp.handle(),
             None => {
-                own = view::open(Path::new("/tmp"), geteuid().as_raw());
+                own = view::open(Path::new("/tmp"), std::process::id().cast_signed());
                 own.as_ref().ok()
             }
         };

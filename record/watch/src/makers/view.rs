@@ -60,7 +60,7 @@ impl View {
             return None;
         }
         let owner = process.owner().ok()?;
-        let tmp = dirs.tmp(pid, owner);
+        let tmp = dirs.tmp(pid);
         // A process that ended meanwhile has no root directory any more.
         if tmp.handle().is_none() && process.stat().ok()?.flags & EXITING != 0 {
             return None;
@@ -80,8 +80,8 @@ impl View {
 }
 
 impl TmpDirs {
-    fn tmp(&mut self, pid: i32, owner: u32) -> Tmp {
-        let dir = match open(&tmp_path(pid), owner) {
+    fn tmp(&mut self, pid: i32) -> Tmp {
+        let dir = match open(&tmp_path(pid), pid) {
             Ok(dir) => dir,
             Err(error) if error.kind() == io::ErrorKind::TimedOut => return Tmp::Slow,
             Err(_) => return Tmp::Not,
@@ -116,11 +116,7 @@ fn tmp_path(pid: i32) -> PathBuf {
     }
 }
 
-/// Opens a directory that a user's process sees. What is mounted there stays mounted while it is open.
-pub(super) fn open(path: &Path, user: u32) -> io::Result<Handle> {
-    let reader = Reader {
-        user,
-        ..Reader::of_unknown(Patience::Short)
-    };
-    Handle::of_path(path, reader)
+/// Opens a directory that a process sees. What is mounted there stays mounted while it is open.
+pub(super) fn open(path: &Path, pid: i32) -> io::Result<Handle> {
+    Handle::of_path(path, Reader::of_process(pid, Patience::Short))
 }

@@ -190,11 +190,11 @@ impl MappedFile {
     ) -> Option<T> {
         let path = Path::new(OsStr::from_bytes(&self.path));
         if let Some(open) = &self.open {
-            self.keep(open, path);
+            self.keep(open, path, place);
             return read(open);
         }
         let object = self.opened(place)?;
-        self.keep(&object, path);
+        self.keep(&object, path, place);
         read(&object)
     }
 
@@ -223,11 +223,8 @@ impl MappedFile {
     }
 
     /// Keeps the file open if it is not the one at its path, for the names of its functions.
-    fn keep(&self, object: &ObjectFile, path: &Path) {
-        let reader = Reader {
-            user: object.owner(),
-            ..Reader::of_unknown(Patience::Short)
-        };
+    fn keep(&self, object: &ObjectFile, path: &Path, place: RecordedMapping) {
+        let reader = Reader::of_process(place.pid, Patience::Short);
         // One that a helper reads is not opened by its path when names are looked up, either.
         let is_local = object.local().is_some();
         let is_at_path = || is_local && file_id(path, reader) == Some(object.id());
