@@ -108,6 +108,8 @@ pub(super) struct BuildIds {
     slow: Option<SlowFiles>,
     /// Number of those for which there was no room there.
     left_unread: u64,
+    /// Files that did not answer, of those that are read once.
+    put_off: HashMap<MappedFileId, SlowFile>,
 }
 
 impl BuildIds {
@@ -136,7 +138,11 @@ impl BuildIds {
     pub(super) fn take_new(&mut self) -> NewFiles {
         let slow = self.slow.as_mut().map(SlowFiles::take);
         for OpenedFile { file, outcome, .. } in slow.unwrap_or_default() {
-            let SlowFile { id, mapped } = file;
+            let SlowFile { id, mapped, .. } = file;
+            // Another process of it had an answer.
+            if self.known.contains_key(&id) {
+                continue;
+            }
             if matches!(&outcome, Err(error) if error.is_timeout()) {
                 self.new.unanswered.push(UnansweredFile {
                     path: mapped.mapping.path.clone(),
@@ -266,28 +272,60 @@ impl BuildIds {
             }
             return None;
         }
-        if self.slow.as_ref().is_some_and(|slow| slow.has(&file)) {
+        if self
+            .slow
+            .as_ref()
+            .is_some_and(|slow| slow.has(&file, mapped.pid))
+        {
             return None;
         }
         let outcome = mapped.open(patience);
-        if patience == Patience::Short && matches!(&outcome, Err(error) if error.is_timeout()) {
-            if self.slow.is_none() {
-                self.slow = SlowFiles::start();
-            }
-            let slow = self.slow.as_mut();
-            let mapped = mapped.clone();
-            let (pid, mapping) = (mapped.pid, mapped.mapping.clone());
-            if slow.is_some_and(|slow| slow.add(SlowFile { id: file, mapped })) {
-                let [_, _, is_executable] = mapping.permissions;
-                if is_executable && !self.are_ignored && self.sought.has(&mapping) {
-                    // Until it is read. The recording may end before.
-                    self.unread.note(file, pid, UnreadReason::NoAnswer);
-                }
+        if matches!(&outcome, Err(error) if error.is_timeout()) {
+            let slow = SlowFile::new(file, mapped.clone());
+            let is_tried_again = match patience {
+                Patience::Short => self.try_again(slow),
+                Patience::Usual => self.put_off(slow),
+            };
+            if is_tried_again {
                 return None;
             }
-            self.left_unread += 1;
         }
         self.note(file, mapped, outcome)
+    }
+
+    /// Whether hits may be missing if the file of a mapping cannot be read.
+    fn is_sought(&self, mapping: &FileMapping) -> bool {
+        let [_, _, is_executable] = mapping.permissions;
+        is_executable && !self.are_ignored && self.sought.has(mapping)
+    }
+
+    /// Has a file that did not answer at once tried again. Returns whether there was room.
+    pub(super) fn try_again(&mut self, file: SlowFile) -> bool {
+        if self.is_sought(&file.mapped.mapping) {
+            // Until it is read. The recording may end before.
+            let pid = file.mapped.pid;
+            self.unread.note(file.id, pid, UnreadReason::NoAnswer);
+        }
+        if self.slow.is_none() {
+            self.slow = SlowFiles::start();
+        }
+        let is_added = self.slow.as_mut().is_some_and(|slow| slow.add(file));
+        self.left_unread += u64::from(!is_added);
+        is_added
+    }
+
+    /// Keeps a file that did not answer for who reads on. Returns whether there was room.
+    fn put_off(&mut self, file: SlowFile) -> bool {
+        let is_kept = self.is_sought(&file.mapped.mapping) && self.put_off.len() < MAX_NEW_FILES;
+        if is_kept {
+            self.put_off.entry(file.id).or_insert(file);
+        }
+        is_kept
+    }
+
+    /// The files that did not answer when they were read once.
+    pub(super) fn take_put_off(&mut self) -> Vec<SlowFile> {
+        std::mem::take(&mut self.put_off).into_values().collect()
     }
 
     /// Notes what became of a file. Returns its build-id.
@@ -302,14 +340,14 @@ impl BuildIds {
             // It is there, and is no ELF file.
             Err(error) if error.is_other_file() => None,
             Err(error) => {
-                let [_, _, is_executable] = mapped.mapping.permissions;
-                if is_executable && !self.are_ignored && self.sought.has(&mapped.mapping) {
+                if self.is_sought(&mapped.mapping) {
                     let reason = unread_reason(&error, mapped.pid);
                     self.unread.note(file, mapped.pid, reason);
                 }
                 return None;
             }
         };
+        self.put_off.remove(&file);
         let ended = self.unread.take(&file);
         let build_id = object.as_ref().and_then(ObjectFile::build_id);
         let local = object.as_ref().and_then(ObjectFile::local);

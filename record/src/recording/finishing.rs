@@ -23,6 +23,7 @@ use crate::recording::ending::Ending;
 use crate::recording::losses::EventCounts;
 use crate::recording::outcome::{End, EndedProcess, Finished, Outcome, Progress};
 use crate::recording::session::Session;
+use crate::recording::unread_files::UnreadCounts;
 
 /// How the named processes of a session ended.
 fn ended(session: &Session) -> Vec<EndedProcess> {
@@ -137,7 +138,10 @@ impl Recording {
     /// Writes what is known at the end only.
     fn note_last(&mut self, engine: &EngineOutcome) {
         self.follower.take(self.session.build_ids.take_new());
-        let unread = self.session.build_ids.unread();
+        let unread = UnreadCounts {
+            processes: self.rereading.unread_processes(),
+            ..self.session.build_ids.unread()
+        };
         self.report_planted(true);
         let session = &self.session;
         self.follower.finish(unread, &session.shortfalls);

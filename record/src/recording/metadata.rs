@@ -16,6 +16,7 @@ use usdtrec_watch::process_table::KnownThread;
 
 use crate::recording::build_ids::{BuildIds, KnownInodes, NewFiles};
 use crate::recording::following::settings::Following;
+use crate::recording::slow_files::SlowFile;
 use crate::recording::sought_files::SoughtFiles;
 use crate::recording::unread_files::UnreadCounts;
 
@@ -28,6 +29,7 @@ pub(super) fn synthesise(wanted: &Wanted) -> Synthesised {
         known: wanted.known.clone(),
         out: Vec::new(),
         build_ids: BuildIds::default(),
+        unanswered: Vec::new(),
     };
     synthesis.build_ids.seek(wanted.sought.clone());
     for pid in pids(target) {
@@ -40,6 +42,8 @@ pub(super) fn synthesise(wanted: &Wanted) -> Synthesised {
         records: synthesis.out,
         unread: synthesis.build_ids.unread(),
         new_files: synthesis.build_ids.take_new(),
+        put_off: synthesis.build_ids.take_put_off(),
+        unanswered: synthesis.unanswered,
         known: synthesis.build_ids.known_inodes(),
     }
 }
@@ -96,6 +100,10 @@ pub(super) struct Synthesised {
     pub(super) new_files: NewFiles,
     /// Numbers of these files that could not be read.
     pub(super) unread: UnreadCounts,
+    /// Those that did not answer.
+    pub(super) put_off: Vec<SlowFile>,
+    /// Processes whose mappings could not be read in time.
+    pub(super) unanswered: Vec<i32>,
     /// All files that were opened.
     pub(super) known: KnownInodes,
 }
@@ -137,6 +145,7 @@ struct Synthesis {
     known: KnownFiles,
     out: Vec<u8>,
     build_ids: BuildIds,
+    unanswered: Vec<i32>,
 }
 
 impl Synthesis {
@@ -149,7 +158,11 @@ impl Synthesis {
             name: Some(&stat.comm),
         });
         // Kernel threads and processes of other users have no maps to read; their names still count.
-        let maps = read_maps(process.pid.cast_unsigned(), Patience::Usual).unwrap_or_default();
+        let maps = read_maps(process.pid.cast_unsigned(), Patience::Usual);
+        if matches!(&maps, Err(error) if error.kind() == io::ErrorKind::TimedOut) {
+            self.unanswered.push(process.pid);
+        }
+        let maps = maps.unwrap_or_default();
         for map in FileMapping::parse_all(&maps) {
             let is_known = self.known.has(&map, stat.started());
             self.build_ids.keep_files(!is_known);

@@ -23,13 +23,15 @@ impl Recording {
                 target: options.target.clone(),
                 inherit: options.inherit,
                 known,
+                only: None,
             };
             self.rereading.begin(lost, reading);
         }
         if let Some(found) = self.rereading.take() {
-            let left_out = self.follower.take(found);
-            self.rereading.leave_out(&left_out);
-            self.session.build_ids.forget(left_out);
+            self.follower.take(found.new);
+            for file in found.put_off {
+                self.session.build_ids.try_again(file);
+            }
         }
     }
 }

@@ -98,7 +98,7 @@ impl Session {
             cpus,
             follower: follower.map_err(KernelError::host("new files (a thread)"))?,
             process_pace: ProcessPace::default(),
-            rereading: Rereading::default(),
+            rereading: Rereading::of_unanswered(std::mem::take(&mut running.unanswered)),
             guard_deaths: Vec::new(),
             triggering,
             log: None,
@@ -115,6 +115,9 @@ impl Session {
         recording.rereading.known.extend(running.known.keys());
         recording.rereading.leave_out(&left_out);
         recording.follower.note_unread(running.unread);
+        for file in std::mem::take(&mut running.put_off) {
+            recording.session.build_ids.try_again(file);
+        }
         if recording.session.options.following.is_off {
             recording.end_following(&running)?;
         }

@@ -40,6 +40,8 @@ pub(super) struct UnreadCounts {
     pub(super) by_reason: [usize; UnreadReason::COUNT],
     /// Process records that were lost, each of which may have reported a mapping.
     pub(super) lost_records: u64,
+    /// Processes whose mappings could not be read in time.
+    pub(super) processes: usize,
 }
 
 /// The files that could not be read so far.
@@ -134,6 +136,7 @@ impl UnreadCounts {
             *count += other;
         }
         self.lost_records = self.lost_records.saturating_add(others.lost_records);
+        self.processes += others.processes;
         self
     }
 

@@ -157,6 +157,8 @@ pub(super) fn unread(
     };
     let ended = counted(programs, "program");
     let ended = format!("{ended} ended before {its} file was read");
+    let unanswered = counted(counts.processes, "process");
+    let unanswered = format!("not read in time: the mappings of {unanswered}");
     let files = [
         (of(Unmapped), ", unmapped first"),
         (too_many, ", too many at once"),
@@ -169,7 +171,8 @@ pub(super) fn unread(
         let files = counted(number, "file");
         (number, format!("not read: {files}{which}"))
     });
-    let found = std::iter::once((programs, ended)).chain(files);
+    let processes = [(programs, ended), (counts.processes, unanswered)];
+    let found = processes.into_iter().chain(files);
     let found = found.filter(|(number, _)| *number > 0);
     let found = found.map(move |(number, found)| FoundShortfall {
         kind: ShortfallKind::NotRead,
@@ -320,6 +323,7 @@ mod tests {
             lost_records: 4,
             ..UnreadCounts::default()
         };
+        counts.processes = 2;
         counts.by_reason[Ended as usize] = 1;
         counts.by_reason[Denied as usize] = 2;
         let found: Vec<String> = unread(3, counts).map(|unread| unread.found).collect();
@@ -327,6 +331,7 @@ mod tests {
             found,
             [
                 "1 program ended before its file was read",
+                "not read in time: the mappings of 2 processes",
                 "not read: 3 files, too many at once",
                 "not read: 2 files that this user may not open",
                 "4 process records were lost: files that were mapped then may not be read"
