@@ -15,8 +15,6 @@ const SLACK: u64 = 5_000_000;
 const MS: u64 = 1_000_000;
 /// What a hypervisor may take from the CPU meanwhile, which the program does not see as its time, ns.
 const STOLEN: u64 = 10 * MS;
-/// What a wait that is not in the sums adds to the second one.
-const MISSED: u64 = 1 << 56;
 
 /// The program, which runs.
 struct Target {
@@ -41,6 +39,8 @@ struct Hit {
     is_end: bool,
     /// Runnable, in I/O wait, blocked; `None` if not known.
     waits: Option<[u64; 3]>,
+    /// Number of waits that are not in these.
+    missed: u64,
 }
 
 impl Target {
@@ -128,7 +128,7 @@ fn hits(lab: &Lab) -> Vec<Hit> {
     hits
 }
 
-/// `  1234 5678.123456789: sdt_waits:work__start: arg1=3 runnable=1 iowait=2 blocked=3`
+/// `  1234 5678.123456789: sdt_waits:work__start: arg1=3 runnable=1 iowait=2 blocked=3 missed_waits=0`
 #[track_caller]
 fn hit(line: &str) -> Hit {
     let mut words = line.split_whitespace();
@@ -148,6 +148,7 @@ fn hit(line: &str) -> Hit {
         number: value("arg1").parse().expect("a number"),
         is_end: line.contains("work__done"),
         waits: (!waits.contains(&u64::MAX)).then_some(waits),
+        missed: number(value("missed_waits")),
     }
 }
 
@@ -161,10 +162,10 @@ fn parts(hits: &[Hit], number: i64) -> Option<(u64, [u64; 4])> {
     };
     let (begin, end) = (at(false), at(true));
     let duration = end.time - begin.time;
-    let (begin, end) = (begin.waits.expect("known"), end.waits.expect("known"));
-    if end[1] - begin[1] >= MISSED {
+    if end.missed != begin.missed {
         return None;
     }
+    let (begin, end) = (begin.waits.expect("known"), end.waits.expect("known"));
     let [runnable, iowait, blocked] = [0, 1, 2].map(|part| end[part] - begin[part]);
     let waited = runnable + iowait + blocked;
     assert!(waited <= duration, "{waited} of {duration}: work {number}");

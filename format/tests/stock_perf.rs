@@ -7,7 +7,9 @@ use std::process::Command;
 use crate::support::added;
 use crate::support::log::Log;
 use crate::support::{self, EVENTS, LOSSES, info, push_round, rounds, time, trace_bytes};
+use usdtrec_format::perf::{SampleType, TracepointFormat};
 use usdtrec_format::trace::{Compression, TraceWriter};
+use usdtrec_format::{RawLayout, ThreadWaits};
 
 const BOTH: [Compression; 2] = [Compression::None, Compression::Zstd(1)];
 
@@ -314,4 +316,75 @@ fn events_that_were_added_to_a_pipe_are_read() {
             check_added(&String::from_utf8_lossy(&piped.stdout), adding);
         }
     }
+}
+
+/// A sample of the first event with a raw part of these words.
+fn raw_sample(words: &[u64], out: &mut Vec<u8>) {
+    let raw = [0; 8].into_iter();
+    let raw = raw.chain(words.iter().flat_map(|word| word.to_le_bytes()));
+    // Its size is in front of it: it ends at a multiple of 8.
+    let raw: Vec<u8> = raw.chain([0; 4]).collect();
+    let head = [EVENTS[0].1[0], 0x5555_5555_4100, 0, time(0), 0];
+    let size = 8 + 8 * head.len() + 4 + raw.len();
+    out.extend(9_u32.to_le_bytes());
+    out.extend(2_u16.to_le_bytes());
+    out.extend((size as u16).to_le_bytes());
+    out.extend(head.iter().flat_map(|word| word.to_le_bytes()));
+    out.extend((raw.len() as u32).to_le_bytes());
+    out.extend(raw);
+}
+
+/// Waits that are not in the sums are shown as such, and not as time.
+#[test]
+fn missed_waits_are_no_time() {
+    if !have_perf() {
+        return;
+    }
+    let layout = RawLayout {
+        id: 77,
+        size: 36,
+        missing: None,
+        string_limit: 0,
+        arguments: Vec::new(),
+        listed: false,
+        thread_context: None,
+        thread_waits: Some(8),
+    };
+    let format = TracepointFormat::of_layout("app", "start", &layout, "", None, &[], None);
+    let mut info = info();
+    info.definitions = None;
+    info.tracepoints = vec![format];
+    let attr = &mut info.events[0].attr;
+    attr.kind = 2;
+    attr.config = layout.id.into();
+    attr.sample_regs_user = 0;
+    attr.sample_type = SampleType(attr.sample_type.0 & !SampleType::REGS_USER.0) | SampleType::RAW;
+    let mut records = Vec::new();
+    support::process(&mut records);
+    for words in [
+        [1, 2, 3],
+        [1, 2 | 5 * ThreadWaits::MISSED, 3],
+        [1 | ThreadWaits::MISSED, 2, 3],
+        [ThreadWaits::UNKNOWN; 3],
+    ] {
+        raw_sample(&words, &mut records);
+    }
+    let log = Log::default();
+    let mut writer = TraceWriter::create(log.clone(), &info, Compression::None).unwrap();
+    writer.push(&records);
+    writer.finish(&[]).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("t.data");
+    std::fs::write(&file, log.image(log.steps(), 0)).unwrap();
+    let shown = perf(&file, &["script", "-F", "trace"]);
+    let shown: Vec<&str> = shown.lines().map(str::trim).collect();
+    assert_eq!(
+        shown,
+        [
+            "runnable=1 iowait=2 blocked=3 missed_waits=0",
+            "runnable=1 iowait=2 blocked=3 missed_waits=5",
+            "runnable=1 iowait=2 blocked=3 missed_waits=0",
+            "runnable=72057594037927935 iowait=72057594037927935 blocked=18446744073709551615 missed_waits=255",
+        ]
+    );
 }

@@ -110,13 +110,27 @@ impl TracepointFormat {
         self.print(&format!(" {status}=%u"), &format!("REC->{status}"));
     }
 
-    /// The fields of how long a thread has waited.
+    /// The fields of how long a thread has waited, and how many waits are not in them.
     fn thread_waits(&mut self, offset: u16, arguments: &[Argument]) {
-        for (name, place) in ThreadWaits::NAMES.into_iter().zip(0..) {
-            let name = free(name.to_owned(), arguments);
+        let names = ThreadWaits::NAMES.map(|name| free(name.to_owned(), arguments));
+        for (name, place) in names.iter().zip(0..) {
             self.field(format!("u64 {name}"), offset + 8 * place, 8, false);
-            self.print(&format!(" {name}=%llu"), &format!("REC->{name}"));
         }
+        let [runnable, iowait, blocked] = names;
+        for name in [&runnable, &iowait] {
+            let time = ThreadWaits::MISSED - 1;
+            self.print(
+                &format!(" {name}=%llu"),
+                &format!("(REC->{name} & {time:#x})"),
+            );
+        }
+        self.print(&format!(" {blocked}=%llu"), &format!("REC->{blocked}"));
+        let missed = free("missed_waits".to_owned(), arguments);
+        let bits = ThreadWaits::MISSED.trailing_zeros();
+        self.print(
+            &format!(" {missed}=%llu"),
+            &format!("(REC->{iowait} >> {bits})"),
+        );
     }
 
     fn argument(
