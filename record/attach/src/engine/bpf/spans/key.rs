@@ -59,6 +59,10 @@ impl Program<'_> {
                 asm.jump_if(If::NotEqual, Reg::R0, 0, unkeyed);
                 asm.load(Width::Double, Reg::R9, Reg::R10, VALUE_OF_KEY);
             }
+            // Loads zero-extend.
+            if read.signed {
+                self.extend(read.size, true);
+            }
             // SPAN_KEY.value = signed ? (sN)r9 : (uN)r9;
             if bytes < 8 {
                 self.asm.extend(Reg::R9, 64 - 8 * i32::from(bytes), signed);
