@@ -6,7 +6,7 @@
 //! | offset in the value | bytes | |
 //! |---|---|---|
 //! | 0 | 8 | number of open spans |
-//! | 8 | 8 | number of spans that began beyond [`LEVELS`] and did not end |
+//! | 8 | 8 | number of spans that began beyond [`LEVELS`], or without room above open ones, and did not end |
 //! | 16 | 8 | 1 while a program has the element, where programs of several threads may want it; 2 if the thread alone is the key |
 //! | 24 | 8 | task of the key, where that is so |
 //! | 32 | 8 | value of the key, where that is so |

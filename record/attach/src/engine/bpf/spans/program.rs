@@ -5,7 +5,7 @@
 
 use usdtrec_kernel::bpf::insn::{Helper, IS_NEW, If, Label, Map, Op, Reg, Width};
 
-use super::super::aggregate::hit_counts::HitWord;
+use super::super::aggregate::hit_counts::{HitCounts, HitWord};
 use super::super::contract::Target;
 use super::super::contract::rooms;
 use super::super::control;
@@ -103,6 +103,7 @@ impl Program<'_> {
         let (again, full, deep) = (self.asm.label(), self.asm.label(), self.asm.label());
         let (lowest, full_level) = (self.asm.label(), self.asm.label());
         let unkeyed = self.asm.label();
+        let gives_up = self.gives_up(role).is_some();
         self.begin_reads();
         self.asm.place(again);
         // span_key(unkeyed); SPAN_ELEMENT = find_element(full); take_element(SPAN_ELEMENT, full);
@@ -112,9 +113,16 @@ impl Program<'_> {
             .store(Width::Double, Reg::R10, slots::SPAN_ELEMENT, Reg::R0);
         self.take_element(role, full);
         let asm = &mut self.asm;
-        // element = SPAN_ELEMENT; if (element->DEPTH >= LEVELS) goto deep; SPAN_LEVEL = element->DEPTH; r7 = element;
+        // element = SPAN_ELEMENT; if (element->DEPTH >= LEVELS) goto deep;
         asm.load(Width::Double, Reg::R1, Reg::R0, DEPTH);
         asm.jump_if(If::AtLeast, Reg::R1, LEVELS.cast_signed(), deep);
+        if !gives_up {
+            // One that began before has had no room: those above it are not kept, either.
+            // if (element->BEYOND) goto full_level;
+            asm.load(Width::Double, Reg::R2, Reg::R0, BEYOND);
+            asm.jump_if(If::NotEqual, Reg::R2, 0, full_level);
+        }
+        // SPAN_LEVEL = element->DEPTH; r7 = element;
         asm.store(Width::Double, Reg::R10, slots::SPAN_LEVEL, Reg::R1);
         asm.copy(Reg::R7, Reg::R0);
         // if (SPAN_LEVEL) { SPAN_KEY.level = SPAN_LEVEL; r7 = find_element(full_level); }
@@ -157,21 +165,10 @@ impl Program<'_> {
         self.leave_element();
         self.count_span(HitWord::Begun, exits);
         self.asm.place(deep);
-        match self.common.hit_counts.filter(|_| role.gives_up) {
-            Some(counts) => self.give_up(memory, role, counts, exits),
-            None => {
-                let asm = &mut self.asm;
-                // element->BEYOND++; leave_element(); count_span(Deep);
-                asm.load(Width::Double, Reg::R1, Reg::R0, BEYOND);
-                asm.op_value(Op::Add, Reg::R1, 1);
-                asm.store(Width::Double, Reg::R0, BEYOND, Reg::R1);
-                self.leave_element();
-                self.count_span(HitWord::Deep, exits);
-            }
-        }
-        // full_level: leave_element(); full: count_span(Full); unkeyed: count_span(Unkeyed);
+        self.begin_too_deep(memory, role, exits);
         self.asm.place(full_level);
-        self.leave_element();
+        self.begin_not_kept(memory, role, HitWord::Full, exits);
+        // full: count_span(Full); unkeyed: count_span(Unkeyed);
         self.asm.place(full);
         self.count_span(HitWord::Full, exits);
         self.asm.place(unkeyed);
@@ -179,6 +176,37 @@ impl Program<'_> {
         if !self.absent.is_empty() {
             self.bring_in_and_do_again(again, exits);
         }
+    }
+
+    /// Where begins that are given up are counted, if they are.
+    fn gives_up(&self, role: &SpanRole) -> Option<HitCounts> {
+        self.common.hit_counts.filter(|_| role.gives_up)
+    }
+
+    /// A begin above as many open spans of its key as are kept: ends the program.
+    fn begin_too_deep(&mut self, memory: SpanMemory, role: &SpanRole, exits: Exits) {
+        self.begin_not_kept(memory, role, HitWord::Deep, exits);
+    }
+
+    /// Makes sure that the end of a begin above open ones of its key takes none of them, counts it, and ends the program.
+    fn begin_not_kept(&mut self, memory: SpanMemory, role: &SpanRole, word: HitWord, exits: Exits) {
+        match self.gives_up(role) {
+            // It may have no end: then those of later begins would never be matched again.
+            Some(counts) => self.give_up(memory, role, counts, word, exits),
+            None => self.begin_beyond(word, exits),
+        }
+    }
+
+    /// Notes that the next end of the key is that of a begin which is not kept, counts the begin, and ends the program.
+    fn begin_beyond(&mut self, word: HitWord, exits: Exits) {
+        let asm = &mut self.asm;
+        // SPAN_ELEMENT->BEYOND++; leave_element(); count_span(word);
+        asm.load(Width::Double, Reg::R2, Reg::R10, slots::SPAN_ELEMENT);
+        asm.load(Width::Double, Reg::R1, Reg::R2, BEYOND);
+        asm.op_value(Op::Add, Reg::R1, 1);
+        asm.store(Width::Double, Reg::R2, BEYOND, Reg::R1);
+        self.leave_element();
+        self.count_span(word, exits);
     }
 
     /// Finds the begin of an end, and records both if the span was slow.
@@ -239,26 +267,7 @@ impl Program<'_> {
             None => self.put_span(memory, role, removal),
         }
         self.asm.place(removal);
-        match self.common.hit_counts {
-            Some(counts) => {
-                self.store_unfinished();
-                self.remove_levels(memory, role);
-                self.count_ended(counts, exits);
-            }
-            None => {
-                self.remove_levels(memory, role);
-                let short = self.asm.label();
-                let asm = &mut self.asm;
-                // if (SPAN_AFTER == Lost) goto dropped; if (SPAN_AFTER == Short) goto short; goto out;
-                asm.load(Width::Double, Reg::R1, Reg::R10, slots::SPAN_AFTER);
-                asm.jump_if(If::Equal, Reg::R1, After::Lost as i32, exits.dropped);
-                asm.jump_if(If::Equal, Reg::R1, After::Short as i32, short);
-                asm.jump(exits.out);
-                // short: count_span(Short);
-                asm.place(short);
-                self.count_span(HitWord::Short, exits);
-            }
-        }
+        self.end_removal(memory, role, exits);
         // unfound: leave_element(); unmatched: count_span(Unmatched); unkeyed: count_span(Unkeyed);
         self.asm.place(unfound);
         self.leave_element();
@@ -269,6 +278,26 @@ impl Program<'_> {
         if !self.absent.is_empty() {
             self.bring_in_and_do_again(again, exits);
         }
+    }
+
+    /// Removes the begin of an end, counts the end, and ends the program.
+    fn end_removal(&mut self, memory: SpanMemory, role: &SpanRole, exits: Exits) {
+        if let Some(counts) = self.common.hit_counts {
+            self.store_unfinished();
+            self.remove_levels(memory, role);
+            return self.count_ended(counts, exits);
+        }
+        self.remove_levels(memory, role);
+        let short = self.asm.label();
+        let asm = &mut self.asm;
+        // if (SPAN_AFTER == Lost) goto dropped; if (SPAN_AFTER == Short) goto short; goto out;
+        asm.load(Width::Double, Reg::R1, Reg::R10, slots::SPAN_AFTER);
+        asm.jump_if(If::Equal, Reg::R1, After::Lost as i32, exits.dropped);
+        asm.jump_if(If::Equal, Reg::R1, After::Short as i32, short);
+        asm.jump(exits.out);
+        // short: count_span(Short);
+        asm.place(short);
+        self.count_span(HitWord::Short, exits);
     }
 
     /// `R8` = the level of the newest open begin, `R9` = the element of level 0; an end that is equal to an older begin is counted.

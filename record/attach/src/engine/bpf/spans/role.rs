@@ -22,7 +22,7 @@ pub(in crate::engine::bpf) struct SpanRole {
     pub agreed: Vec<MarkField>,
     /// Whether they must agree; else it is counted how many ends are equal to an older begin than the newest, which they take.
     pub must_agree: bool,
-    /// Whether begins that have no end when too many of their key are open are given up, as those of statements that fail; else later ones are not kept.
+    /// Whether open begins of a key are given up where a later one cannot be kept, as statements that fail have no end; else only the later one is not kept.
     pub gives_up: bool,
     /// The places of the arguments by which they are matched.
     pub places: Vec<usize>,
@@ -43,10 +43,10 @@ pub(in crate::engine::bpf) enum SpanTask {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::bpf) struct KeyValue {
     /// Its place among the arguments that are captured.
-    pub(super) place: usize,
+    pub place: usize,
     /// Size of its numbers, bytes.
-    pub(super) bytes: u8,
-    pub(super) signed: bool,
+    pub bytes: u8,
+    pub signed: bool,
 }
 
 impl SpanRole {

@@ -10,7 +10,7 @@ use super::super::aggregate::hit_counts::{HitCounts, HitWord};
 use super::super::program::builder::{Exits, Program};
 use super::super::slots;
 use super::super::wait_sums::element::sums_of_current;
-use super::entry::{DEPTH, LEVELS, SpanMemory};
+use super::entry::{DEPTH, SpanMemory};
 use super::program::After;
 use super::role::{SpanRole, SpanTask};
 
@@ -178,23 +178,27 @@ impl Program<'_> {
         self.count_span(HitWord::UngroupedEnd, exits);
     }
 
-    /// Gives up all open spans of the key, counts the begin as one that is not kept, and ends the program.
+    /// Gives up all open spans of the key, counts the begin in `word` as one that is not kept, and ends the program.
     pub(super) fn give_up(
         &mut self,
         memory: SpanMemory,
         role: &SpanRole,
         counts: HitCounts,
+        word: HitWord,
         exits: Exits,
     ) {
-        // SPAN_LEVEL = 0; remove_levels();
-        self.asm
-            .store_value(Width::Double, Reg::R10, slots::SPAN_LEVEL, 0);
+        let asm = &mut self.asm;
+        // NUMBER = SPAN_ELEMENT->DEPTH; SPAN_LEVEL = 0; remove_levels();
+        asm.load(Width::Double, Reg::R1, Reg::R10, slots::SPAN_ELEMENT);
+        asm.load(Width::Double, Reg::R1, Reg::R1, DEPTH);
+        asm.store(Width::Double, Reg::R10, NUMBER, Reg::R1);
+        asm.store_value(Width::Double, Reg::R10, slots::SPAN_LEVEL, 0);
         self.remove_levels(memory, role);
-        // __sync_fetch_and_add(hit_word(Unfinished), LEVELS); count_span(Deep);
+        // __sync_fetch_and_add(hit_word(Unfinished), NUMBER); count_span(word);
         self.hit_word(counts, HitWord::Unfinished, exits);
         let asm = &mut self.asm;
-        asm.set(Reg::R2, LEVELS.into());
+        asm.load(Width::Double, Reg::R2, Reg::R10, NUMBER);
         asm.atomic_add(Reg::R1, 0, Reg::R2);
-        self.count_span(HitWord::Deep, exits);
+        self.count_span(word, exits);
     }
 }

@@ -6,6 +6,7 @@ use std::thread;
 
 use usdtrec_format::spans::{Marks, OpenBegins, PROGRAM_LEVELS, PlainBegin};
 use usdtrec_format::{Arch, RawArgument};
+use usdtrec_kernel::bpf::insn::Code;
 use usdtrec_kernel::bpf::preemption::Preemption;
 use usdtrec_kernel::bpf::sys::{self, ProgramKind};
 use usdtrec_testing::repetitions;
@@ -14,12 +15,13 @@ use super::filters::condition;
 use super::keys::probe::{self, OwnSite};
 use super::machine::{Hit, PREEMPTION, make_spans};
 use super::{Planned, Strings, common, register_offset, value_of, word};
+use crate::engine::bpf::aggregate::hit_counts::{CountedIds, HitCounts, HitWord};
 use crate::engine::bpf::control::{self, Control};
 use crate::engine::bpf::nonresident::Touch;
 use crate::engine::bpf::program::generate;
 use crate::engine::bpf::program::spec::{Common, Spec};
 use crate::engine::bpf::spans::planner::memory_for;
-use crate::engine::bpf::spans::role::{MarkField, SpanRole, SpanTask};
+use crate::engine::bpf::spans::role::{KeyValue, MarkField, SpanRole, SpanTask};
 use crate::engine::bpf::spans::span_map::{MAX_BYTES, SpanMaps};
 use crate::engine::outcome::SlowSpanCounts;
 
@@ -297,5 +299,156 @@ fn a_filter_is_remembered_over_a_sleep() {
         assert!(!begun.touched.is_empty(), "{filter}: it sleeps");
         let ended = hit(1400, false).run_all(&codes[1]);
         assert_eq!(ended.put.len(), puts, "{filter}");
+    }
+}
+
+/// The programs of a begin and of an end, whose spans are of threads.
+struct Pair {
+    begin: Code,
+    end: Code,
+}
+
+/// A thread, which is in no other process.
+const THREAD: u64 = 2000;
+const OTHER: u64 = 2001;
+
+impl Pair {
+    /// With room for so many open spans; `counts` if begins that are not kept are given up.
+    fn new(room: usize, counts: Option<HitCounts>) -> Self {
+        let planned = Planned::new("-4@%edi", Arch::X86_64, Strings::default());
+        let memory = memory_for(&[], 0, None);
+        let common = Common {
+            spans: Some(memory),
+            hit_counts: counts,
+            ..common()
+        };
+        let program = |begins| {
+            let role = SpanRole {
+                gives_up: counts.is_some(),
+                ..role(begins, Vec::new(), false)
+            };
+            let spec = Spec {
+                role: Some(&role),
+                ..planned.spec()
+            };
+            generate(&[&spec], &common).unwrap()
+        };
+        make_spans(room, memory.bytes() as usize + 8);
+        Self {
+            begin: program(true),
+            end: program(false),
+        }
+    }
+
+    /// A begin at a time; the words of the control map.
+    fn begin(&self, tid: u64, now: u64) -> Vec<u64> {
+        hit_of(tid, now).run_all(&self.begin).control
+    }
+
+    /// When the span began that an end at a time ended, with the words of the control map.
+    fn end(&self, tid: u64, now: u64) -> (Option<u64>, Vec<u64>) {
+        let ran = hit_of(tid, now).run_all(&self.end);
+        let begin = ran.put.first().map(|record| word(record, 32, 8));
+        (begin, ran.control)
+    }
+}
+
+fn hit_of(tid: u64, now: u64) -> Hit {
+    Hit {
+        now,
+        pid_tgid: 1234 << 32 | tid,
+        ..Hit::default()
+    }
+}
+
+/// Ends are those of their begins, also where a nested begin had no room, and there is room again for one within it.
+#[test]
+fn a_begin_without_room_keeps_its_end() {
+    let pair = Pair::new(3, None);
+    let full = |control: Vec<u64>| control[control::FULL_SPANS as usize / 8];
+    let begins = [
+        (OTHER, 10, 0),
+        (OTHER, 20, 0),
+        (THREAD, 30, 0),
+        (THREAD, 40, 1),
+    ];
+    for (tid, now, count) in begins {
+        assert_eq!(full(pair.begin(tid, now)), count, "{now}");
+    }
+    assert_eq!(pair.end(OTHER, 50).0, Some(20));
+    assert_eq!(full(pair.begin(THREAD, 60)), 1, "it is within one without");
+    for (now, begin) in [(70, None), (80, None), (90, Some(30))] {
+        let (ended, control) = pair.end(THREAD, now);
+        assert_eq!(ended, begin, "{now}");
+        assert_eq!(control[control::UNMATCHED_ENDS as usize / 8], 0, "{now}");
+    }
+    pair.begin(THREAD, 100);
+    assert_eq!(full(pair.begin(THREAD, 110)), 0, "there is room");
+    assert_eq!(pair.end(THREAD, 120).0, Some(110));
+}
+
+/// Where a begin may have no end, those around one without room are given up, and the next one is kept.
+#[test]
+fn a_begin_without_room_and_end_is_given_up() {
+    let first = control::words_end(1, 16);
+    let ids = CountedIds {
+        ids: 1,
+        each: HitWord::ALL,
+    };
+    let counts = HitCounts::new(first, ids, 1);
+    let pair = Pair::new(3, Some(counts));
+    let counted = |control: &[u64], word| {
+        let mut at = counts.word(0, word);
+        control[at.next().unwrap() as usize / 8]
+    };
+    for (tid, now) in [(OTHER, 10), (THREAD, 20), (THREAD, 30)] {
+        assert_eq!(counted(&pair.begin(tid, now), HitWord::Begun), 1, "{now}");
+    }
+    let control = pair.begin(THREAD, 40);
+    assert_eq!(counted(&control, HitWord::Full), 1);
+    assert_eq!(counted(&control, HitWord::Unfinished), 2);
+    for now in [50, 60] {
+        let (ended, control) = pair.end(THREAD, now);
+        assert_eq!((ended, counted(&control, HitWord::Unmatched)), (None, 1));
+    }
+    assert_eq!(counted(&pair.begin(THREAD, 70), HitWord::Begun), 1);
+    assert_eq!(pair.end(THREAD, 80).0, Some(70));
+}
+
+/// A key is a number of one value, whatever size the sites have it in.
+#[test]
+fn keys_are_sign_extended() {
+    let rsi = register_offset(Arch::X86_64, Arch::X86_64.register("rsi").unwrap()).unwrap();
+    let address = 0x7f00_0000_1000_u64;
+    let memory = memory_for(&[], 0, None);
+    let common = Common {
+        spans: Some(memory),
+        ..common()
+    };
+    for args in ["-2@%si", "-1@%sil", "-2@(%rsi)", "-4@(%rsi)", "-8@%rsi"] {
+        make_spans(64, memory.bytes() as usize + 8);
+        let run = |args: &str, begins: bool| {
+            let planned = Planned::new(args, Arch::X86_64, Strings::default());
+            let role = SpanRole {
+                value: Some(KeyValue {
+                    place: 0,
+                    bytes: 4,
+                    signed: true,
+                }),
+                ..role(begins, Vec::new(), false)
+            };
+            let spec = Spec {
+                role: Some(&role),
+                ..planned.spec()
+            };
+            let mut hit = hit_of(THREAD, 10);
+            let in_memory = args.contains('(');
+            let value = if in_memory { address } else { -3_i64 as u64 };
+            hit.context[rsi as usize / 8] = value;
+            hit.stored.extend((address..).zip((-3_i64).to_le_bytes()));
+            hit.run_all(&generate(&[&spec], &common).unwrap())
+        };
+        run(args, true);
+        assert_eq!(run("-4@%esi", false).put.len(), 2, "{args}");
     }
 }
