@@ -89,7 +89,7 @@ impl Objects {
         };
         let watched_files =
             (is_everywhere && kernel.namespace.is_none()).then(|| WatchedFiles::new(kernel));
-        let tracked = Tracked::new(filter, kernel, can_hold.then_some(&control));
+        let tracked = Tracked::new(filter, kernel, &control, can_hold);
         let tracked = tracked.map_err(setup("program that follows processes"))?;
         let (choice, btf) = (&options.processes, kernel.btf);
         let groups = (!choice.groups.is_empty()).then(|| Groups::follow(choice, btf));

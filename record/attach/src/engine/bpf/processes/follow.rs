@@ -16,7 +16,7 @@ use usdtrec_kernel::bpf::sys::{self, MapKind};
 use usdtrec_kernel::host::descendants::descendants;
 
 use super::super::contract::{FOLLOWED, RecordedProcesses};
-use super::super::control::Control;
+use super::super::control::{self, Control};
 use super::super::kernel_objects::TracepointProgram;
 use super::hold::Hold;
 use crate::engine::options::TaskFilter;
@@ -38,36 +38,51 @@ pub(in crate::engine::bpf) struct Tracked {
     pub not_held: Option<io::Error>,
     /// The program on [`Tracepoint::NewTask`].
     new_task: Option<OwnedFd>,
+    /// Number of processes that had no room when the recording began.
+    left_out: u64,
     _links: Vec<OwnedFd>,
 }
 
 impl Tracked {
-    /// Creates the map for a filter. For processes it needs the kernel's BTF. With `hold`, processes that recorded ones start can be held,
+    /// Creates the map for a filter. For processes it needs the kernel's BTF. With `can_hold`, processes that recorded ones start can be held,
     /// if the kernel supports it.
     pub(in crate::engine::bpf) fn new(
         filter: &TaskFilter,
         kernel: RunningKernel<'_>,
-        hold: Option<&Control>,
+        control: &Control,
+        can_hold: bool,
     ) -> io::Result<Self> {
-        let entries = match filter {
+        let room = match filter {
             TaskFilter::All => 1,
             _ => MAX_TASKS,
         };
+        Self::with_room(room, filter, kernel, control, can_hold)
+    }
+
+    /// The same, for so many processes or threads at a time.
+    fn with_room(
+        room: u32,
+        filter: &TaskFilter,
+        kernel: RunningKernel<'_>,
+        control: &Control,
+        can_hold: bool,
+    ) -> io::Result<Self> {
         let mut tracked = Self {
-            map: sys::create_map_of::<u32, u32>(MapKind::Hash, entries)?,
+            map: sys::create_map_of::<u32, u32>(MapKind::Hash, room)?,
             hold: None,
             not_held: None,
             new_task: None,
+            left_out: 0,
             _links: Vec::new(),
         };
         let ids = match filter {
             TaskFilter::All => return Ok(tracked),
             TaskFilter::Processes(ids) => {
-                tracked.follow(kernel, true, hold)?;
+                tracked.follow(kernel, control, Children::Added { can_hold })?;
                 ids
             }
             TaskFilter::ProcessesAlone(ids) => {
-                tracked.follow(kernel, false, None)?;
+                tracked.follow(kernel, control, Children::LeftOut)?;
                 ids
             }
             TaskFilter::Threads(ids) => ids,
@@ -85,12 +100,12 @@ impl Tracked {
     fn follow(
         &mut self,
         kernel: RunningKernel<'_>,
-        children: bool,
-        hold: Option<&Control>,
+        control: &Control,
+        children: Children,
     ) -> io::Result<()> {
         let btf = kernel.btf.ok_or_else(missing)?;
         let members = members(btf, kernel)?;
-        if let Some(control) = hold {
+        if children == (Children::Added { can_hold: true }) {
             match Hold::new(control, self.map.as_fd(), members, btf) {
                 Ok(mut hold) => {
                     self.new_task = hold.take_new_task();
@@ -99,12 +114,15 @@ impl Tracked {
                 Err(error) => self.not_held = Some(error),
             }
         }
-        let children = children && self.hold.is_none();
-        let starts = children.then(|| (Tracepoint::NewTask, started(members)));
+        let adds = children != Children::LeftOut && self.hold.is_none();
+        let starts = adds.then(|| (Tracepoint::NewTask, started(members)));
         let ends = (Tracepoint::Exit, ended(members));
         for (tracepoint, code) in starts.into_iter().chain([ends]) {
             let id = tracepoint.id(btf).ok_or_else(missing)?;
-            let attached = TracepointProgram::attach(id, code, |_| self.map.as_fd())?;
+            let attached = TracepointProgram::attach(id, code, |map| match map {
+                Map::Control => control.as_fd(),
+                _ => self.map.as_fd(),
+            })?;
             self._links.push(attached.link);
             if tracepoint == Tracepoint::NewTask {
                 self.new_task = Some(attached.program);
@@ -114,20 +132,32 @@ impl Tracked {
     }
 
     /// Adds the processes that these have started since they were named, and before the program on [`Tracepoint::NewTask`] knew them.
-    fn add_late(&self, named: &[u32]) {
+    fn add_late(&mut self, named: &[u32]) {
         for id in descendants(named) {
             // There is one entry for each process at most; of a process that has ended meanwhile it stays, as it does of a named one.
-            let _ = sys::add(self.as_fd(), id, FOLLOWED);
+            match sys::add(self.as_fd(), id, FOLLOWED) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => self.left_out += 1,
+                Ok(()) | Err(_) => {}
+            }
         }
     }
 
-    /// Number of processes that the program on [`Tracepoint::NewTask`] was not run for, as the kernel counts them.
+    /// Number of processes that the program on [`Tracepoint::NewTask`] was not run for, as the kernel counts them, and of those that had no room before.
     pub(in crate::engine::bpf) fn missed(&self) -> u64 {
         let program = self.new_task.as_ref();
-        program
-            .and_then(|program| sys::recursion_misses(program.as_fd()).ok())
-            .unwrap_or(0)
+        let missed = program.and_then(|program| sys::recursion_misses(program.as_fd()).ok());
+        missed.unwrap_or(0) + self.left_out
     }
+}
+
+/// What becomes of the children of recorded processes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Children {
+    LeftOut,
+    /// They are recorded, and may be held before.
+    Added {
+        can_hold: bool,
+    },
 }
 
 impl AsFd for Tracked {
@@ -164,8 +194,8 @@ pub(in crate::engine::bpf) const fn recorded_processes(filter: &TaskFilter) -> R
     }
 }
 
-/// [`Tracepoint::NewTask`]: adds the child of a process in the map. The process id of another child is removed: that its previous process ended may have
-/// been missed.
+/// [`Tracepoint::NewTask`]: adds the child of a process in the map, or counts it if there is no room. The process id of another child is removed: that its
+/// previous process ended may have been missed.
 ///
 /// Members are loaded by pointers of known types: lockdown forbids `bpf_probe_read_kernel`.
 fn started(members: Members) -> Option<Code> {
@@ -180,8 +210,10 @@ fn started(members: Members) -> Option<Code> {
     // if (!bpf_map_lookup_elem(&Tracked, &KEY)) goto other;
     asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
     asm.jump_if(If::Equal, Reg::R0, 0, other);
-    // bpf_map_update_elem(&Tracked, &VALUE, &VALUE, BPF_ANY); goto out;
+    // if (bpf_map_update_elem(&Tracked, &VALUE, &VALUE, BPF_ANY)) Control[MISSED]++; goto out;
     asm.update_map(Map::Tracked, VALUE, VALUE);
+    asm.jump_if(If::Equal, Reg::R0, 0, out);
+    asm.count(control::MISSED);
     asm.jump(out);
     // other: bpf_map_delete_elem(&Tracked, &VALUE);
     asm.place(other);
@@ -218,12 +250,25 @@ mod tests {
     use std::process::{Child, Command, Stdio};
 
     use super::*;
+    use crate::engine::outcome::EngineCounts;
+    use usdtrec_format::trace::ShortfallKind;
     use usdtrec_kernel::bpf::features::members::PidNamespace;
     use usdtrec_kernel::bpf::preemption::Preemption;
     use usdtrec_kernel::bpf::sys::btf_from_sysfs;
 
     /// The processes of a filter; `None` where no programs can be loaded, which is a failure with `CI=true`.
     fn tracked(filter: &TaskFilter) -> Option<Tracked> {
+        let control = Control::new(1, 1, None).unwrap();
+        with_room(MAX_TASKS, filter, &control, false)
+    }
+
+    /// The same, of so many at a time.
+    fn with_room(
+        room: u32,
+        filter: &TaskFilter,
+        control: &Control,
+        can_hold: bool,
+    ) -> Option<Tracked> {
         if !usdtrec_testing::can_record() {
             return None;
         }
@@ -233,7 +278,7 @@ mod tests {
             preemption: Preemption::from_btf(btf.as_ref()).unwrap(),
             namespace: PidNamespace::own(btf.as_ref()).unwrap(),
         };
-        Some(Tracked::new(filter, kernel, None).unwrap())
+        Some(Tracked::with_room(room, filter, kernel, control, can_hold).unwrap())
     }
 
     /// A process that ends with its standard input.
@@ -262,6 +307,25 @@ mod tests {
         let id = end(child);
         assert!(!is_tracked(id));
         assert_eq!(tracked.missed(), 0);
+    }
+
+    #[test]
+    fn children_without_room_are_counted() {
+        let filter = TaskFilter::Processes(vec![std::process::id()]);
+        for can_hold in [false, true] {
+            let control = Control::new(1, 1, None).unwrap();
+            let early = child();
+            let tracked = with_room(1, &filter, &control, can_hold);
+            let late = child();
+            let mut counts = EngineCounts::default();
+            control.add_counts(&mut counts);
+            if let Some(tracked) = tracked {
+                assert!(tracked.missed() > 0, "it was there before");
+                assert!(counts.of(ShortfallKind::UnattachedChildren) > 0);
+            }
+            end(late);
+            end(early);
+        }
     }
 
     /// As if the ends of processes with the next ids had been missed.

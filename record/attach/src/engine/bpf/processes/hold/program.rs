@@ -28,28 +28,30 @@ const CALL_BYTES: i32 = 16;
 
 /// `sched_process_fork(parent, child)`: adds the child of a process in the map, and holds it.
 pub(super) fn on_fork(kernel: Kernel) -> Option<Code> {
-    hold_child(kernel, 8, |_, _| ())
+    hold_child(kernel, Beginning::Fork)
 }
 
 /// `sched_wakeup_new(child)`: does the same for a child that the program on `fork` was not run for. Here the work is queued when the child may already
 /// run on another CPU, so that it can come too late, which is counted.
 pub(super) fn on_wakeup_new(kernel: Kernel) -> Option<Code> {
-    hold_child(kernel, 0, |asm, out| {
-        // if (bpf_map_lookup_elem(&Tracked, &KEY)) goto out;
-        asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
-        asm.jump_if(If::NotEqual, Reg::R0, 0, out);
-    })
+    hold_child(kernel, Beginning::WakeupNew)
 }
 
-/// Adds the child of a process in the map, and holds it. `argument` is the offset of the child's `task_struct`; `skip` jumps to a label for children, whose
-/// process id is in its slot, that are left out.
-fn hold_child(
-    kernel: Kernel,
-    argument: i16,
-    skip: impl FnOnce(&mut Assembler, Label),
-) -> Option<Code> {
+/// The tracepoints of a child that begins, in their order.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Beginning {
+    Fork,
+    WakeupNew,
+}
+
+/// Adds the child of a process in the map, and holds it.
+fn hold_child(kernel: Kernel, beginning: Beginning) -> Option<Code> {
     let mut asm = Assembler::default();
-    let (out, work) = (asm.label(), asm.label());
+    let (out, work, tracked) = (asm.label(), asm.label(), asm.label());
+    let argument = match beginning {
+        Beginning::Fork => 8,
+        Beginning::WakeupNew => 0,
+    };
     // child = ctx[argument]; bpf_preempt_disable(); is_tracked(out);
     asm.load(Width::Double, Reg::R7, Reg::R1, argument);
     preemption::disable(&mut asm, kernel.members.preemption);
@@ -60,8 +62,22 @@ fn hold_child(
     // A new thread.
     asm.jump_if_reg(If::Equal, Reg::R1, Reg::R2, out);
     asm.store(Width::Word, Reg::R10, KEY, Reg::R1);
-    skip(&mut asm, out);
+    if beginning == Beginning::WakeupNew {
+        // if (bpf_map_lookup_elem(&Tracked, &KEY)) goto out;
+        asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
+        asm.jump_if(If::NotEqual, Reg::R0, 0, out);
+    }
+    // if (!track()) goto tracked;
     track(&mut asm);
+    asm.jump_if(If::Equal, Reg::R0, 0, tracked);
+    if beginning == Beginning::WakeupNew {
+        // There is no room; on `fork` it was not counted.
+        // Control[MISSED]++;
+        asm.count(control::MISSED);
+    }
+    // goto out; tracked: hold(child);
+    asm.jump(out);
+    asm.place(tracked);
     hold(&mut asm, kernel, Labels { out, work });
     finish(asm, kernel, Labels { out, work })
 }
@@ -220,7 +236,7 @@ fn is_tracked(asm: &mut Assembler, out: Label) {
     asm.jump_if(If::Equal, Reg::R0, 0, out);
 }
 
-/// Stores in the map that the process in its slot has no links of its own.
+/// Stores in the map that the process in its slot has no links of its own; `R0` is not 0 if it has no room.
 fn track(asm: &mut Assembler) {
     // VALUE = FOLLOWED; bpf_map_update_elem(&Tracked, &KEY, &VALUE, BPF_ANY);
     asm.store_value(Width::Word, Reg::R10, VALUE, FOLLOWED.cast_signed());
