@@ -461,9 +461,6 @@ fn counts_of_spans_have_the_parts() {
         "{line}"
     );
     let text = run(&["stat", "--key", "arg1"]);
-    assert!(
-        text.stdout.contains("not known what the time was spent on"),
-        "{}",
-        text.stdout
-    );
+    let remark = "not known what the time was spent on, as another thread may have ended them";
+    assert!(text.stdout.contains(remark), "{}", text.stdout);
 }

@@ -324,14 +324,15 @@ fn put_fates(rows: &[&StatRow], theme: Theme, out: &mut String) {
 
 /// Appends of how many spans it is not known what their time was spent on.
 fn put_unknown_parts(rows: &[&StatRow], spans: StatSpans, theme: Theme, out: &mut String) {
-    let rows = rows.iter().filter(|_| spans.has_parts);
-    for row in rows {
+    // Of spans in no group nothing is known.
+    let rows = rows.iter().filter(|row| row.durations().is_some());
+    for row in rows.filter(|_| spans.has_parts) {
         let unknown = SpanParts::unknown(spans.parts(row), row.count);
         if unknown > 0 {
             let name = escape(short_name(&row.event));
-            let remark = format!(
-                "not known what the time was spent on, as another thread may have ended them: {name} {unknown}"
-            );
+            let why = parts::why_unknown(&row.numbers);
+            let remark =
+                format!("not known what the time was spent on, as {why}: {name} {unknown}");
             folded(&remark, "  ", theme, out);
         }
     }

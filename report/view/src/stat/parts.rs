@@ -49,6 +49,16 @@ impl SpanParts {
     }
 }
 
+/// Why parts are not known of spans with these numbers. They have none where the key has no thread.
+pub(super) fn why_unknown(numbers: &[Option<NumberFacts>]) -> &'static str {
+    let before = numbers.split_last().map(|(_, before)| before);
+    let parts = before.and_then(|before| before.last_chunk::<PARTS>());
+    match parts.is_some_and(|parts| parts.iter().all(Option::is_some)) {
+        true => "the kernel did not report a switch, or there was no room for the thread",
+        false => "another thread may have ended them",
+    }
+}
+
 /// The headings of the columns of the shares.
 pub(super) fn columns() -> impl Iterator<Item = &'static str> {
     TimePart::ALL.into_iter().map(|part| part.spec().heading)
@@ -99,6 +109,20 @@ mod tests {
             .map(|cell| cell.shown().into_owned())
             .collect();
         assert_eq!(shares, ["10.0%", "20.0%", "30.0%", "40.0%"]);
+    }
+
+    #[test]
+    fn parts_are_unknown_by_the_key() {
+        let facts = |numbers: Vec<Option<CountedNumbers>>| -> Vec<Option<NumberFacts>> {
+            let numbers = numbers.iter();
+            numbers
+                .map(|of| of.as_ref().map(CountedNumbers::facts))
+                .collect()
+        };
+        let mut all = numbers([0, 0, 0, 0, 3]);
+        assert!(why_unknown(&facts(all.clone())).contains("a switch, or there was no room"));
+        all[..PARTS].fill(None);
+        assert!(why_unknown(&facts(all)).contains("another thread"));
     }
 
     #[test]

@@ -77,6 +77,7 @@ impl GroupNumbers {
         totals
             .map(|(place, measured)| match measured {
                 Measured::Missing => Some(NumberTotals::default()),
+                Measured::Unknown => None,
                 Measured::Constant(number) => {
                     let all = self.of_constant(place, *number, group.count);
                     Some(NumberTotals {

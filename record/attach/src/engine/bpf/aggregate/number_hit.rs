@@ -160,7 +160,11 @@ fn measured_fields(measured: &[Measured]) -> impl Iterator<Item = (usize, Measur
     let measured = measured.iter().enumerate();
     measured.filter_map(|(place, measured)| match measured {
         Measured::Read(field) => Some((place, *field)),
-        Measured::Constant(_) | Measured::Missing | Measured::Duration | Measured::Part => None,
+        Measured::Constant(_)
+        | Measured::Missing
+        | Measured::Duration
+        | Measured::Part
+        | Measured::Unknown => None,
     })
 }
 

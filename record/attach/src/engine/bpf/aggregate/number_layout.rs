@@ -127,6 +127,8 @@ pub(in crate::engine::bpf) enum Measured {
     Duration,
     /// A part of that.
     Part,
+    /// The same of spans whose key has no thread: another one than that of the begin may end them.
+    Unknown,
 }
 
 /// How durations and their parts are numbers.

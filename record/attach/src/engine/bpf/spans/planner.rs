@@ -343,13 +343,14 @@ impl RolePlanner<'_> {
     }
 }
 
-/// Of spans, their own numbers are measured, and no arguments. Another thread than the one of the begin may end a span whose key has none.
+/// Of spans, their own numbers are measured, and no arguments.
 fn measure_spans(aggregation: &Aggregation, group: &mut Group, task: SpanTask) {
     for (asked, measured) in aggregation.measured.iter().zip(&mut group.measured) {
         *measured = match asked.of_span {
             Some(SpanNumber::Duration) => Measured::Duration,
             Some(SpanNumber::Part(_)) if task == SpanTask::Thread => Measured::Part,
-            Some(SpanNumber::Part(_)) | None => Measured::Missing,
+            Some(SpanNumber::Part(_)) => Measured::Unknown,
+            None => Measured::Missing,
         };
     }
 }

@@ -7,6 +7,7 @@ use usdtrec_kernel::bpf::insn::{Helper, If, Label, Op, Reg, Width};
 
 use super::super::aggregate::grouping::Grouping;
 use super::super::aggregate::hit_counts::{HitCounts, HitWord};
+use super::super::control;
 use super::super::program::builder::{Exits, Program};
 use super::super::slots;
 use super::super::wait_sums::element::sums_of_current;
@@ -67,8 +68,9 @@ impl Program<'_> {
             asm.store(Width::Double, Reg::R7, number, Reg::R1);
         }
         asm.jump(stored);
-        // unknown: begin->number[…] = -1;
+        // unknown: Control[UNKNOWN_WAITS]++; begin->number[…] = -1;
         asm.place(unknown);
+        asm.count(control::UNKNOWN_WAITS);
         for (number, _) in waits(grouping, place) {
             asm.store_value(Width::Double, Reg::R7, number, UNKNOWN);
         }
