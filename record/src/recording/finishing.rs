@@ -6,6 +6,7 @@ use std::time::Duration;
 use usdtrec_attach::engine::{COUNTERS, EngineOutcome, Release};
 use usdtrec_attach::error::RecordError;
 use usdtrec_buildid_cache::served::Haste;
+use usdtrec_format::trace::Loss;
 use usdtrec_kernel::clocks::trace_clock;
 use usdtrec_kernel::signals::Signals;
 use usdtrec_watch::left_breakpoints::{KernelLog, OwnSites};
@@ -18,10 +19,11 @@ use usdtrec_watch::verify::Verifier;
 use super::waiting::MIN_GATHER_TIME;
 use super::{Recording, losses, misses_hits, remarks};
 use crate::budget::budgeting::Budgeting;
+use crate::output::files::{Files, FinishedFiles};
 use crate::output::sync::DiskSync;
 use crate::recording::ending::Ending;
 use crate::recording::losses::EventCounts;
-use crate::recording::outcome::{End, EndedProcess, Finished, Outcome, Progress};
+use crate::recording::outcome::{End, EndedProcess, Finished, HitTotals, Outcome, Progress};
 use crate::recording::session::Session;
 use crate::recording::unread_files::UnreadCounts;
 
@@ -47,6 +49,39 @@ struct LastPass {
     syncs: Vec<DiskSync>,
     release: Option<Release>,
     log: Option<KernelLog>,
+}
+
+/// What was counted until the end.
+struct Counted {
+    end: End,
+    elapsed: Duration,
+    counts: EventCounts,
+    /// What was aggregated in the kernel; `None` if hits were recorded.
+    totals: Option<HitTotals>,
+}
+
+/// How many hits were to be written, and how many were before the end.
+#[derive(Clone, Copy)]
+struct Extent {
+    /// `None` if not known.
+    hits: Option<u64>,
+    written: u64,
+    /// Those that are not to be written.
+    left_out: u64,
+}
+
+impl Extent {
+    /// An error, with what is missing if it is one of writing.
+    fn incomplete(self, error: RecordError) -> RecordError {
+        match (error, self.hits) {
+            (RecordError::Write(source), Some(hits)) => RecordError::Incomplete {
+                missing: hits.saturating_sub(self.written + self.left_out),
+                hits: hits.saturating_sub(self.left_out),
+                source,
+            },
+            (error, _) => error,
+        }
+    }
 }
 
 impl Recording {
@@ -161,96 +196,118 @@ impl Recording {
     /// Completes the trace.
     fn complete(mut self, last: LastPass) -> Finished {
         let is_asked = matches!(last.looped, Ok(End::Signal));
-        let written = self.files.totals().samples;
-        let left_out = self.pipeline.stages.left_out();
-        let hits = last.counts.as_ref().ok().map(|counts| counts.hits);
+        let known = last.counts.as_ref().ok();
+        let lost = known.map_or_else(Vec::new, |counts| counts.since(&self.counts));
+        let extent = Extent {
+            hits: known.map(|counts| counts.hits),
+            written: self.files.totals().samples,
+            left_out: self.pipeline.stages.left_out(),
+        };
         let own = self.own_sites(last.log);
         let stacks = self.pipeline.stages.get();
         let elsewhere = stacks.map(StackUnwinder::files_elsewhere);
         let makers = self.pipeline.stages.take_out();
-        let mut session = self.session;
-        let mut syncs = last.syncs;
-        let lost = last.counts.as_ref().ok();
-        let lost = lost.map_or_else(Vec::new, |counts| counts.since(&self.counts));
         let recorded = last.looped.and_then(|end| {
             last.made?;
-            let counts = last.counts?;
-            let aggregation = session.options.engine.aggregation.as_ref();
-            let counted = aggregation.map(|_| {
-                let engine = &session.attached.engine;
-                losses::read_totals(engine, last.elapsed, counts.by_probe.clone())
-            });
-            Ok((end, counts, counted.transpose()?))
+            self.counted(end, last.counts?, last.elapsed)
         });
-        let recorded = match recorded {
-            // It could not be written before.
-            Err(error @ RecordError::Write(_)) => Err(error),
-            // The hits that were read last are in the file all the same. What ended the recording is the error to be told.
-            Err(error) => {
-                let finished = self.files.finish(&lost);
-                syncs.extend(finished.map_or_else(|_| Vec::new(), |finished| finished.syncs));
-                Err(error)
-            }
-            Ok(recorded) => (self.files.finish(&lost)).map(|finished| (recorded, finished)),
-        };
-        let outcome = recorded.map(|((end, counts, counted), finished)| {
-            let totals = finished.totals;
-            syncs.extend(finished.syncs);
-            let stacks = self.pipeline.stages.get();
-            let budgeting = self.budgeting.as_mut();
-            Outcome {
-                totals,
-                elapsed: last.elapsed,
-                unaccounted: match counted {
-                    None => (counts.hits).saturating_sub(totals.samples + counts.lost + left_out),
-                    Some(_) => 0,
-                },
-                losses: counts.losing(),
-                counted,
-                // Hits of spans that are not recorded are counted for all events of spans together.
-                silent: match last.engine.spans.is_some_and(|spans| spans.has_any()) {
-                    true => Vec::new(),
-                    false => counts.silent(),
-                },
-                engine: last.engine,
-                cpus_uncounted: misses_hits(&session, &self.cpus),
-                changed_cpus: self.cpus.changed(),
-                cut_stacks: stacks.map_or_else(Vec::new, StackUnwinder::cut_stacks),
-                followed: self.follower.files(),
-                shortfalls: session.shortfalls.all().to_vec(),
-                changes: finished.changes,
-                triggered: self.triggering.take_events(),
-                without_file: self.triggering.pace.without_file(),
-                has_budget: session.options.engine.budget.is_some(),
-                paused: budgeting.as_ref().map_or_else(Vec::new, |of| of.paused()),
-                budget: budgeting.map_or_else(Vec::new, Budgeting::take_events),
-                end,
-                ended: last.ended,
-            }
-        });
-        let outcome = outcome.map_err(|error| match (error, hits) {
-            (RecordError::Write(source), Some(hits)) => RecordError::Incomplete {
-                missing: hits.saturating_sub(written + left_out),
-                hits: hits.saturating_sub(left_out),
-                source,
-            },
-            (error, _) => error,
-        });
+        let outcome = recorded.map(|counted| self.outcome(counted, last.engine, last.ended));
+        let mut syncs = last.syncs;
+        let outcome = finish(self.files, &lost, outcome, &mut syncs);
+        let mut attached = self.session.attached;
         let release = last.release;
-        let release = release.unwrap_or_else(|| session.attached.engine.release());
         Finished {
-            outcome,
+            outcome: outcome.map_err(|error| extent.incomplete(error)),
             elsewhere: elsewhere.unwrap_or_default(),
             maker_files: makers.map(CodeMakers::finish).unwrap_or_default(),
             ending: Ending {
                 command: self.command,
-                leave_command: session.options.leave_command,
-                release,
-                attached: session.attached,
+                leave_command: self.session.options.leave_command,
+                release: release.unwrap_or_else(|| attached.engine.release()),
+                attached,
                 syncs,
                 own: Some(own),
                 is_asked,
             },
+        }
+    }
+
+    /// What was counted until the end.
+    fn counted(
+        &self,
+        end: End,
+        counts: EventCounts,
+        elapsed: Duration,
+    ) -> Result<Counted, RecordError> {
+        let aggregation = self.session.options.engine.aggregation.as_ref();
+        let totals = aggregation.map(|_| {
+            let engine = &self.session.attached.engine;
+            losses::read_totals(engine, elapsed, counts.by_probe.clone())
+        });
+        Ok(Counted {
+            end,
+            elapsed,
+            totals: totals.transpose()?,
+            counts,
+        })
+    }
+
+    /// The outcome, once the files are finished.
+    fn outcome(
+        &mut self,
+        counted: Counted,
+        engine: EngineOutcome,
+        ended: Vec<EndedProcess>,
+    ) -> impl FnOnce(FinishedFiles) -> Outcome + use<> {
+        let Counted {
+            end,
+            elapsed,
+            counts,
+            totals: counted,
+        } = counted;
+        let left_out = self.pipeline.stages.left_out();
+        let stacks = self.pipeline.stages.get();
+        let cut_stacks = stacks.map_or_else(Vec::new, StackUnwinder::cut_stacks);
+        let cpus_uncounted = misses_hits(&self.session, &self.cpus);
+        let changed_cpus = self.cpus.changed();
+        let followed = self.follower.files();
+        let shortfalls = self.session.shortfalls.all().to_vec();
+        let triggered = self.triggering.take_events();
+        let without_file = self.triggering.pace.without_file();
+        let has_budget = self.session.options.engine.budget.is_some();
+        let budgeting = self.budgeting.as_mut();
+        let paused = budgeting.as_ref().map_or_else(Vec::new, |of| of.paused());
+        let budget = budgeting.map_or_else(Vec::new, Budgeting::take_events);
+        move |FinishedFiles {
+                  totals, changes, ..
+              }| Outcome {
+            totals,
+            elapsed,
+            unaccounted: match counted {
+                None => (counts.hits).saturating_sub(totals.samples + counts.lost + left_out),
+                Some(_) => 0,
+            },
+            losses: counts.losing(),
+            counted,
+            // Hits of spans that are not recorded are counted for all events of spans together.
+            silent: match engine.spans.is_some_and(|spans| spans.has_any()) {
+                true => Vec::new(),
+                false => counts.silent(),
+            },
+            engine,
+            cpus_uncounted,
+            changed_cpus,
+            cut_stacks,
+            followed,
+            shortfalls,
+            changes,
+            triggered,
+            without_file,
+            has_budget,
+            paused,
+            budget,
+            end,
+            ended,
         }
     }
 
@@ -294,6 +351,26 @@ impl Recording {
             verifier.look_last();
         }
     }
+}
+
+/// Finishes the files, also if the recording failed. `outcome` makes the outcome of them.
+fn finish(
+    files: Files,
+    lost: &[Loss],
+    outcome: Result<impl FnOnce(FinishedFiles) -> Outcome, RecordError>,
+    syncs: &mut Vec<DiskSync>,
+) -> Result<Outcome, RecordError> {
+    // It could not be written before.
+    if let Err(error @ RecordError::Write(_)) = outcome {
+        return Err(error);
+    }
+    let mut finished = files.finish(lost);
+    if let Ok(finished) = &mut finished {
+        syncs.append(&mut finished.syncs);
+    }
+    // The hits that were read last are in the file all the same. What ended the recording is the error to be told.
+    let outcome = outcome?;
+    finished.map(outcome)
 }
 
 /// Notes what the engine has counted.
