@@ -318,9 +318,9 @@ fn events_that_were_added_to_a_pipe_are_read() {
     }
 }
 
-/// A sample of the first event with a raw part of these words.
-fn raw_sample(words: &[u64], out: &mut Vec<u8>) {
-    let raw = [0; 8].into_iter();
+/// A sample of the first event, a tracepoint with this id, with a raw part of these words.
+fn raw_sample(tracepoint: u16, words: &[u64], out: &mut Vec<u8>) {
+    let raw = u64::from(tracepoint).to_le_bytes().into_iter();
     let raw = raw.chain(words.iter().flat_map(|word| word.to_le_bytes()));
     // Its size is in front of it: it ends at a multiple of 8.
     let raw: Vec<u8> = raw.chain([0; 4]).collect();
@@ -367,7 +367,7 @@ fn missed_waits_are_no_time() {
         [1 | ThreadWaits::MISSED, 2, 3],
         [ThreadWaits::UNKNOWN; 3],
     ] {
-        raw_sample(&words, &mut records);
+        raw_sample(layout.id, &words, &mut records);
     }
     let log = Log::default();
     let mut writer = TraceWriter::create(log.clone(), &info, Compression::None).unwrap();
@@ -376,7 +376,7 @@ fn missed_waits_are_no_time() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("t.data");
     std::fs::write(&file, log.image(log.steps(), 0)).unwrap();
-    let shown = perf(&file, &["script", "-F", "trace"]);
+    let shown = perf(&file, &["script", "-F", "trace:trace"]);
     let shown: Vec<&str> = shown.lines().map(str::trim).collect();
     assert_eq!(
         shown,
