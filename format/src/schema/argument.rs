@@ -45,7 +45,8 @@ impl Argument {
         }
     }
 
-    /// The index of the argument that a name in an expression means: by its name, as `args.NAME`, or as `arg1`, `arg2`, ….
+    /// The index of the argument that a name in an expression means: by its name, as `args.NAME`, or as `arg1`, `arg2`, …; of a span around the hit, as
+    /// `SPAN.NAME` or `SPAN.arg1`.
     #[must_use]
     pub fn place(arguments: &[Self], name: &str) -> Option<usize> {
         let named = |name: &str| arguments.iter().position(|known| known.name == name);
@@ -56,7 +57,23 @@ impl Argument {
                 .checked_sub(1)
                 .filter(|place| *place < arguments.len())
         };
-        named(name).or_else(|| named(bare)).or_else(numbered)
+        named(name)
+            .or_else(|| named(bare))
+            .or_else(numbered)
+            .or_else(|| Self::place_in_span(arguments, name))
+    }
+
+    /// The index of the argument that is called `SPAN.arg1`, `SPAN.arg2`, …. Those of a span follow each other, in their order.
+    #[must_use]
+    pub fn place_in_span(arguments: &[Self], name: &str) -> Option<usize> {
+        let (span, number) = name.rsplit_once(".arg")?;
+        let number: usize = number.parse().ok()?;
+        let is_of_span = |known: &Self| {
+            let rest = known.name.strip_prefix(span);
+            rest.is_some_and(|rest| rest.starts_with('.'))
+        };
+        let mut of_span = (0..).zip(arguments).filter(|(_, known)| is_of_span(known));
+        of_span.nth(number.checked_sub(1)?).map(|(place, _)| place)
     }
 
     /// Whether only the name is known.
@@ -230,7 +247,7 @@ mod tests {
     /// A field of a hit has no such prefix: `args.comm` is an argument only.
     #[test]
     fn names_of_expressions_are_those_of_arguments() {
-        let arguments = ["a", "args.b", "b"].map(Argument::named);
+        let arguments = ["a", "args.b", "b", "s.x", "s.arg2", "t.y"].map(Argument::named);
         for (name, place) in [
             ("a", Some(0)),
             ("args.a", Some(0)),
@@ -238,7 +255,13 @@ mod tests {
             ("b", Some(2)),
             ("arg2", Some(1)),
             ("args.arg3", Some(2)),
-            ("arg4", None),
+            ("arg7", None),
+            ("s.arg1", Some(3)),
+            ("s.arg2", Some(4)),
+            ("s.arg3", None),
+            ("s.arg0", None),
+            ("t.arg1", Some(5)),
+            ("u.arg1", None),
             ("arg0", None),
             ("args.comm", None),
         ] {

@@ -25,6 +25,17 @@ pub struct Aggregation {
     pub measured: Vec<MeasuredArgument>,
 }
 
+/// The probes whose hits are aggregated, by what they are to spans.
+#[derive(Clone, Debug, Default)]
+pub struct AggregatedProbes<'a> {
+    /// Those that begin and end none.
+    pub of_no_span: Vec<&'a PlannedProbe>,
+    /// Those that begin spans.
+    pub begins: Vec<&'a PlannedProbe>,
+    /// Those that end them.
+    pub ends: Vec<&'a PlannedProbe>,
+}
+
 /// The arguments of a probe.
 #[derive(Clone, Copy, Debug)]
 pub struct Arguments<'a> {
@@ -32,6 +43,8 @@ pub struct Arguments<'a> {
     pub all: &'a [Argument],
     /// The arguments that an argument list shows, if it computes none; `None` for all.
     pub shown: Option<&'a [ShownArgument]>,
+    /// The probe.
+    pub probe: &'a PlannedProbe,
 }
 
 impl<'a> Arguments<'a> {
@@ -40,13 +53,28 @@ impl<'a> Arguments<'a> {
         Self {
             all: &probe.arguments,
             shown: probe.shown.as_deref(),
+            probe,
         }
     }
 }
 
 impl Arguments<'_> {
-    /// The place of the argument with this name in the list of the probe's arguments.
+    /// The place of the argument with this name, or with `PROBE.NAME`, in the list of the probe's arguments.
     fn place(self, name: &str) -> Option<usize> {
+        self.own_place(name).or_else(|| {
+            let (probe, name) = name.rsplit_once('.')?;
+            let PlannedProbe {
+                provider,
+                name: own,
+                ..
+            } = self.probe;
+            let is_own =
+                probe == own || probe.trim_start_matches("sdt_") == format!("{provider}:{own}");
+            is_own.then(|| self.own_place(name)).flatten()
+        })
+    }
+
+    fn own_place(self, name: &str) -> Option<usize> {
         let mut shown = self.shown.iter().copied().flatten();
         let renamed = shown.find(|shown| shown.argument_from(self.all).name == *name);
         let text = name.to_owned();
@@ -95,42 +123,56 @@ impl Aggregation {
             .collect()
     }
 
-    /// Checks that each key is an argument of any probe, and each measured one of any that is of no span. Not known where there is no probe yet.
+    /// Checks that each key is an argument of any probe, not only of ends of spans, and each measured one of any that is of no span. Not known where there
+    /// is no probe yet.
     ///
     /// # Errors
-    /// [`UsageError::GroupArgument`].
-    pub fn check(
-        &self,
-        probes: &[&PlannedProbe],
-        of_no_span: &[&PlannedProbe],
-    ) -> Result<(), UsageError> {
+    /// [`UsageError::GroupArgument`], [`UsageError::KeyOfEnds`], [`UsageError::MeasuredOfSpans`].
+    pub fn check(&self, probes: &AggregatedProbes<'_>) -> Result<(), UsageError> {
+        let AggregatedProbes {
+            of_no_span,
+            begins,
+            ends,
+        } = probes;
+        let all = || of_no_span.iter().chain(begins).chain(ends);
+        let has = |probe: &&PlannedProbe, name: &str| {
+            let of = Arguments::from_probe(probe);
+            of.place(name).is_some()
+        };
+        let is_unknown = |name: &str| !all().any(|probe| has(probe, name));
+        let of_ends = |name: &str| {
+            !of_no_span
+                .iter()
+                .chain(begins)
+                .any(|probe| has(probe, name))
+        };
+        let of_spans = |name: &str| !of_no_span.iter().any(|probe| has(probe, name));
         let keys = self.by.iter().filter_map(|key| match key {
             AggregateKey::Argument(name) => Some(name),
             _ => None,
         });
         let measured = self.measured.iter();
         let measured = measured.filter(|argument| argument.of_span.is_none());
-        let mut measured = measured.map(|argument| &argument.name);
-        let has =
-            |probe: &&PlannedProbe, name: &str| Arguments::from_probe(probe).place(name).is_some();
-        let is_missing =
-            |among: &[&PlannedProbe], name: &str| !among.iter().any(|probe| has(probe, name));
-        let mut keys = keys.filter(|name| is_missing(probes, name));
-        let missing = keys
-            .next()
-            .or_else(|| measured.find(|name| is_missing(of_no_span, name)));
-        if let Some(name) = missing.filter(|name| !is_missing(probes, name)) {
-            return Err(UsageError::MeasuredOfSpans { name: name.clone() });
-        }
-        let Some(name) = missing.filter(|_| !probes.is_empty()) else {
+        let measured = measured.map(|argument| &argument.name);
+        if all().next().is_none() {
             return Ok(());
-        };
-        let arguments = probes.iter().flat_map(|probe| &probe.arguments);
-        let known: BTreeSet<&str> = arguments.map(|argument| argument.name.as_str()).collect();
-        Err(UsageError::GroupArgument {
-            name: name.clone(),
-            known: known.into_iter().collect::<Vec<_>>().join(", "),
-        })
+        }
+        let mut names = keys.clone().chain(measured.clone());
+        if let Some(name) = names.find(|name| is_unknown(name)) {
+            let arguments = all().flat_map(|probe| &probe.arguments);
+            let known: BTreeSet<&str> = arguments.map(|argument| argument.name.as_str()).collect();
+            return Err(UsageError::GroupArgument {
+                name: name.clone(),
+                known: known.into_iter().collect::<Vec<_>>().join(", "),
+            });
+        }
+        if let Some(name) = keys.clone().find(|name| of_ends(name)) {
+            return Err(UsageError::KeyOfEnds { name: name.clone() });
+        }
+        match measured.clone().find(|name| of_spans(name)) {
+            Some(name) => Err(UsageError::MeasuredOfSpans { name: name.clone() }),
+            None => Ok(()),
+        }
     }
 
     /// Which of a probe's arguments are captured: those of keys, the lengths of strings among these, and measured ones.

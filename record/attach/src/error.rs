@@ -327,6 +327,14 @@ pub enum UsageError {
         /// Its name.
         name: String,
     },
+    /// Spans are to be grouped by an argument that no begin has.
+    #[error(
+        "{name} is an argument of what ends spans: expected one of what begins them, which their groups are kept by; to group by it, record, and use report --span NAME --by {name}"
+    )]
+    KeyOfEnds {
+        /// Its name.
+        name: String,
+    },
     /// The numbers of an argument are to be aggregated, and programs cannot add it up.
     #[error(
         "{argument} of {event} is {found}: expected an integer, which programs in the kernel can add up"

@@ -97,16 +97,21 @@ impl Event {
         [bare, short, &self.name].contains(&name)
     }
 
-    /// The index of an argument: by its name, as `args.NAME`, or as `arg1`, `arg2`, ….
+    /// The index of an argument: by its name, as `args.NAME`, or as `arg1`, `arg2`, …; of a span around the hit, as `SPAN.NAME` or `SPAN.arg1`.
     pub fn argument(&self, name: &str) -> Option<usize> {
         let named = |name: &str| self.arguments.iter().position(|known| known.name == name);
         let bare = name.strip_prefix("args.");
-        named(name).or_else(|| bare.and_then(named)).or_else(|| {
+        let numbered = || {
             let number = bare.unwrap_or(name).strip_prefix("arg")?;
             let place = number.parse::<usize>().ok()?.checked_sub(1)?;
             let is_own = place < self.own_arguments().len();
             (is_own && !number.starts_with(['0', '+'])).then_some(place)
-        })
+        };
+        let of_span = || Argument::place_in_span(&self.arguments, name);
+        named(name)
+            .or_else(|| bare.and_then(named))
+            .or_else(numbered)
+            .or_else(of_span)
     }
 
     /// The index of an argument by `PROBE.NAME`, if the event is called so.

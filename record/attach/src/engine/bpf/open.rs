@@ -41,6 +41,7 @@ use super::spans::arguments::SpanArguments;
 use super::spans::entry::SpanMemory;
 use super::spans::filters::with_own_filters;
 use super::spans::plan_spans::plan_spans;
+use crate::aggregation::AggregatedProbes;
 use crate::budget::Units;
 use crate::error::{RecordError, UsageError, with_source};
 use crate::plan::call_graph::CallGraph;
@@ -179,10 +180,16 @@ fn check_aggregation(options: &EngineOptions, groups: &[Group]) -> Result<(), Us
     let Some(aggregation) = &options.aggregation else {
         return Ok(());
     };
-    let planned: Vec<_> = groups.iter().map(|group| &*group.probe).collect();
-    let of_no_span = groups.iter().filter(|group| group.role.is_none());
-    let measured: Vec<_> = of_no_span.map(|group| &*group.probe).collect();
-    aggregation.check(&planned, &measured)
+    let mut probes = AggregatedProbes::default();
+    for group in groups {
+        let of = match &group.role {
+            None => &mut probes.of_no_span,
+            Some(role) if role.begins => &mut probes.begins,
+            Some(_) => &mut probes.ends,
+        };
+        of.push(&*group.probe);
+    }
+    aggregation.check(&probes)
 }
 
 /// Follows the children of the recorded processes, if these have links of their own.

@@ -270,7 +270,7 @@ impl Planner<'_> {
             Some(aggregation) => {
                 let of = Arguments {
                     all: arguments,
-                    shown: probe.shown.as_deref(),
+                    ..Arguments::from_probe(probe)
                 };
                 Some(self.of_spans.needed(aggregation, &probe.event(), of))
             }
