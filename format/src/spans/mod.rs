@@ -13,5 +13,6 @@ pub use marks::{Marks, mark, mark_of_number};
 pub use names::{NamedPair, SpanSides, begins_call, pairs, short_name};
 pub use open_begins::{OpenBegin, OpenBegins, OpenByKey, PROGRAM_LEVELS, PlainBegin};
 pub use shared_arguments::{
-    LiveAgreement, SharedArgument, argument_place, live_agreement, may_be_id, shared_arguments,
+    LiveAgreement, SharedArgument, argument_place, common_id, common_place, live_agreement,
+    may_be_id, place_of_key, shared_arguments,
 };

@@ -12,8 +12,8 @@ use usdtrec_attach::select::probe::PlannedProbe;
 use usdtrec_format::Value;
 use usdtrec_format::schema::Argument;
 use usdtrec_format::spans::{
-    LiveAgreement, Marks, NamedPair, OpenByKey, PlainBegin, SpanSides, argument_place,
-    live_agreement, mark,
+    LiveAgreement, Marks, NamedPair, OpenByKey, PlainBegin, SpanSides, live_agreement, mark,
+    place_of_key,
 };
 use usdtrec_format::trace::{FiredTrigger, TriggerKind};
 
@@ -64,7 +64,7 @@ impl SpanMatcher {
         let lists: Vec<&[Argument]> = shown.iter().map(Vec::as_slice).collect();
         let key = pair.key.filter(|key| {
             let mut lists = lists.iter();
-            lists.all(|list| argument_place(list, key).is_some())
+            lists.all(|list| place_of_key(list, key).is_some())
         });
         let LiveAgreement {
             arguments,

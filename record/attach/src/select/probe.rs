@@ -7,7 +7,7 @@ use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::expr::{Capture, Expr};
 use usdtrec_format::schema::telemetry::Telemetry;
 use usdtrec_format::schema::{Argument, LockUse, ScriptCall};
-use usdtrec_format::spans::argument_place;
+use usdtrec_format::spans::place_of_key;
 use usdtrec_format::{
     Arch, BuildId, CapturePlan, CodePlace, Operand, ProbeDefinition, ShownArgument, Site,
     SiteDefinition, parse_operands,
@@ -137,7 +137,7 @@ impl PlannedProbe {
     /// The place of an argument, by its name as readers show it, among those that are captured.
     #[must_use]
     pub fn own_place(&self, name: &str) -> Option<usize> {
-        let at = argument_place(&self.shown_arguments(), name)?;
+        let at = place_of_key(&self.shown_arguments(), name)?;
         match &self.shown {
             Some(list) => Some(list.get(at)?.argument),
             None => Some(at),

@@ -4,10 +4,12 @@
 //! amount or a state. A pair of probes is decided when enough of its hits were seen, unless its spans nest by the id so far: one that crosses another
 //! may come late: whether all nest is seen in the whole trace, here or when they are matched ([`Extent`]). A stream cannot be known before it ends: there, no integer is an id.
 
+use std::borrow::Cow;
+
 use foldhash::HashMap;
 use usdtrec_format::Value;
 use usdtrec_format::schema::Argument;
-use usdtrec_format::spans::{argument_place, may_be_id};
+use usdtrec_format::spans::{common_id, common_place, may_be_id};
 use usdtrec_trace::events::notices::SpanOverlap;
 use usdtrec_trace::events::order::{Window, in_plain_order};
 use usdtrec_trace::events::selection::{EventSelection, SampleFilter};
@@ -34,6 +36,8 @@ const ENOUGH_HITS: u64 = 1 << 16;
 struct CommonInteger {
     /// Its name, that of a begin.
     name: String,
+    /// The name by which all events of the pair have it.
+    key: String,
     /// Its place in each event of the pair.
     places: HashMap<usize, usize>,
     evidence: IdEvidence,
@@ -63,6 +67,8 @@ pub(crate) struct CommonIntegers {
 pub(crate) struct SpanId {
     /// Its name, that of a begin.
     pub(crate) name: String,
+    /// The name by which all events of the pair have it.
+    pub(crate) key: String,
     /// Its place in each event of the pair.
     pub(crate) places: HashMap<usize, usize>,
     /// What the trace says of it.
@@ -97,14 +103,17 @@ impl CommonIntegers {
         let Some((_, first)) = events.first() else {
             return Self::default();
         };
+        let lists: Vec<&[Argument]> = events.iter().map(|(_, arguments)| *arguments).collect();
         let integers = first.iter().enumerate().filter_map(|(at, argument)| {
             let places = events.iter().map(|(event, arguments)| {
                 let place = common_place(arguments, argument, at)?;
                 arguments.get(place).filter(|known| may_be_id(known))?;
                 Some((*event, place))
             });
+            let name = &argument.name;
             Some(CommonInteger {
-                name: argument.name.clone(),
+                key: common_id(&lists, at).map_or_else(|| name.clone(), Cow::into_owned),
+                name: name.clone(),
                 places: places.collect::<Option<_>>()?,
                 evidence: IdEvidence::default(),
             })
@@ -137,6 +146,7 @@ impl CommonIntegers {
         let best = ids.min_by_key(|integer| integer.evidence.rank())?;
         Some(SpanId {
             name: best.name.clone(),
+            key: best.key.clone(),
             places: best.places.clone(),
             evidence: best.evidence,
         })
@@ -155,15 +165,6 @@ impl CommonIntegers {
     /// Whether spans cross by an id for or against which more hits may be evidence.
     pub(crate) fn may_have_crossed(&self) -> bool {
         self.may_cross_later && self.id().is_some_and(|id| id.evidence.crosses(true))
-    }
-}
-
-/// Where an event has an argument of another one, which is at `at` there: under the same name, or at the same place if it has that name nowhere.
-fn common_place(arguments: &[Argument], argument: &Argument, at: usize) -> Option<usize> {
-    let name = &argument.name;
-    match arguments.iter().any(|known| known.name == *name) {
-        true => argument_place(arguments, name),
-        false => (at < arguments.len()).then_some(at),
     }
 }
 
@@ -342,7 +343,7 @@ impl IdWatch {
             let id = integers.id()?;
             id.evidence.crosses(false).then(|| SpanOverlap {
                 span: name.clone(),
-                argument: id.name,
+                argument: id.key,
             })
         });
         overlaps.collect()

@@ -2,8 +2,8 @@
 
 use usdtrec_format::schema::{Argument, ArgumentType};
 use usdtrec_format::spans::{
-    LiveAgreement, NamedPair, SpanNameError, SpanSides, argument_place, asked_pairs, begins_call,
-    live_agreement,
+    LiveAgreement, NamedPair, SpanNameError, SpanSides, asked_pairs, begins_call, live_agreement,
+    place_of_key,
 };
 use usdtrec_format::{RawArgument, RawField};
 use usdtrec_kernel::bpf::features::trials::fetches_and_exchanges;
@@ -197,7 +197,7 @@ impl RolePlanner<'_> {
                 Some(name) => Some(key_value(group, name)?),
                 None => None,
             };
-            let names = agreed.iter().map(|(name, _)| *name).chain(key.value);
+            let names = agreed.iter().map(|(name, _)| &**name).chain(key.value);
             let places = names.filter_map(|name| Some(placed(group, name)?.place));
             let role = SpanRole {
                 name: pair.name.clone(),
@@ -358,7 +358,7 @@ fn measure_spans(aggregation: &Aggregation, group: &mut Group, task: SpanTask) {
 /// The place of an argument in the layout of an event, and its number as readers show it; `None` if it is no integer.
 fn placed(group: &Group, name: &str) -> Option<PlacedArgument> {
     let shown = group.probe.shown_arguments();
-    let at = argument_place(&shown, name)?;
+    let at = place_of_key(&shown, name)?;
     let place = group.probe.own_place(name)?;
     let RawArgument::Field(field) = *group.layout.arguments.get(place)? else {
         return None;
