@@ -104,11 +104,17 @@ pub(super) fn string_is(side: Side, string: ComparedString) -> Result<Condition,
                 is_prefix: true,
                 ..string
             };
+            let mut is_empty = Condition::Never;
+            if len == 0 && !negated {
+                // Zero bytes can be at any address.
+                is_empty = number(length.clone(), Relation::Equal, 0)?;
+            }
             let same = Condition::String { at, string };
             Ok(if negated {
                 any_of(vec![number(length, otherwise, len)?, same])
             } else {
-                all_of(vec![number(length, relation, len)?, same])
+                let equal = all_of(vec![number(length, relation, len)?, same]);
+                any_of(vec![is_empty, equal])
             })
         }
         _ => Ok(Condition::Never),

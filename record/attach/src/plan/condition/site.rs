@@ -286,18 +286,24 @@ impl Site<'_> {
             return Ok(Side::Value(value));
         }
         let end = match kind {
-            Some(ArgumentType::String(Some(Length::Argument(length)))) => {
-                let text = length.clone();
-                let length = self.value(&Expr::Name(Name { text, at: 0 }));
-                let length = length.ok().flatten();
-                length.map_or(StringEnd::Nul, StringEnd::Length)
-            }
+            Some(ArgumentType::String(Some(Length::Argument(length)))) => self.end_by(length),
             Some(ArgumentType::String(Some(Length::Fixed(_)))) => {
                 return Err(beyond("a string of fixed length"));
             }
             _ => StringEnd::Nul,
         };
         Ok(Side::String(value, end))
+    }
+
+    /// Where a string ends whose length another argument says. Where that is a constant, a string is recorded up to its NUL.
+    fn end_by(&self, length: &str) -> StringEnd {
+        let text = length.to_owned();
+        let name = Name { text, at: 0 };
+        if let Ok(Side::Constant(Datum::Integer(most))) = self.name(&name, false) {
+            return u64::try_from(most).map_or(StringEnd::Nul, StringEnd::Most);
+        }
+        let length = self.value(&Expr::Name(name)).ok().flatten();
+        length.map_or(StringEnd::Nul, StringEnd::Length)
     }
 
     /// The expression that is captured in place of an argument.

@@ -1,7 +1,7 @@
 //! Filters: whether a hit counts must be what the expression is worth for the values of the hit.
 
 use usdtrec_format::expr::{Datum, Expr, Name};
-use usdtrec_format::schema::Argument;
+use usdtrec_format::schema::{Argument, ArgumentType, Length};
 use usdtrec_format::{Arch, RawArgument};
 
 use super::machine::{COMM, Hit, Ran, UID, register_value, string_len};
@@ -523,6 +523,69 @@ fn captured_arguments_are_what_the_schema_captures() {
         let expected = condition(&planned, written).unwrap();
         assert_ne!(expected, Condition::Never, "{written}");
         assert_eq!(of_schema, Ok(expected), "{filter}");
+    }
+}
+
+/// A hit of a string at `rdi`, whose length is in `esi`.
+fn sized(address: u64, length: u64) -> Hit {
+    let mut hit = Hit::default();
+    for (name, value) in [("rdi", address), ("rsi", length)] {
+        let register = Arch::X86_64.register(name).unwrap();
+        let offset = register_offset(Arch::X86_64, register).unwrap();
+        hit.context[offset as usize / 8] = value;
+    }
+    hit
+}
+
+/// Whether a filter lets a hit of a string pass whose length is the second argument.
+fn passes_sized(args: &str, filter: &str, hit: &Hit) -> bool {
+    let planned = Planned::new(args, Arch::X86_64, Strings::default());
+    let length = Length::Argument("arg2".to_owned());
+    let string = Argument {
+        kind: Some(ArgumentType::String(Some(length))),
+        ..Argument::unnamed(0)
+    };
+    let arguments = [string, Argument::unnamed(1)];
+    let condition = condition_of(&planned, &arguments, filter).unwrap();
+    condition != Condition::Never && run(&planned, &condition, hit, &common()).record.is_some()
+}
+
+/// A constant length is as one of the hit.
+#[test]
+fn strings_of_constant_length() {
+    let passes = |filter: &str, letters: u64| {
+        let hit = sized(0x7f00_0000_1000 | letters, 0);
+        passes_sized("8@%rdi -4@$5", filter, &hit)
+    };
+    for letters in [5, 10] {
+        assert!(passes("arg1 == \"abcde\"", letters), "{letters}");
+        assert!(!passes("arg1 != \"abcde\"", letters), "{letters}");
+        assert!(passes("arg1 ~ \"abc*\"", letters), "{letters}");
+        assert!(!passes("arg1 ~ \"abcdef*\"", letters), "{letters}");
+        assert!(passes("arg1 != \"abcdefghij\"", letters), "{letters}");
+    }
+    // It is recorded up to its NUL.
+    assert!(passes("arg1 == \"ab\"", 2));
+    assert!(!passes("arg1 == \"abcde\"", 2));
+}
+
+/// Nothing is read of an empty string, which may be anywhere; other strings have to be read.
+#[test]
+fn empty_strings_of_a_length_can_be_at_any_address() {
+    for address in [0, 0x7f00_0000_1005] {
+        let passes = |filter: &str, length: u64| {
+            let hit = Hit {
+                forbidden: std::iter::once(address..address + 1).collect(),
+                ..sized(address, length)
+            };
+            passes_sized("8@%rdi -4@%esi", filter, &hit)
+        };
+        assert!(passes("arg1 == \"\"", 0), "{address:#x}");
+        assert!(passes("arg1 ~ \"*\"", 0), "{address:#x}");
+        assert!(!passes("arg1 != \"\"", 0), "{address:#x}");
+        assert!(!passes("arg1 == \"a\"", 0), "{address:#x}");
+        assert!(!passes("arg1 == \"\"", 3), "{address:#x}");
+        assert!(!passes("arg1 ~ \"*\"", 3), "{address:#x}");
     }
 }
 
