@@ -469,6 +469,7 @@ fn a_recording_begins_although_a_file_has_no_such_argument() {
         ..Note::new("fine", 0)
     };
     let unfit = library(&lab, PROVIDER, "unfit.so", 1, &[without]);
+    std::os::unix::fs::chown(&unfit, Some(65534), None).expect("another owner");
     let library = honest(&lab, PROVIDER);
     let mut nobody = of_nobody(&program);
     load(&mut nobody, &unfit);

@@ -14,7 +14,7 @@ use crate::select::probe::{PlannedProbe, RefusedProbe};
 /// Leaves out the probes of files that nobody named for which `check` fails. Returns those that are left out.
 ///
 /// # Errors
-/// The error of another probe; that of the first one if none is left, unless others are waited for (`may_wait`).
+/// The error of another probe; that of the first one if none is left, unless all are of other users' files and more are waited for (`may_wait`).
 pub fn leave_out_unfit(
     probes: &mut Vec<PlannedProbe>,
     may_wait: bool,
@@ -28,7 +28,8 @@ pub fn leave_out_unfit(
             Err(error) => unfit.push(probe.refused_for(error)?),
         }
     }
-    if fit.is_empty() && !unfit.is_empty() && !may_wait {
+    let is_passed_over = may_wait && unfit.iter().all(|unfit| unfit.probe.is_of_another_user());
+    if fit.is_empty() && !unfit.is_empty() && !is_passed_over {
         return Err(unfit.swap_remove(0).error);
     }
     *probes = fit;
@@ -182,10 +183,16 @@ mod tests {
     use super::*;
     use crate::select::probe::made_up;
 
-    /// What is wrong with the files that were found ends no recording that may wait.
+    /// What is wrong with the files of others ends no recording that may wait.
     #[test]
     fn unfit_probes_are_no_error_where_others_are_waited_for() {
-        let program = made_up::program();
+        let Some(program) = made_up::program_of_another() else {
+            return;
+        };
+        let own = PlannedProbe {
+            list: Some(Capture::parse_list("user").unwrap()),
+            ..made_up::probe("req", "8@%rdi", &made_up::program())
+        };
         let unknown = PlannedProbe {
             list: Some(Capture::parse_list("user").unwrap()),
             ..made_up::probe("req", "8@%rdi", &program)
@@ -200,6 +207,7 @@ mod tests {
         };
         assert_eq!(left(vec![unknown.clone()], true), Some((0, 1)));
         assert_eq!(left(vec![unknown.clone()], false), None);
+        assert_eq!(left(vec![unknown.clone(), own], true), None);
         assert_eq!(left(vec![unknown, named], true), None);
         let fit = made_up::probe("other", "8@%rdi", &program);
         assert_eq!(left(vec![fit], false), Some((1, 0)));

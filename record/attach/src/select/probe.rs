@@ -155,6 +155,14 @@ impl PlannedProbe {
         })
     }
 
+    /// Whether the file was found in a process that nobody named, and another user made it, who is not root: where it does not have what is asked for, that
+    /// is no mistake of the user who asks.
+    #[must_use]
+    pub fn is_of_another_user(&self) -> bool {
+        let owner = self.file().owner();
+        self.is_found && owner != 0 && owner != rustix::process::geteuid().as_raw()
+    }
+
     /// The refusal of a probe that was found, for an error that is about it alone; the error itself of others.
     pub fn refused_for(&self, error: RecordError) -> Result<RefusedProbe, RecordError> {
         if !self.is_found || matches!(error, RecordError::Interrupted(_)) {
@@ -228,8 +236,20 @@ pub mod made_up {
 
     /// The program of the test itself.
     pub fn program() -> Shared<Program> {
-        let path = std::env::current_exe().unwrap();
-        let file = ObjectFile::open(&path).unwrap();
+        of_file(&std::env::current_exe().unwrap())
+    }
+
+    /// The same as a file of another user; `None` without the right to make one.
+    pub fn program_of_another() -> Option<Shared<Program>> {
+        const NOBODY: u32 = 65534;
+        let copy = tempfile::NamedTempFile::new().unwrap();
+        std::fs::copy(std::env::current_exe().unwrap(), copy.path()).unwrap();
+        std::os::unix::fs::chown(copy.path(), Some(NOBODY), None).ok()?;
+        Some(of_file(copy.path()))
+    }
+
+    fn of_file(path: &std::path::Path) -> Shared<Program> {
+        let file = ObjectFile::open(path).unwrap();
         Shared::new(Program::new(Shared::new(file)))
     }
 

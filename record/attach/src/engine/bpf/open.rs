@@ -324,7 +324,7 @@ impl Fitting {
     /// Plans the events of all probes; `memory` as in [`plan_spans`].
     ///
     /// # Errors
-    /// The errors of [`plan_spans`], for probes of files that the user named, or if nothing is left and nothing is waited for.
+    /// The errors of [`plan_spans`], for probes of files that the user named, or if nothing is left, unless all is of other users' files and more is waited for.
     pub(super) fn plan(
         request: &PlanRequest<'_>,
         memory: Option<SpanMemory>,
@@ -350,7 +350,11 @@ impl Fitting {
                 Some(probe) => refused.push(probe),
             }
         }
-        if let Some(first) = refused.pop_if(|_| kept.is_empty() && !request.may_wait) {
+        let is_passed_over = request.may_wait
+            && refused
+                .iter()
+                .all(|refused| refused.probe.is_of_another_user());
+        if let Some(first) = refused.pop_if(|_| kept.is_empty() && !is_passed_over) {
             return Err(first.error);
         }
         let request = PlanRequest {
@@ -371,13 +375,13 @@ impl Fitting {
 /// The refusals of all probes for an error about all of them.
 ///
 /// # Errors
-/// The error, if the user named a file of them, or nothing is waited for.
+/// The error, if one of them is not of another user's file, or nothing is waited for.
 fn all_unfit<'p>(
     request: &PlanRequest<'_>,
     probes: impl Iterator<Item = &'p PlannedProbe> + Clone,
     error: RecordError,
 ) -> Result<Vec<RefusedProbe>, RecordError> {
-    if !request.may_wait || !probes.clone().all(|probe| probe.is_found) {
+    if !request.may_wait || !probes.clone().all(PlannedProbe::is_of_another_user) {
         return Err(error);
     }
     let reason = RefusalReason::Unfit(with_source(&error));
@@ -469,7 +473,9 @@ mod tests {
         if Arch::host() != Some(Arch::X86_64) {
             return;
         }
-        let program = made_up::program();
+        let Some(program) = made_up::program_of_another() else {
+            return;
+        };
         let probe = made_up::probe("req", "8@$4", &program);
         let unfit = [
             PlannedProbe {
