@@ -18,7 +18,7 @@ pub(super) struct Peer {
 impl Peer {
     /// # Errors
     /// The error of getsockopt(2).
-    pub(super) fn of(stream: &UnixStream) -> io::Result<Self> {
+    pub(super) fn at_other_end(stream: &UnixStream) -> io::Result<Self> {
         const BYTES: libc::socklen_t = size_of::<libc::ucred>() as libc::socklen_t;
         let mut found = libc::ucred {
             pid: 0,
@@ -62,7 +62,7 @@ mod tests {
             pid: Some(std::process::id().cast_signed()),
             uid: rustix::process::geteuid().as_raw(),
         };
-        assert_eq!(Peer::of(&one).expect("this process"), own);
+        assert_eq!(Peer::at_other_end(&one).expect("this process"), own);
         let elsewhere = Peer::from_kernel(libc::ucred {
             pid: 0,
             uid: 7,

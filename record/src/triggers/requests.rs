@@ -148,7 +148,7 @@ fn accept(listener: &UnixListener, stopped: &UnixStream) -> Option<UnixStream> {
 
 /// Passes a request on, and writes the answer when it comes.
 fn serve(mut client: UnixStream, requests: &Sender<DumpRequest>, wake: &mut UnixStream) {
-    let Ok(Peer { pid, uid }) = Peer::of(&client) else {
+    let Ok(Peer { pid, uid }) = Peer::at_other_end(&client) else {
         return;
     };
     if uid != 0 && uid != rustix::process::geteuid().as_raw() {
@@ -307,7 +307,7 @@ impl RunningRecorder {
             }
             stream => stream?,
         };
-        let peer = Peer::of(&stream)?;
+        let peer = Peer::at_other_end(&stream)?;
         let own = rustix::process::geteuid().as_raw();
         if own != 0 && peer.uid != 0 && peer.uid != own {
             return Err(DumpError::Unreached(io::Error::new(
