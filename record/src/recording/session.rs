@@ -111,6 +111,26 @@ pub struct Session {
     pub(super) refused_files: usize,
 }
 
+/// Attaches the probes beside others that are unfit.
+fn open(
+    probes: Vec<PlannedProbe>,
+    mut unfit: Vec<RefusedProbe>,
+    request: &AttachRequest<'_>,
+) -> Result<Attached, RecordError> {
+    let has_none = probes.is_empty();
+    match Attached::open(probes, request) {
+        // No engine can wait: what is wrong with the probes is the error.
+        Err(error) if has_none && !matches!(error, RecordError::Interrupted(_)) => {
+            Err(unfit.pop().map_or(error, |unfit| unfit.error))
+        }
+        Err(error) => Err(error),
+        Ok(mut attached) => {
+            attached.refused.append(&mut unfit);
+            Ok(attached)
+        }
+    }
+}
+
 /// Notes where probes are attached, for those who look after a recorder that was killed.
 fn note_sites(probes: &[PlannedProbe], say: &dyn Fn(&Caution)) -> Option<SiteNotes> {
     let notes = SiteNotes::write(
@@ -149,7 +169,7 @@ impl Session {
         planting: Planting<'_>,
     ) -> Result<Self, RecordError> {
         let may_wait = options.following.waits;
-        let mut unfit = leave_out_unfit(&mut probes, may_wait, |probe| Ok(probe.find_shown()?))?;
+        let unfit = leave_out_unfit(&mut probes, may_wait, |probe| Ok(probe.find_shown()?))?;
         let cpus = wanted_cpus(options.engine.cpus.as_deref())?;
         let named = options.named.iter().copied().map(NamedProcess::open);
         let named = named.collect();
@@ -171,14 +191,7 @@ impl Session {
         }
         let has_none = probes.is_empty();
         let notes = note_sites(&probes, planting.say);
-        let mut attached = match Attached::open(probes, &request) {
-            // No engine can wait: what is wrong with the probes is the error.
-            Err(error) if has_none && !matches!(error, RecordError::Interrupted(_)) => {
-                return Err(unfit.pop().map_or(error, |unfit| unfit.error));
-            }
-            attached => attached?,
-        };
-        attached.refused.append(&mut unfit);
+        let mut attached = open(probes, unfit, &request)?;
         let mut build_ids = BuildIds::default();
         build_ids.seek(SoughtFiles::new(&options.following, &attached.probes));
         for probe in &attached.probes {

@@ -219,18 +219,15 @@ impl Search {
         let Taken {
             file, is_ending, ..
         } = taken;
+        let (id, pid) = (file.id, file.pid);
         if let Some(known) = self.recorded(&file) {
-            self.unmapped.note_mapped(file.id, file.pid);
+            self.unmapped.note_mapped(id, pid);
             // It appears among mappings as several files, by mounts of an overlay: then it stays.
             let others = self.followed.iter();
-            let others =
-                others.filter(|(id, program)| **id != file.id && Arc::ptr_eq(program, &known));
-            for (id, _) in others {
-                self.unmapped.remove(*id);
-            }
+            let others = others.filter(|(other, of)| **other != id && Arc::ptr_eq(of, &known));
+            others.for_each(|(other, _)| self.unmapped.remove(*other));
             return None;
         }
-        let (id, pid) = (file.id, file.pid);
         if self.failed.get(&id) == Some(&file.object.build_id()) {
             return None;
         }

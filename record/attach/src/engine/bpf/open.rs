@@ -73,17 +73,10 @@ impl BpfEngine {
             first_type: ids.event,
             may_wait: request.may_wait,
         };
-        let mut fitting = Fitting::plan(&request_of_plan, None)?;
-        if let Err(error) = check_aggregation(options, &fitting.groups) {
-            let planned = fitting.groups.iter().map(|group| &*group.probe);
-            let unfit = all_unfit(&request_of_plan, planned, error.into())?;
-            fitting.groups.clear();
-            fitting.refused.extend(unfit);
-        }
         let Fitting {
             groups,
             refused: unfit,
-        } = fitting;
+        } = Fitting::plan(&request_of_plan, None)?.aggregated(&request_of_plan)?;
         let samples = Samples::new(groups, ids, options);
         let cpus = request.perf_target.cpus.len();
         let has_copies = options.graph.is_some_and(CallGraph::unwinds);
@@ -369,6 +362,20 @@ impl Fitting {
             planned => planned?,
         };
         Ok(Self { groups, refused })
+    }
+
+    /// The same, if it has what is aggregated.
+    ///
+    /// # Errors
+    /// As [`all_unfit`].
+    fn aggregated(mut self, request: &PlanRequest<'_>) -> Result<Self, RecordError> {
+        if let Err(error) = check_aggregation(request.options, &self.groups) {
+            let planned = self.groups.iter().map(|group| &*group.probe);
+            let unfit = all_unfit(request, planned, error.into())?;
+            self.groups.clear();
+            self.refused.extend(unfit);
+        }
+        Ok(self)
     }
 }
 

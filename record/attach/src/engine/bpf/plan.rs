@@ -307,14 +307,10 @@ impl Planner<'_> {
             has_register: &|register| register_offset(arch, register).is_some(),
             has_thread: self.has_thread,
         };
-        let captures: Vec<_> = operands
-            .iter()
-            .map(|operand| place.capture(operand))
-            .collect();
-        let addresses: Vec<_> = operands
-            .iter()
-            .map(|operand| place.address_of(operand))
-            .collect();
+        let captures = operands.iter().map(|operand| place.capture(operand));
+        let captures: Vec<_> = captures.collect();
+        let addresses = operands.iter().map(|operand| place.address_of(operand));
+        let addresses: Vec<_> = addresses.collect();
         let at_site = condition::site::Site {
             arch,
             event: &probe.event(),
