@@ -235,7 +235,9 @@ mod recording {
             UsageError::FilterOfUser { .. } => {
                 Some("record with --engine bpf (as root, or with CAP_BPF and CAP_PERFMON)")
             }
-            UsageError::NoNumber { .. } => Some("record, and use report"),
+            UsageError::NoNumber { .. } | UsageError::KeyOfEnds { .. } => {
+                Some("record, and use report")
+            }
             UsageError::TooManyEvents { .. } => Some("record fewer probes"),
             UsageError::ComputedArgument { .. } => Some(
                 "record with --engine bpf (as root, or with CAP_BPF and CAP_PERFMON), or list arguments and names alone: NAME=arg1",

@@ -83,15 +83,17 @@ fn text(rest: &str) -> Option<usize> {
     None
 }
 
-/// Leaves out `#[cfg(test)] mod NAME { … }` and `#[cfg(test)] mod NAME;`.
+/// Leaves out `#[cfg(test)] mod NAME { … }` and `#[cfg(test)] mod NAME;`, also with `pub`.
 fn without_tests(tokens: Vec<Token>) -> Vec<Token> {
-    const MARK: [&str; 8] = ["#", "[", "cfg", "(", "test", ")", "]", "mod"];
+    const MARK: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
     let mut kept = Vec::new();
     let mut rest = tokens.into_iter().collect::<VecDeque<_>>();
     while let Some(token) = rest.pop_front() {
-        let following = MARK.iter().skip(1).zip(&rest);
-        let is_mark = token.text == MARK[0] && rest.len() >= MARK.len() - 1;
-        if !is_mark || following.into_iter().any(|(mark, one)| one.text != *mark) {
+        let following = rest.iter().map(|token| &*token.text);
+        let is_mark =
+            token.text == MARK[0] && following.clone().take(6).eq(MARK[1..].iter().copied());
+        let of_item = following.skip(MARK.len() - 1).find(|word| *word != "pub");
+        if !is_mark || of_item != Some("mod") {
             kept.push(token);
             continue;
         }
@@ -114,6 +116,7 @@ fn texts_comments_and_tests_are_left_out() {
         fn f<'x>(c: &'x str) -> char { /* use e; */ "use g::h"; r#"use " i"#; b'\''; 'k' }
         #[cfg(test)]
         mod tests { use l::m; fn n() {} }
+        #[cfg(test)] pub mod made_up { use p::q; }
         use o;
     "##;
     let words: Vec<String> = tokens(source);

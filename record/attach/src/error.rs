@@ -329,7 +329,7 @@ pub enum UsageError {
     },
     /// Spans are to be grouped by an argument that no begin has.
     #[error(
-        "{name} is an argument of what ends spans: expected one of what begins them, which their groups are kept by; to group by it, record, and use report --span NAME --by {name}"
+        "{name} is an argument of what ends spans: expected one of what begins them, by which programs in the kernel group spans"
     )]
     KeyOfEnds {
         /// Its name.

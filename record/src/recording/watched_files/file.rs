@@ -225,18 +225,22 @@ fn mapped_of(
 }
 
 #[cfg(test)]
-impl ProbedFile {
-    /// A file of which nothing but its mapping is known.
-    pub(super) fn of_path(path: &std::path::Path) -> Self {
-        Self {
-            object: Arc::new(ObjectFile::open(path).unwrap()),
-            path: path.to_owned(),
-            build_id: None,
-            events: BTreeSet::new(),
-            sites: vec![0],
-            identity: None,
-            number: None,
-            links: None,
+mod made_up {
+    use super::*;
+
+    impl ProbedFile {
+        /// A file of which nothing but its mapping is known.
+        pub(super) fn of_path(path: &std::path::Path) -> Self {
+            Self {
+                object: Arc::new(ObjectFile::open(path).unwrap()),
+                path: path.to_owned(),
+                build_id: None,
+                events: BTreeSet::new(),
+                sites: vec![0],
+                identity: None,
+                number: None,
+                links: None,
+            }
         }
     }
 }

@@ -84,9 +84,14 @@ fn number(mut value: Chain, relation: Relation, with: i128) -> Result<Condition,
         value.steps.extend(added.into_iter().map(Step::Add));
         with
     } else {
-        return Err(side::beyond("a sum and a difference beyond 64 bits"));
+        return Err(beyond("a sum and a difference beyond 64 bits"));
     };
     Ok(compared(value, relation, with))
+}
+
+/// The error for what programs cannot evaluate.
+fn beyond(what: &str) -> ConditionError {
+    ConditionError::Unsupported(what.to_owned())
 }
 
 fn compared(value: Chain, relation: Relation, with: i128) -> Condition {

@@ -6,7 +6,7 @@ use usdtrec_format::{Constant, Location, Operand, Value};
 use super::super::read::FloatType;
 use super::{
     Chain, ComparedString, Condition, ConditionError, MAX_COMM_BYTES, MAX_STRING_BYTES, Relation,
-    Step, all_of, always_if, any_of, number,
+    Step, all_of, always_if, any_of, beyond, number,
 };
 
 /// One side of a comparison.
@@ -203,10 +203,6 @@ pub(super) fn number_of(operand: &Operand) -> Option<Datum<'static>> {
 
 pub(super) fn error(at: usize, message: String) -> ConditionError {
     ExprError { at, message }.into()
-}
-
-pub(super) fn beyond(what: &str) -> ConditionError {
-    ConditionError::Unsupported(what.to_owned())
 }
 
 /// A floating-point number of a hit: how its bits are read.

@@ -7,9 +7,10 @@ use usdtrec_format::{Arch, Location, Operand};
 
 use super::ConditionError;
 use super::side::Float;
-use super::side::{Side, StringEnd, against, beyond, constant, error, number_of, string_is};
+use super::side::{Side, StringEnd, against, constant, error, number_of, string_is};
 use super::{
-    Chain, ComparedString, Condition, Relation, Start, Step, all_of, always_if, any_of, number,
+    Chain, ComparedString, Condition, Relation, Start, Step, all_of, always_if, any_of, beyond,
+    number,
 };
 use crate::plan::capture::Capture;
 use crate::plan::read::FloatType;
