@@ -63,7 +63,11 @@ fn the_end_of_what_a_command_starts() {
     let script = format!("{} 0 50; exit $?", program.display());
     let words = ["record", "-e", &event, "--", "sh", "-c", &script];
     let finished = lab.usdtrec(words).exits(STATUS).complains(KILLED);
-    assert!(finished.stderr.contains("with -D MSECS"), "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("with -D MSECS"),
+        "{}",
+        finished.stderr
+    );
 }
 
 #[test]

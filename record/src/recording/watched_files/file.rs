@@ -230,7 +230,7 @@ mod made_up {
 
     impl ProbedFile {
         /// A file of which nothing but its mapping is known.
-        pub(super) fn of_path(path: &std::path::Path) -> Self {
+        pub(in crate::recording::watched_files) fn of_path(path: &std::path::Path) -> Self {
             Self {
                 object: Arc::new(ObjectFile::open(path).unwrap()),
                 path: path.to_owned(),
