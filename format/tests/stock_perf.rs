@@ -363,7 +363,7 @@ fn missed_waits_are_no_time() {
     support::process(&mut records);
     for words in [
         [1, 2, 3],
-        [1, 2 | 5 * ThreadWaits::MISSED, 3],
+        [1, 2 | (5 * ThreadWaits::MISSED), 3],
         [1 | ThreadWaits::MISSED, 2, 3],
         [ThreadWaits::UNKNOWN; 3],
     ] {

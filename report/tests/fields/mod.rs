@@ -418,7 +418,7 @@ fn of_stat() {
         value: Some("arg2"),
         ..Answers::default()
     };
-    answers.add(|format| show(view(format, &[], Vec::new()), &[hits.clone()]));
+    answers.add(|format| show(view(format, &[], Vec::new()), std::slice::from_ref(&hits)));
     for has_histogram in [false, true] {
         let measured_hits = StatRow {
             numbers: vec![counted(914)],
