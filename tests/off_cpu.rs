@@ -296,12 +296,17 @@ fn a_reused_id_starts_from_zero() {
     for id in ids {
         let id = id.expect("an id that nobody else took");
         let of_id = hits.iter().filter(|hit| hit.tid == id);
-        let waits: Vec<[u64; 3]> = of_id.filter_map(|hit| hit.waits).collect();
-        let [first, slept, again] = *waits else {
-            panic!("{id}: {waits:?}");
+        let known = of_id.filter_map(|hit| Some((hit.waits?, hit.missed)));
+        let known: Vec<([u64; 3], u64)> = known.collect();
+        let [(first, 0), (slept, missed), (again, 0)] = *known else {
+            panic!("{id}: {known:?}");
         };
         assert_eq!((first, again), ([0; 3], [0; 3]), "{id}");
-        assert!(slept[0] + slept[2] > 29 * MS, "{id}: {slept:?}");
+        // The kernel may not report the switch.
+        assert!(
+            missed > 0 || slept[0] + slept[2] > 29 * MS,
+            "{id}: {slept:?}"
+        );
     }
     // The first thread of a program that another one has executed had no hit before.
     let executed = hits.iter().filter(|hit| hit.number == -2);
