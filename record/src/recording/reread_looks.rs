@@ -28,7 +28,9 @@ impl Recording {
             self.rereading.begin(lost, reading);
         }
         if let Some(found) = self.rereading.take() {
-            self.follower.take(found.new);
+            let left_out = self.follower.take(found.new);
+            self.rereading.leave_out(&left_out);
+            self.session.build_ids.forget(left_out);
             for file in found.put_off {
                 self.session.build_ids.try_again(file);
             }

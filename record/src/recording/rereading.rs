@@ -136,7 +136,7 @@ impl Rereading {
             self.known.clear();
         }
         self.known.extend(known);
-        self.is_unfinished = new.too_many > 0;
+        self.is_unfinished |= new.too_many > 0;
         let new = NewFiles { too_many: 0, ..new };
         Some(FoundAgain { new, put_off })
     }

@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, eventfd};
 use usdtrec_attach::engine::NewMapping;
 use usdtrec_attach::places::Account;
+use usdtrec_buildid_cache::MappedInode;
 use usdtrec_kernel::clocks::trace_clock;
 use usdtrec_watch::shortfalls::Shortfalls;
 
@@ -137,6 +138,7 @@ impl Follower {
                 true => Account::default(),
                 false => account_of(&file),
             };
+            self.left_out.remove(&file.id.mapped_inode());
             match self.queue.add(turn, file) {
                 None => self.queued += 1,
                 Some(file) => left_out.push(file.id),
