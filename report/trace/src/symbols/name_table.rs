@@ -88,7 +88,11 @@ impl NameTable {
     /// The name at an offset of the table; `None` if it is empty, too long, or does not end in the table.
     pub(crate) fn get(&self, at: u32) -> Option<Cow<'_, [u8]>> {
         let name = match &self.0 {
-            Strings::Kept(all) => first_string(all.get(at as usize..)?).map(Cow::Borrowed),
+            Strings::Kept(all) => {
+                // All symbols of a hostile file may have one name, whose end is far away.
+                let rest = all.get(at as usize..)?;
+                first_string(&rest[..rest.len().min(MAX_NAME_BYTES + 1)]).map(Cow::Borrowed)
+            }
             Strings::InFile(table) => table.get(at.into()).map(Cow::Owned),
         };
         name.filter(|name| !name.is_empty() && name.len() <= MAX_NAME_BYTES)
