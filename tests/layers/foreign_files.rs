@@ -98,7 +98,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("record/attach/src/select/program.rs", "/sys"),
     ("record/attach/src/target.rs", "/proc"),
     ("record/kernel/src/bpf/sys/btf.rs", "/sys"),
-    ("record/kernel/src/clocks/trace_clock.rs", "/proc"),
+    ("record/kernel/src/trace_clock.rs", "/proc"),
     ("record/kernel/src/host/capabilities.rs", "/proc"),
     ("record/kernel/src/host/cpus.rs", "/proc and /sys"),
     ("record/kernel/src/host/descendants.rs", "/proc"),

@@ -10,6 +10,7 @@ pub mod host;
 pub mod nop5;
 pub mod separate_process;
 pub mod signals;
+pub mod trace_clock;
 
 pub use crate::error::{BpfRefusal, ErrorMeaning, KernelOperation, in_brackets};
 pub use error::{CpuListError, KernelError};

@@ -14,7 +14,7 @@ use usdtrec_attach::error::RecordError;
 use usdtrec_format::perf::{SampleId, SampleType};
 use usdtrec_format::trace::{MAX_PAUSED_IDS, Pause};
 use usdtrec_kernel::KernelError;
-use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::trace_clock;
 
 use crate::budget::controller::{Controller, PausePlan, SwitchKind, SwitchOrder};
 use crate::budget::loads::CountedHits;

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use usdtrec_attach::FileChange;
 use usdtrec_attach::error::RecordError;
 use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo, TraceWriter, WriteError};
-use usdtrec_kernel::clocks::{Clocks, trace_clock};
+use usdtrec_kernel::clocks::Clocks;
+use usdtrec_kernel::trace_clock;
 use usdtrec_kernel::signals::Signals;
 
 use crate::output::added_events::AddedEvents;

@@ -14,7 +14,7 @@ use usdtrec_attach::engine::{EngineOutcome, Release, StackUse};
 use usdtrec_format::perf::{
     Lost, Mmap, MmapFile, ProcessChange, ProcessChangeKind, Records, SampleType,
 };
-use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::trace_clock;
 
 use crate::recording::build_ids::BuildIds;
 use crate::recording::session::Session;

@@ -7,7 +7,7 @@ use usdtrec_attach::engine::{COUNTERS, EngineOutcome, Release};
 use usdtrec_attach::error::RecordError;
 use usdtrec_buildid_cache::served::Haste;
 use usdtrec_format::trace::Loss;
-use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::trace_clock;
 use usdtrec_kernel::signals::Signals;
 use usdtrec_watch::left_breakpoints::{KernelLog, OwnSites};
 use usdtrec_watch::makers::CodeMakers;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use usdtrec_attach::engine::{AttachMethod, Attached, UsedEngine};
 use usdtrec_attach::select::probe::PlannedProbe;
-use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::trace_clock;
 
 use crate::budget::budgeting::thread_name;
 use crate::budget::stage::HotThreads;

@@ -13,7 +13,7 @@ use usdtrec_attach::engine::{Attached, Engine, IdCount, ProbeAttr};
 use usdtrec_attach::error::RecordError;
 use usdtrec_format::trace::Loss;
 use usdtrec_kernel::KernelError;
-use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::trace_clock;
 
 use crate::recording::outcome::{HitTotals, ProbeHits};
 

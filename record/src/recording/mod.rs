@@ -35,7 +35,7 @@ use usdtrec_attach::error::RecordError;
 use usdtrec_format::perf::SampleId;
 use usdtrec_format::trace::put_time_mark;
 use usdtrec_kernel::KernelError;
-use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::trace_clock;
 use usdtrec_kernel::host::cpus::Changes;
 use usdtrec_kernel::host::descendants::Orphans;
 use usdtrec_kernel::host::limits::HighPriority;

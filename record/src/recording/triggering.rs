@@ -10,7 +10,7 @@ use std::time::Duration;
 use usdtrec_attach::error::RecordError;
 use usdtrec_format::trace::{FiredTrigger, TriggerKind};
 use usdtrec_kernel::KernelError;
-use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::trace_clock;
 use usdtrec_kernel::signals::Signals;
 
 use crate::output::sync::DiskSync;

@@ -15,4 +15,5 @@ pub mod shortfalls;
 pub mod stacks;
 pub mod stage;
 pub mod thread_contexts;
+mod variable_finder;
 pub mod verify;

@@ -7,7 +7,7 @@ use usdtrec_attach::select::refusal::{NAME_BYTES, shortened};
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{SampleId, SampleType};
 use usdtrec_format::trace::{Shortfall, ShortfallKind};
-use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::trace_clock;
 
 use crate::limits::{MAX_SAID, MAX_SHORTFALLS};
 

@@ -37,6 +37,8 @@ pub(crate) mod perf;
 pub(crate) mod perfetto;
 #[cfg(feature = "formats")]
 pub(crate) mod pprof;
+#[cfg(feature = "formats")]
+pub(crate) mod pprof_fields;
 pub(crate) mod protobuf;
 #[cfg(feature = "redaction")]
 pub(crate) mod redaction;

@@ -21,7 +21,7 @@ use rustix::time::{ClockId, clock_getres};
 use usdtrec_format::trace::{Clock, TraceInfo};
 
 use crate::KernelError;
-use crate::clocks::trace_clock::{self, nanoseconds};
+use crate::trace_clock::{self, nanoseconds};
 
 /// The head of a trace recorded here, without events and definitions.
 ///

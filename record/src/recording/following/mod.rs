@@ -27,7 +27,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use usdtrec_attach::engine::NewMapping;
 use usdtrec_attach::places::Account;
 use usdtrec_buildid_cache::MappedInode;
-use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::trace_clock;
 use usdtrec_watch::shortfalls::Shortfalls;
 
 use self::added_file::AddedFile;

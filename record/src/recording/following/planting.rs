@@ -11,7 +11,7 @@ use usdtrec_attach::select::probe::RefusedProbe;
 use usdtrec_attach::select::program::Program;
 use usdtrec_attach::select::refusal::Refusals;
 use usdtrec_format::trace::WriteError;
-use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::trace_clock;
 use usdtrec_watch::verify::{ExpectedFiles, Verifier};
 
 use super::added_file::AddedFile;

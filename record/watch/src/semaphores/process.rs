@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use usdtrec_attach::engine::Counting;
-use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::trace_clock;
 
 use super::counted_files::CountedFiles;
 use super::file::{CountedFile, Semaphore};

@@ -13,7 +13,7 @@ use usdtrec_attach::engine::{Counting, TaskFilter};
 use usdtrec_buildid_cache::served::{Patience, read_maps};
 use usdtrec_buildid_cache::{FileMapping, MappedInode};
 use usdtrec_format::trace::ShortfallKind;
-use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::trace_clock;
 use usdtrec_kernel::host::process;
 
 use super::counted_files::CountedFiles;

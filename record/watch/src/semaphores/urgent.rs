@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use usdtrec_attach::engine::{ProcessEvent, ProcessEvents, TimedEvent};
-use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::trace_clock;
 
 use super::hand_over::Job;
 use super::priority;

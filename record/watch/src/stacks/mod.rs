@@ -31,7 +31,7 @@ use usdtrec_attach::select::probe::PlannedProbe;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::perf::{Attr, ChainCut, RecordType, Sample, SampleLayout, SampleType};
 use usdtrec_format::{Arch, CapturePlan};
-use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::trace_clock;
 use usdtrec_unwind::{
     KnownStacks, MappedCode, ProcessCode, RegisterPlaces, Registers, StackCopy, StackEnd,
     StackFrame, Unwinder, column,

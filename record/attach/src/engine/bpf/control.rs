@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use usdtrec_format::trace::ShortfallKind;
 use usdtrec_kernel::bpf::sys;
-use usdtrec_kernel::clocks::trace_clock;
+use usdtrec_kernel::trace_clock;
 
 use super::super::outcome::{EngineCounts, SlowSpanCounts};
 use super::aggregate::hit_counts::{HitCounts, HitWord};

@@ -5,8 +5,6 @@
 //! records come. The loader maps a library before it writes where its variables are; so the thread looks again, at longer and longer intervals.
 //! Hits before it has found the variable have the reason that it is not known.
 
-mod find;
-
 use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread;
@@ -15,7 +13,7 @@ use std::time::{Duration, Instant};
 use usdtrec_attach::engine::VariableLocations;
 use usdtrec_format::perf::{ProcessChange, ProcessChangeKind};
 
-use self::find::{Finder, VariableSearch};
+use crate::variable_finder::{Finder, VariableSearch};
 use crate::batch::Batch;
 use crate::limits::{MAX_CONTEXT_CHANGES, MAX_UNFINISHED};
 use crate::stage::Stage;

@@ -3,8 +3,6 @@
 //! Sample types are `hits/count`, or `spans/count` and `self/nanoseconds` (the time in the spans that begin there and in no span within them). The label
 //! `event` has the event or the span.
 
-pub(crate) mod fields;
-
 use std::io::{self, Write};
 
 use flate2::Compression;
@@ -17,7 +15,7 @@ use usdtrec_analysis::stats::keys::stack::FrameName;
 use usdtrec_view::folded::step_text;
 
 use crate::frame_file::{file_of, path_text};
-use crate::pprof::fields::{function, label, line, location, mapping, profile, sample, value_type};
+use crate::pprof_fields::{function, label, line, location, mapping, profile, sample, value_type};
 use crate::protobuf::Proto;
 
 /// Things that a profile has once: strings are numbered from 0, all others from 1.

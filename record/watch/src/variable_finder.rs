@@ -30,7 +30,7 @@ const MAX_MODULE: u64 = 4096;
 
 /// Finds the variable in processes.
 #[derive(Debug, Default)]
-pub(super) struct Finder {
+pub(crate) struct Finder {
     files: HashMap<FileVersion, ThreadLocals>,
 }
 
@@ -46,7 +46,7 @@ struct FileVersion {
 
 /// What was found in a process.
 #[derive(Debug)]
-pub(super) enum VariableSearch {
+pub(crate) enum VariableSearch {
     /// It has no such variable, or has ended.
     Nothing,
     /// It has the variable, and the loader has not written yet where.
@@ -57,14 +57,14 @@ pub(super) enum VariableSearch {
 
 /// Where a process has the variable, and the mapping of the file that says so.
 #[derive(Debug)]
-pub(super) struct FoundVariable {
-    pub(super) location: VariableLocation,
+pub(crate) struct FoundVariable {
+    pub(crate) location: VariableLocation,
     mapping: FileMapping,
 }
 
 impl FoundVariable {
     /// Whether the process still has the mapping: it executes the program that it did.
-    pub(super) fn is_mapped(&self, pid: i32) -> bool {
+    pub(crate) fn is_mapped(&self, pid: i32) -> bool {
         let memory = ProcessMemory::open(pid);
         memory.is_ok_and(|memory| memory.files().any(|map| map == self.mapping))
     }
@@ -72,7 +72,7 @@ impl FoundVariable {
 
 impl Finder {
     /// Looks for the variable in a process: in the order of addresses, the first file that leads to it.
-    pub(super) fn find(&mut self, pid: i32) -> VariableSearch {
+    pub(crate) fn find(&mut self, pid: i32) -> VariableSearch {
         const EXECUTABLE: usize = 2;
         let Ok(memory) = ProcessMemory::open(pid) else {
             return VariableSearch::Nothing;

@@ -6,8 +6,6 @@
 //! compares the clocks in each pass, and a timer wakes it at a step (`TFD_TIMER_CANCEL_ON_SET`). At a step it also
 //! writes the reading of the pass before: only events between the two can be put on the wrong side.
 
-pub mod trace_clock;
-
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -16,6 +14,8 @@ use rustix::time::{
     timerfd_settime,
 };
 use usdtrec_format::trace::{ClockReading, WallQuality};
+
+use crate::trace_clock;
 
 /// Time between two readings that are written, ns.
 const PAUSE_NS: u64 = 60_000_000_000;
