@@ -53,18 +53,13 @@ pub(super) struct Scan {
 /// Scans all processes but this one, for at most so long. `arch` has the breakpoints.
 pub(super) fn scan(arch: Arch, time: Duration) -> Scan {
     let mut scan = Scan::default();
-    let begun = Instant::now();
+    let deadline = Instant::now() + time;
     let own = std::process::id();
     let may_read = may_read_processes();
     let pids = Process::all().into_iter().flatten();
     let pids = pids.map(|process| process.pid);
     for pid in pids.filter(|pid| pid.unsigned_abs() != own) {
-        if begun.elapsed() >= time || scan.found.len() >= MAX_BREAKPOINTS {
-            scan.unchecked += 1;
-            scan.is_incomplete = true;
-            continue;
-        }
-        match process(pid, arch, &mut scan.found) {
+        match process(pid, arch, deadline, &mut scan.found) {
             Err(error) if is_unchecked(&error) => {
                 scan.unchecked += 1;
                 scan.is_incomplete |= error.kind() == io::ErrorKind::TimedOut || !may_read;
@@ -84,7 +79,14 @@ pub(super) fn is_unchecked(error: &io::Error) -> bool {
     )
 }
 
-fn process(pid: i32, arch: Arch, found: &mut Vec<FoundBreakpoint>) -> io::Result<()> {
+/// The process says how much of its memory there is to read: it is read until the deadline only.
+fn process(
+    pid: i32,
+    arch: Arch,
+    deadline: Instant,
+    found: &mut Vec<FoundBreakpoint>,
+) -> io::Result<()> {
+    check_time(deadline)?;
     let number = u32::try_from(pid).map_err(|_| io::ErrorKind::NotFound)?;
     let maps = read_maps(number, Patience::Usual)?;
     let mut code = FileMapping::parse_all(&maps)
@@ -97,7 +99,7 @@ fn process(pid: i32, arch: Arch, found: &mut Vec<FoundBreakpoint>) -> io::Result
     let pagemap = ProcessFile::page_map(number, Patience::Usual)?;
     for map in code {
         // A shared mapping has no copies.
-        let copies = copied_pages(&pagemap, &map)?;
+        let copies = copied_pages(&pagemap, &map, deadline)?;
         if copies.is_empty() {
             continue;
         }
@@ -111,6 +113,10 @@ fn process(pid: i32, arch: Arch, found: &mut Vec<FoundBreakpoint>) -> io::Result
             continue;
         };
         for page in copies {
+            check_time(deadline)?;
+            if found.len() >= MAX_BREAKPOINTS {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
             let offset = map.offset + (page - map.range.start);
             let changes = changes(arch, &memory, page, &file, offset)?;
             for at in changes.breakpoints {
@@ -130,13 +136,25 @@ fn process(pid: i32, arch: Arch, found: &mut Vec<FoundBreakpoint>) -> io::Result
     Ok(())
 }
 
+fn check_time(deadline: Instant) -> io::Result<()> {
+    match Instant::now() < deadline {
+        true => Ok(()),
+        false => Err(io::ErrorKind::TimedOut.into()),
+    }
+}
+
 /// The addresses of the pages of a mapping that are not the file's.
-fn copied_pages(pagemap: &ProcessFile, map: &FileMapping) -> io::Result<Vec<u64>> {
+fn copied_pages(
+    pagemap: &ProcessFile,
+    map: &FileMapping,
+    deadline: Instant,
+) -> io::Result<Vec<u64>> {
     let size = rustix::param::page_size() as u64;
     let mut copied = Vec::new();
     let mut entries = vec![0; 8 * ENTRIES];
     let mut at = map.range.start;
     while at < map.range.end {
+        check_time(deadline)?;
         let pages = ((map.range.end - at) / size).min(ENTRIES as u64) as usize;
         let entries = entries.get_mut(..8 * pages).unwrap_or_default();
         let read = pagemap.read_at(entries, at / size * 8)? / 8;
@@ -195,4 +213,34 @@ fn changes(
         }
     }
     Ok(changes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use memmap2::MmapOptions;
+
+    use super::*;
+
+    /// Any user may map a file with a size that takes minutes to read.
+    #[test]
+    fn a_large_mapping_is_read_until_the_deadline() {
+        let file = File::open("/proc/self/exe").unwrap();
+        // SAFETY: The memory is not read.
+        let map = unsafe {
+            MmapOptions::new()
+                .len(1 << 43)
+                .no_reserve_swap()
+                .map_copy(&file)
+        };
+        let map = map.unwrap().make_exec().unwrap();
+        let begun = Instant::now();
+        let deadline = begun + Duration::from_millis(50);
+        let own = std::process::id().cast_signed();
+        let read = process(own, Arch::X86_64, deadline, &mut Vec::new());
+        assert_eq!(read.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(begun.elapsed() < Duration::from_secs(2));
+        drop(map);
+    }
 }
