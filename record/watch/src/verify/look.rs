@@ -10,6 +10,7 @@ use usdtrec_kernel::host::process::Page;
 
 use super::expected::{ExpectedFile, ExpectedFiles, ExpectedSite, SITE_BYTES, wrapped};
 use super::process::{ProcessMemory, address_of};
+use crate::limits::MAX_BASES;
 use crate::semaphores::copies::CopiedSemaphore;
 
 /// What a look into a process found.
@@ -124,7 +125,7 @@ impl Looking<'_> {
     /// Looks into the process.
     ///
     /// # Errors
-    /// `NotFound` if it has ended; `Interrupted` if it changed meanwhile; others of reading its memory.
+    /// `NotFound` if it has ended; `Interrupted` if it changed meanwhile; `TimedOut` if it maps files too often; others of reading its memory.
     pub(super) fn look(self) -> io::Result<Look> {
         let memory = ProcessMemory::open(self.pid)?;
         if memory.is_empty() {
@@ -158,9 +159,11 @@ impl Looking<'_> {
             return Ok(());
         }
         let own: Vec<&FileMapping> = of_file.iter().copied().filter(|map| file.is(map)).collect();
+        let first = own.get(..MAX_BASES).unwrap_or(&own);
         let mut is_other = None;
         let mut copied: BTreeMap<u64, CopiedSemaphore> = BTreeMap::new();
         for (at, site) in file.sites.iter().enumerate() {
+            memory.check_time()?;
             let copies = own.iter().filter(|map| map.permissions[2]);
             let copies = copies.filter(|map| address_of(map, site.offset).is_some());
             let copies = copies.count();
@@ -178,6 +181,7 @@ impl Looking<'_> {
                     continue;
                 };
                 is_mapped = true;
+                memory.check_time()?;
                 let found = memory.bytes::<SITE_BYTES>(address)?;
                 if file.arch.is_planted(&site.original, &found) {
                     if site.ref_ctr != 0 {
@@ -185,7 +189,7 @@ impl Looking<'_> {
                         semaphore.file = number;
                         semaphore.offset = site.ref_ctr;
                         semaphore.copies = copies;
-                        semaphore.breakpoints += 1;
+                        semaphore.breakpoints = semaphore.breakpoints.saturating_add(1);
                         semaphore.add(site.semaphore_at(&file.file, address));
                     }
                     if let Some(fault) = self.semaphore(file, site, address, maps, memory)? {
@@ -202,7 +206,7 @@ impl Looking<'_> {
             }
             if is_mapped {
                 look.sites += 1;
-            } else if let Some(address) = moved_code(&file.file, site, &own, memory) {
+            } else if let Some(address) = moved_code(&file.file, site, first, memory) {
                 look.sites += 1;
                 push(Fault::MovedCode { address });
             }
@@ -305,4 +309,35 @@ pub(super) fn moved_code(
         wrapped(file, map.range.start.wrapping_add(distance))
     });
     addresses.find(|address| memory.has_code(*address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Any user may map a file so often that a look at all its sites takes minutes.
+    #[test]
+    fn a_look_that_lasts_too_long_ends() {
+        let pid = std::process::id().cast_signed();
+        let mut memory = ProcessMemory::open(pid).unwrap();
+        let maps: Vec<FileMapping> = memory.files().collect();
+        let code = maps.iter().find(|map| map.permissions[2]).unwrap();
+        let files = ExpectedFiles::of_site(&code.path, code.offset);
+        let looking = Looking {
+            pid,
+            files: &files,
+            is_settled: true,
+            is_named: true,
+            inherits: false,
+            same_build: &[],
+            other_build: &[],
+        };
+        let look = |memory: &ProcessMemory| {
+            looking.look_at_file(0, &files.0[0], &maps, memory, &mut Look::default())
+        };
+        look(&memory).unwrap();
+        memory.opened -= std::time::Duration::from_secs(60);
+        let error = look(&memory).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
 }

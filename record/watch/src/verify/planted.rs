@@ -39,6 +39,7 @@ impl ExpectedFiles {
                 let addresses =
                     sites.filter_map(|site| Some((site, address_of(map, site.offset)?)));
                 for (site, address) in addresses {
+                    memory.check_time()?;
                     let found = match memory.bytes::<SITE_BYTES>(address) {
                         Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(error),
                         found => found.unwrap_or_default(),

@@ -2,10 +2,14 @@
 
 use std::io;
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use usdtrec_buildid_cache::served::{Patience, ProcessFile, read_maps};
 use usdtrec_buildid_cache::{FileMapping, MemoryMapping};
 use usdtrec_kernel::host::process::Page;
+
+/// Maximum time of a look at the sites of a process. It may map the code of a file very often.
+const MAX_LOOK_TIME: Duration = Duration::from_secs(1);
 
 /// The memory of a process. It stays that of the program that ran when it was opened: after an `execve(2)` nothing can be read.
 #[derive(Debug)]
@@ -13,6 +17,7 @@ pub struct ProcessMemory {
     pid: u32,
     memory: ProcessFile,
     maps: Vec<u8>,
+    pub(super) opened: Instant,
 }
 
 impl ProcessMemory {
@@ -38,7 +43,19 @@ impl ProcessMemory {
             pid: number,
             memory: ProcessFile::memory(number, is_writable, Patience::Usual)?,
             maps: read_maps(number, Patience::Usual)?,
+            opened: Instant::now(),
         })
+    }
+
+    /// Checks that a look at the process may go on.
+    ///
+    /// # Errors
+    /// `TimedOut` if it has lasted too long.
+    pub(super) fn check_time(&self) -> io::Result<()> {
+        match self.opened.elapsed() < MAX_LOOK_TIME {
+            true => Ok(()),
+            false => Err(io::ErrorKind::TimedOut.into()),
+        }
     }
 
     /// Whether it has no memory: it is ending, or a kernel thread.
