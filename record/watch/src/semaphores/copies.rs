@@ -17,6 +17,7 @@ use usdtrec_buildid_cache::MappedInode;
 
 use super::file_memory::FileMemory;
 use super::stored_increments::{Note, StoredIncrements, start_of};
+use crate::limits::MAX_BASES;
 
 /// A semaphore of a file that a process may map more than once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,9 +35,9 @@ pub struct CopiedSemaphore {
 }
 
 impl CopiedSemaphore {
-    /// Adds the address in a copy.
+    /// Adds the address in a copy, unless there are too many: no increment is made then.
     pub fn add(&mut self, address: u64) {
-        if !self.addresses.contains(&address) {
+        if self.addresses.len() < MAX_BASES && !self.addresses.contains(&address) {
             self.addresses.push(address);
         }
     }

@@ -11,6 +11,7 @@ use super::counted_files::CountedFiles;
 use super::file::{CountedFile, Semaphore};
 use super::file_memory::{AllMemory, Change, FileMemory, PartlyChanged};
 use super::stored_increments::{Note, StoredIncrements};
+use crate::limits::MAX_BASES;
 
 /// What the semaphores of a process need besides its state.
 #[derive(Clone, Copy)]
@@ -133,10 +134,14 @@ impl Process {
         });
         let mut outcome = Raise::Known;
         for bias in biases {
+            let known = self.image(file, bias);
+            let images = self.images.iter().filter(|image| image.file == file);
+            if known.is_none() && images.count() >= MAX_BASES {
+                break;
+            }
             if !memory.has_semaphores(object, bias) {
                 return Ok(Raise::NotYet);
             }
-            let known = self.image(file, bias);
             if let Some(known) = known {
                 let is_same = known.raised >= since || !is_zero(&memory, object, bias)?;
                 if is_same {
@@ -448,4 +453,60 @@ fn is_zero(memory: &FileMemory, file: &CountedFile, bias: u64) -> io::Result<boo
         }
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+    use std::sync::Arc;
+
+    use usdtrec_buildid_cache::elf::ObjectFile;
+    use usdtrec_kernel::host::identity;
+
+    use super::super::stored_increments::start_of;
+    use super::*;
+
+    /// Any user may map a file so often that each of many steps takes minutes.
+    #[test]
+    fn not_all_of_many_copies_of_a_file_are_incremented() {
+        let page = rustix::param::page_size() as u64;
+        let opened = File::open("/usr/bin/cat").unwrap();
+        let object = Arc::new(ObjectFile::open("/usr/bin/cat".as_ref()).unwrap());
+        let mut offsets = (0..).map(|number| number * page);
+        let code = offsets.find(|offset| object.load_bias(0, *offset, page).is_some());
+        let code = code.unwrap();
+        let semaphore = Semaphore {
+            address: 0_u64.wrapping_sub(object.load_bias(0, code, page).unwrap()),
+            offset: code,
+            is_misplaced: true,
+            place: None,
+        };
+        let file = CountedFile {
+            identity: identity::of_file(&object).unwrap(),
+            object,
+            path: "/usr/bin/cat".into(),
+            semaphores: vec![semaphore],
+        };
+        for _ in 0..2 * MAX_BASES {
+            let rights = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+            let (descriptor, code) = (opened.as_raw_fd(), code as i64);
+            let (any, len) = (std::ptr::null_mut(), page as usize);
+            // SAFETY: The kernel chooses the address, and nobody else uses the memory.
+            let map = unsafe { libc::mmap(any, len, rights, libc::MAP_PRIVATE, descriptor, code) };
+            assert_ne!(map, libc::MAP_FAILED);
+        }
+        let context = Context {
+            pid: std::process::id(),
+            files: &CountedFiles::new(vec![file]),
+            kept: &Mutex::default(),
+        };
+        let mut process = Process::new(start_of(context.pid).unwrap());
+        for raised in [Raise::Done, Raise::Known] {
+            assert_eq!(process.raise(context, 0, 0).unwrap(), raised);
+            assert_eq!(process.images.len(), MAX_BASES);
+        }
+        process.lower(context).unwrap();
+        assert!(!process.is_raised());
+    }
 }
