@@ -127,7 +127,7 @@ impl ProcessTable {
         match &mut change.kind {
             ProcessChangeKind::ThreadBegan { parent_tid } => {
                 let name = self.name(pid, *parent_tid);
-                self.add_thread(pid, tid, name);
+                self.add_thread(pid, tid, name, true);
             }
             ProcessChangeKind::ProcessBegan {
                 parent_pid,
@@ -140,13 +140,13 @@ impl ProcessTable {
                     true => self.begin(pid, parent, time),
                     false => self.processes.entry(pid).or_default().parent = parent,
                 }
-                self.add_thread(pid, tid, name);
+                self.add_thread(pid, tid, name, true);
             }
             ProcessChangeKind::Named { name, executes } => {
                 if *executes {
                     self.execute(pid, time);
                 }
-                self.add_thread(pid, tid, (*name).into());
+                self.add_thread(pid, tid, (*name).into(), *executes);
             }
             ProcessChangeKind::Mapped(map) => self.map(map, time),
             ProcessChangeKind::ThreadEnded { is_last } => {
@@ -224,14 +224,18 @@ impl ProcessTable {
         name.cloned().unwrap_or_default()
     }
 
-    fn add_thread(&mut self, pid: i32, tid: i32, name: Arc<[u8]>) {
+    /// Adds a thread that begins, or names one.
+    fn add_thread(&mut self, pid: i32, tid: i32, name: Arc<[u8]>, begins: bool) {
         let process = self.processes.entry(pid).or_default();
         // The begin of another thread may have been lost.
         process.ended = None;
         if self.threads < MAX_THREADS || process.threads.contains_key(&tid) {
-            self.threads += usize::from(process.threads.insert(tid, name).is_none());
+            let is_new = process.threads.insert(tid, name).is_none();
+            self.threads += usize::from(is_new);
+            let was_unnamed = is_new && !begins;
+            process.unnamed = process.unnamed.saturating_sub(was_unnamed.into());
         } else {
-            process.unnamed += 1;
+            process.unnamed += usize::from(begins);
         }
     }
 

@@ -213,6 +213,23 @@ fn a_process_ends_with_its_last_thread() {
     }
 }
 
+/// A thread that has no room for its name is counted once, however often it is named.
+#[test]
+fn a_process_without_named_threads_ends() {
+    for has_room_later in [false, true] {
+        let mut table = table();
+        table.threads = MAX_THREADS;
+        learn(&mut table, &[forked(8, 1, 10)]);
+        table.threads -= usize::from(has_room_later);
+        for _ in 0..2 {
+            table.add_thread(8, 8, b"x"[..].into(), false);
+        }
+        learn(&mut table, &[exited(8, 20)]);
+        table.forget_before(30);
+        assert!(table.at(8, 30).is_none(), "{has_room_later}");
+    }
+}
+
 #[test]
 fn what_is_too_much_is_unknown_and_not_what_was_there_before() {
     let mut table = table();
@@ -264,7 +281,7 @@ fn a_mapping_over_another_one_leaves_the_rest_of_it() {
 fn memory_for_processes_is_bounded() {
     let mut table = table();
     for pid in 0..MAX_THREADS as i32 + 100 {
-        table.add_thread(pid, pid, b"x"[..].into());
+        table.add_thread(pid, pid, b"x"[..].into(), true);
     }
     for start in 0..MAX_MAPPINGS_OF_PROCESS as u64 + 100 {
         let start = start << 12;
