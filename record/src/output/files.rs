@@ -11,8 +11,8 @@ use usdtrec_attach::FileChange;
 use usdtrec_attach::error::RecordError;
 use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo, TraceWriter, WriteError};
 use usdtrec_kernel::clocks::Clocks;
-use usdtrec_kernel::trace_clock;
 use usdtrec_kernel::signals::Signals;
+use usdtrec_kernel::trace_clock;
 
 use crate::output::added_events::AddedEvents;
 use crate::output::sync::DiskSync;

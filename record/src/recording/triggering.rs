@@ -10,8 +10,8 @@ use std::time::Duration;
 use usdtrec_attach::error::RecordError;
 use usdtrec_format::trace::{FiredTrigger, TriggerKind};
 use usdtrec_kernel::KernelError;
-use usdtrec_kernel::trace_clock;
 use usdtrec_kernel::signals::Signals;
+use usdtrec_kernel::trace_clock;
 
 use crate::output::sync::DiskSync;
 use crate::recording::outcome::TriggerEvent;

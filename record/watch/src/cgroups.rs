@@ -22,8 +22,8 @@ use usdtrec_buildid_cache::served::ProcessFile;
 use usdtrec_format::control_group::path_of_process;
 use usdtrec_format::perf::{ProcessChange, ProcessChangeKind, SampleId, SampleType};
 use usdtrec_format::trace::ProcessCgroup;
-use usdtrec_kernel::trace_clock::{self, nanoseconds};
 use usdtrec_kernel::host::process::{EXITING, Process, live_directory};
+use usdtrec_kernel::trace_clock::{self, nanoseconds};
 
 use crate::batch::{Batch, RecordBuffer, SampleHead};
 use crate::limits::MAX_READ_PROCESSES;

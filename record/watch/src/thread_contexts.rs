@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use usdtrec_attach::engine::VariableLocations;
 use usdtrec_format::perf::{ProcessChange, ProcessChangeKind};
 
-use crate::variable_finder::{Finder, VariableSearch};
 use crate::batch::Batch;
 use crate::limits::{MAX_CONTEXT_CHANGES, MAX_UNFINISHED};
 use crate::stage::Stage;
+use crate::variable_finder::{Finder, VariableSearch};
 
 /// Name of the thread, as in `/proc/PID/task/TID/comm`.
 const NAME: &str = "thread-contexts";

@@ -18,10 +18,10 @@ use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::counted;
 use usdtrec_format::scaled::duration;
 use usdtrec_format::trace::ShortfallKind;
-use usdtrec_kernel::trace_clock;
 use usdtrec_kernel::host::kernel_version::tells_processes;
 use usdtrec_kernel::host::limits::WorkTime;
 use usdtrec_kernel::host::process::Process;
+use usdtrec_kernel::trace_clock;
 use usdtrec_watch::shortfalls::{FoundShortfall, Shortfalls};
 
 use crate::recording::watched_files::file::{

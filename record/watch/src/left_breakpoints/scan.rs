@@ -235,12 +235,10 @@ mod tests {
                 .map_copy(&file)
         };
         let map = map.unwrap().make_exec().unwrap();
-        let begun = Instant::now();
-        let deadline = begun + Duration::from_millis(50);
+        let deadline = Instant::now() + Duration::from_millis(50);
         let own = std::process::id().cast_signed();
         let read = process(own, Arch::X86_64, deadline, &mut Vec::new());
         assert_eq!(read.unwrap_err().kind(), io::ErrorKind::TimedOut);
-        assert!(begun.elapsed() < Duration::from_secs(2));
         drop(map);
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use usdtrec_attach::engine::Owner;
 use usdtrec_buildid_cache::{DeviceNumber, MappedInode};
-use usdtrec_kernel::host::process::Process;
+use usdtrec_kernel::host::process::{Process, is_gone};
 use usdtrec_kernel::host::run_directory;
 
 use super::file_memory::FileMemory;
@@ -77,7 +77,8 @@ impl Note {
     /// Whether the process lives and may still have the increment: it does not if the memory is another one now, or the semaphore is 0.
     pub(super) fn may_count(&self) -> bool {
         let is_alive = || start_of(self.pid).is_ok_and(|start| start == self.start);
-        is_raised(*self, false).unwrap_or(true) && is_alive()
+        let is_raised = is_raised(*self, false).unwrap_or_else(|error| !is_gone(&error));
+        is_raised && is_alive()
     }
 }
 

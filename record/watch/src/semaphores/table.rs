@@ -13,8 +13,8 @@ use usdtrec_attach::engine::{Counting, TaskFilter};
 use usdtrec_buildid_cache::served::{Patience, read_maps};
 use usdtrec_buildid_cache::{FileMapping, MappedInode};
 use usdtrec_format::trace::ShortfallKind;
-use usdtrec_kernel::trace_clock;
 use usdtrec_kernel::host::process;
+use usdtrec_kernel::trace_clock;
 
 use super::counted_files::CountedFiles;
 use super::file::CountedFile;
@@ -391,6 +391,8 @@ impl Table {
             }
             match process.values(self.context(pid)) {
                 Ok(values) => (values.into_iter()).for_each(|value| self.report_left(pid, value)),
+                // One that ends now has no memory any more.
+                Err(error) if process::is_gone(&error) => {}
                 Err(error) if process.is_raised() && start_of(pid).is_ok() => {
                     self.shortfalls.add(not_lowered(pid.cast_signed(), &error));
                 }

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, getrlimit};
-use usdtrec_kernel::trace_clock;
 use usdtrec_kernel::host::limits::HighPriority;
 use usdtrec_kernel::host::process::pidfd;
+use usdtrec_kernel::trace_clock;
 
 use super::super::hold::{Call, Calls};
 use super::table::Budget;
