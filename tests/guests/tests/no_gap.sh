@@ -9,11 +9,11 @@ cp /targets/libearly.so library.$1
 printf 'load ./library.'$1'\nhit 1\n' | /targets/late
 END
 unheld='the thread was not held until'
-# A thread is held for two seconds at most, in which an emulated machine may not be done.
+# A thread is held for two seconds at most, in which an emulated machine may not be done, for minutes if others run beside it.
 attempts=0 found=0
 until [ "$found" = 4 ]; do
   attempts=$((attempts + 1))
-  [ $attempts -lt 6 ] || fail "not in time: $(cat err)"
+  [ $attempts -lt 40 ] || fail "not in time: $(cat err)"
   usdtrec record --no-gap -o trace -e 'early:*' -- sh uses $attempts >out 2>err || fail "$(cat err)"
   found=$(closing err events)
   if grep -q 'cannot be held until the probes are attached' err; then
