@@ -5,6 +5,7 @@
 //! the host needs. Measured with Linux 6.18: while any user's process waited so in munmap(2), and mapped the C++ library, attaching to that let no
 //! process of the host fork. The kernel does not report who has that lock, so threads that do not run, in such a system call, are inspected.
 
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -61,18 +62,27 @@ struct Waiting {
 /// A process that maps a file and whose mappings are locked by a thread that waits. Such a thread is waited for, 1 s from when it was found.
 pub fn stuck_process(file: impl Fn() -> Option<MappedInode>) -> Option<i32> {
     loop {
-        let mut stuck = stuck_threads();
+        let stuck = stuck_threads();
         if stuck.is_empty() {
             return None;
         }
         let file = file()?;
-        stuck.retain(|thread| maps(thread.pid, &file));
-        let first = stuck.first()?;
+        let deadline = Instant::now() + MAX_WAIT;
+        let first = first_of(stuck, deadline, |pid| maps(pid, &file))?;
         if first.since.elapsed() >= MAX_WAIT {
             return Some(first.pid);
         }
         thread::sleep(STUCK_TIME);
     }
+}
+
+/// The first of the threads whose process maps a file. Any user may have very many threads that wait, and processes with very many mappings: each process
+/// is looked at once, and one that was not until the deadline may map it.
+fn first_of(stuck: Vec<Waiting>, deadline: Instant, maps: impl Fn(i32) -> bool) -> Option<Waiting> {
+    let mut others = HashSet::new();
+    stuck
+        .into_iter()
+        .find(|thread| Instant::now() >= deadline || others.insert(thread.pid) && maps(thread.pid))
 }
 
 /// The threads that are stuck now.
@@ -85,6 +95,8 @@ fn stuck_threads() -> Vec<Waiting> {
             thread::sleep(STUCK_TIME);
             stuck.retain(Waiting::still_waits);
         }
+        let earlier = found.as_ref().map_or(&[][..], |found| &found.stuck);
+        wait_since(&mut stuck, earlier);
         let interval = SEARCH_INTERVAL.max(begun.elapsed() * SEARCH_SHARE);
         let next = Instant::now() + interval;
         *found = Some(Search { stuck, next });
@@ -94,6 +106,19 @@ fn stuck_threads() -> Vec<Waiting> {
         &found.stuck
     });
     found.copied().collect()
+}
+
+/// Has threads that have not run since an earlier search wait since then, so that each further file does not wait for them again.
+fn wait_since(stuck: &mut [Waiting], earlier: &[Waiting]) {
+    let earlier = earlier.iter();
+    let earlier: HashMap<i32, &Waiting> = earlier.map(|thread| (thread.tid, thread)).collect();
+    for thread in stuck {
+        if let Some(known) = earlier.get(&thread.tid)
+            && (known.pid, known.switches) == (thread.pid, thread.switches)
+        {
+            thread.since = known.since;
+        }
+    }
 }
 
 /// Looks at all threads. Only root sees where they wait: for others there is none.
@@ -148,5 +173,55 @@ fn maps(pid: i32, file: &MappedInode) -> bool {
     match read_maps(pid.cast_unsigned(), Patience::Short) {
         Ok(maps) => FileMapping::parse_all(&maps).any(|map| map.mapped_inode() == *file),
         Err(error) => error.kind() == io::ErrorKind::TimedOut,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    fn waiting(pid: i32, tid: i32, since: Instant) -> Waiting {
+        Waiting {
+            pid,
+            tid,
+            switches: 5,
+            since,
+        }
+    }
+
+    /// A process with many threads that wait is looked at once, and none after the deadline.
+    #[test]
+    fn many_threads_that_wait_do_not_keep_a_file_waiting() {
+        let now = Instant::now();
+        let looked = Cell::new(0);
+        let threads = || {
+            (0..1000)
+                .map(|tid| waiting(1, tid, now))
+                .collect::<Vec<_>>()
+        };
+        let none = |_| {
+            looked.set(looked.get() + 1);
+            false
+        };
+        let found = first_of(threads(), now + MAX_WAIT, none);
+        assert!(found.is_none() && looked.get() == 1);
+        let found = first_of(threads(), now, none);
+        assert!(found.is_some() && looked.get() == 1);
+    }
+
+    /// A thread that has not run since it was found is waited for once, and not for each file.
+    #[test]
+    fn a_thread_that_stays_is_waited_for_once() {
+        let (first, second) = (Instant::now(), Instant::now() + MAX_WAIT);
+        let earlier = [waiting(1, 1, first), waiting(1, 2, first)];
+        let ran = Waiting {
+            switches: 6,
+            ..waiting(1, 2, second)
+        };
+        let mut stuck = [waiting(1, 1, second), ran, waiting(3, 4, second)];
+        wait_since(&mut stuck, &earlier);
+        assert_eq!(stuck.map(|thread| thread.since), [first, second, second]);
     }
 }
