@@ -1,6 +1,6 @@
 //! The processes that processes have started, and those that these have.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -17,13 +17,26 @@ const MAX_PROCESSES: usize = 1 << 17;
 pub fn descendants(pids: &[u32]) -> Vec<u32> {
     let parents: HashMap<u32, u32> = running().collect();
     let own: HashSet<u32> = ancestors(std::process::id(), &parents).collect();
-    let is_descendant = |pid: &u32| {
-        let mut starters = ancestors(*pid, &parents);
-        !own.contains(pid) && !pids.contains(pid) && starters.any(|pid| pids.contains(&pid))
-    };
-    let mut found: Vec<u32> = parents.keys().copied().filter(is_descendant).collect();
-    found.sort_unstable();
-    found
+    let found = below(pids, &parents);
+    found.into_iter().filter(|pid| !own.contains(pid)).collect()
+}
+
+/// The processes that these have started, and so on, in ascending order. Any user may have a chain of very many.
+fn below(pids: &[u32], parents: &HashMap<u32, u32>) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for (pid, parent) in parents {
+        children.entry(*parent).or_default().push(*pid);
+    }
+    let mut found: BTreeSet<u32> = pids.iter().copied().collect();
+    let mut next: Vec<u32> = pids.to_vec();
+    while let Some(pid) = next.pop() {
+        let new = children.remove(&pid).unwrap_or_default();
+        next.extend(new.into_iter().filter(|pid| found.insert(*pid)));
+    }
+    for pid in pids {
+        found.remove(pid);
+    }
+    found.into_iter().collect()
 }
 
 /// Each process that has a thread, with its parent.
@@ -106,6 +119,19 @@ fn ended_children() -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_very_long_chain_of_processes_is_followed() {
+        let number = 100_000;
+        let chain: HashMap<u32, u32> = (2..=number).map(|pid| (pid, pid - 1)).collect();
+        assert_eq!(below(&[1], &chain).len(), number as usize - 1);
+        assert_eq!(
+            below(&[number - 1, 5], &chain).len(),
+            number as usize - 7 + 1
+        );
+        let circle = HashMap::from([(3, 2), (2, 3), (4, 3)]);
+        assert_eq!(below(&[3], &circle), [2, 4]);
+    }
 
     #[test]
     fn a_circle_of_parents_ends() {
