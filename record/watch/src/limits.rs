@@ -58,6 +58,8 @@ pub(super) const MAX_WATCHED: usize = 1 << 16;
 pub(super) const MAX_OPEN_PROCESSES: usize = 256;
 /// Maximum number of addresses of code that are known of a process. dlmopen(3) makes at most 16 copies.
 pub(super) const MAX_BASES: usize = 64;
+/// Maximum number of mappings of a file in a process whose semaphores are incremented by hand: a loader makes about five for each copy.
+pub(super) const MAX_MAPPINGS_OF_FILE: usize = 1 << 10;
 /// Maximum number of processes that are known to be killed by SIGTRAP.
 pub(super) const MAX_TRAPPED: usize = 1 << 12;
 /// Maximum number of processes whose semaphores are tried again and again.

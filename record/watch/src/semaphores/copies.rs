@@ -15,7 +15,7 @@ use std::io;
 
 use usdtrec_buildid_cache::MappedInode;
 
-use super::file_memory::FileMemory;
+use super::file_memory::LastMemory;
 use super::stored_increments::{Note, StoredIncrements, start_of};
 use crate::limits::MAX_BASES;
 
@@ -49,6 +49,7 @@ pub struct Copies {
     stored: StoredIncrements,
     /// By process.
     raised: HashMap<i32, HashSet<Note>>,
+    memory: LastMemory,
 }
 
 impl Default for Copies {
@@ -56,6 +57,7 @@ impl Default for Copies {
         Self {
             stored: StoredIncrements::of_copies(),
             raised: HashMap::new(),
+            memory: LastMemory::default(),
         }
     }
 }
@@ -73,7 +75,7 @@ impl Copies {
     ) -> io::Result<usize> {
         let process = u32::try_from(pid).map_err(io::Error::other)?;
         let start = start_of(process)?;
-        let memory = FileMemory::open(process, file)?;
+        let memory = self.memory.of_file(process, start, file)?;
         let offset = semaphore.offset;
         let mut addresses = semaphore.addresses.clone();
         addresses.retain(|address| memory.has(offset, *address));
@@ -133,8 +135,8 @@ impl Copies {
         for (pid, notes) in self.raised.drain() {
             let mut last = None;
             for note in notes {
-                match note.lower() {
-                    Err(error) if note.may_count() => last = Some(error),
+                match note.lower(&mut self.memory) {
+                    Err(error) if note.may_count(&mut self.memory) => last = Some(error),
                     // One that ends now has no semaphores any more.
                     Ok(()) | Err(_) => self.stored.remove(&[note]),
                 }

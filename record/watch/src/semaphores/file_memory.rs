@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use usdtrec_buildid_cache::{FileMapping, MappedInode};
 use usdtrec_kernel::host::run_directory;
 
 use super::file::{CountedFile, Semaphore};
+use crate::limits::MAX_MAPPINGS_OF_FILE;
 use crate::verify::{ProcessMemory, address_of};
 
 /// The mappings of a file in a process, and its memory, both as they were when this was opened: after an `execve(2)` nothing can be read or
@@ -16,14 +17,14 @@ use crate::verify::{ProcessMemory, address_of};
 #[derive(Debug)]
 pub(super) struct FileMemory {
     memory: Arc<ProcessMemory>,
-    mappings: Vec<FileMapping>,
+    mappings: Arc<Vec<FileMapping>>,
 }
 
 /// The same of all files of a process.
 #[derive(Debug)]
 pub(super) struct AllMemory {
     memory: Arc<ProcessMemory>,
-    mappings: HashMap<MappedInode, Vec<FileMapping>>,
+    mappings: HashMap<MappedInode, Arc<Vec<FileMapping>>>,
 }
 
 impl AllMemory {
@@ -37,14 +38,79 @@ impl AllMemory {
         for map in memory.files() {
             mappings.entry(map.mapped_inode()).or_default().push(map);
         }
-        Ok(Self { memory, mappings })
+        let mappings = mappings.into_iter();
+        Ok(Self {
+            memory,
+            mappings: mappings
+                .map(|(file, maps)| (file, Arc::new(maps)))
+                .collect(),
+        })
     }
 
-    pub(super) fn of_file(&self, file: MappedInode) -> FileMemory {
-        FileMemory {
-            memory: Arc::clone(&self.memory),
-            mappings: self.mappings.get(&file).cloned().unwrap_or_default(),
+    /// What it has mapped of a file.
+    ///
+    /// # Errors
+    /// It maps the file too often.
+    pub(super) fn of_file(&self, file: MappedInode) -> io::Result<FileMemory> {
+        let mappings = self.mappings.get(&file).cloned().unwrap_or_default();
+        let number = mappings.len();
+        if number > MAX_MAPPINGS_OF_FILE {
+            return Err(io::Error::other(format!(
+                "expected at most {MAX_MAPPINGS_OF_FILE} mappings of the file in the process, found {number}"
+            )));
         }
+        Ok(FileMemory {
+            memory: Arc::clone(&self.memory),
+            mappings,
+        })
+    }
+}
+
+/// The memory of the process that was looked at last: any user's process may have so many mappings that they cannot be read for each of its semaphores.
+#[derive(Debug, Default)]
+pub(super) struct LastMemory(Option<ReadMemory>);
+
+#[derive(Debug)]
+struct ReadMemory {
+    pid: u32,
+    start: u64,
+    memory: AllMemory,
+    /// When it is read again.
+    until: Instant,
+}
+
+impl LastMemory {
+    /// Shortest time after which mappings are read again, and its ratio to the time that reading them took.
+    const MIN_AGE: Duration = Duration::from_millis(5);
+    const AGE_RATIO: u32 = 20;
+
+    /// What a process that began at a time has mapped of a file.
+    ///
+    /// # Errors
+    /// As [`FileMemory::open`].
+    pub(super) fn of_file(
+        &mut self,
+        pid: u32,
+        start: u64,
+        file: MappedInode,
+    ) -> io::Result<FileMemory> {
+        let begun = Instant::now();
+        let is_it =
+            |read: &&ReadMemory| (read.pid, read.start) == (pid, start) && begun < read.until;
+        if let Some(read) = self.0.as_ref().filter(is_it) {
+            return read.memory.of_file(file);
+        }
+        self.0 = None;
+        let memory = AllMemory::open(pid)?;
+        let found = memory.of_file(file);
+        let age = Self::MIN_AGE.max(begun.elapsed() * Self::AGE_RATIO);
+        self.0 = Some(ReadMemory {
+            pid,
+            start,
+            memory,
+            until: Instant::now() + age,
+        });
+        found
     }
 }
 
@@ -73,12 +139,9 @@ impl FileMemory {
     /// Reads what a process has mapped of a file.
     ///
     /// # Errors
-    /// The errors of [`ProcessMemory::open_writable`].
+    /// The errors of [`ProcessMemory::open_writable`]; it maps the file too often.
     pub(super) fn open(pid: u32, file: MappedInode) -> io::Result<Self> {
-        let memory = open(pid)?;
-        let mappings = memory.files();
-        let mappings = mappings.filter(|map| map.mapped_inode() == file).collect();
-        Ok(Self { memory, mappings })
+        AllMemory::open(pid)?.of_file(file)
     }
 
     /// The load biases at which the file is mapped.
@@ -180,5 +243,56 @@ impl FileMemory {
             }
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use super::super::stored_increments::start_of;
+    use super::*;
+
+    /// Any user's process may have so many mappings that reading them takes long.
+    #[test]
+    fn mappings_are_not_read_for_each_semaphore_of_a_process() {
+        let own = std::process::id();
+        let start = start_of(own).unwrap();
+        let file = open(own).unwrap().files().next().unwrap().mapped_inode();
+        let mut last = LastMemory::default();
+        let first = last.of_file(own, start, file).unwrap();
+        let read = last.0.as_mut().unwrap();
+        read.until += Duration::from_secs(3600);
+        let second = last.of_file(own, start, file).unwrap();
+        assert!(Arc::ptr_eq(&first.memory, &second.memory));
+        let later = last.of_file(own, start + 1, file).unwrap();
+        assert!(!Arc::ptr_eq(&first.memory, &later.memory));
+        last.0.as_mut().unwrap().until = Instant::now();
+        let again = last.of_file(own, start + 1, file).unwrap();
+        assert!(!Arc::ptr_eq(&later.memory, &again.memory));
+    }
+
+    #[test]
+    fn a_file_that_a_process_maps_very_often_is_left_alone() {
+        let file = tempfile::tempfile().unwrap();
+        let page = rustix::param::page_size();
+        file.set_len(page as u64).unwrap();
+        let map = || {
+            let (any, descriptor) = (std::ptr::null_mut(), file.as_raw_fd());
+            let (rights, flags) = (libc::PROT_READ, libc::MAP_PRIVATE);
+            // SAFETY: the kernel chooses the address, and nobody uses the memory.
+            let map = unsafe { libc::mmap(any, page, rights, flags, descriptor, 0) };
+            assert_ne!(map, libc::MAP_FAILED);
+            map as u64
+        };
+        let first = map();
+        let own = std::process::id();
+        let mut all = open(own).unwrap().files().collect::<Vec<_>>().into_iter();
+        let mapped = all.find(|map| map.range.contains(&first)).unwrap();
+        assert!(FileMemory::open(own, mapped.mapped_inode()).is_ok());
+        for _ in 0..MAX_MAPPINGS_OF_FILE {
+            map();
+        }
+        assert!(FileMemory::open(own, mapped.mapped_inode()).is_err());
     }
 }

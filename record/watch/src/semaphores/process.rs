@@ -9,7 +9,7 @@ use usdtrec_kernel::trace_clock;
 
 use super::counted_files::CountedFiles;
 use super::file::{CountedFile, Semaphore};
-use super::file_memory::{AllMemory, Change, FileMemory, PartlyChanged};
+use super::file_memory::{AllMemory, Change, FileMemory, LastMemory, PartlyChanged};
 use super::stored_increments::{Note, StoredIncrements};
 use crate::limits::MAX_BASES;
 
@@ -213,6 +213,7 @@ impl Process {
         counting: &Counting,
     ) -> io::Result<HandedOver> {
         let mut outcome = HandedOver::Done;
+        let mut last = LastMemory::default();
         for (index, file) in context.files.iter().enumerate() {
             let mut images = self.images.iter().filter(|image| image.file == index);
             let (Some(image), None) = (images.next(), images.next()) else {
@@ -224,7 +225,7 @@ impl Process {
                 continue;
             }
             let bias = image.bias;
-            let memory = FileMemory::open(context.pid, file.identity)?;
+            let memory = last.of_file(context.pid, self.start, file.identity)?;
             if !memory.has_semaphores(file, bias) || !memory.is_loaded(file) {
                 outcome = HandedOver::NotYet;
                 continue;
@@ -312,7 +313,7 @@ impl Process {
             let Some(file) = context.files.get(image.file) else {
                 continue;
             };
-            let memory = opened.of_file(file.identity);
+            let memory = opened.of_file(file.identity)?;
             if !memory.has_semaphores(file, image.bias) {
                 continue;
             }
@@ -336,11 +337,12 @@ impl Process {
 
     /// Decrements what is incremented by hand.
     pub(super) fn lower(&mut self, context: Context<'_>) -> io::Result<()> {
+        let mut last = LastMemory::default();
         for (index, file) in context.files.iter().enumerate() {
             if !self.images.iter().any(|image| image.file == index) {
                 continue;
             }
-            let memory = FileMemory::open(context.pid, file.identity)?;
+            let memory = last.of_file(context.pid, self.start, file.identity)?;
             self.forget(context, |image| {
                 image.file == index && !memory.has_semaphores(file, image.bias)
             });
@@ -374,11 +376,12 @@ impl Process {
     /// The semaphores that are not 0, with their values.
     pub(super) fn values(&self, context: Context<'_>) -> io::Result<Vec<Value>> {
         let mut values = Vec::new();
+        let mut last = LastMemory::default();
         for image in &self.images {
             let Some(file) = context.files.get(image.file) else {
                 continue;
             };
-            let memory = FileMemory::open(context.pid, file.identity)?;
+            let memory = last.of_file(context.pid, self.start, file.identity)?;
             if !memory.has_semaphores(file, image.bias) {
                 continue;
             }

@@ -15,7 +15,7 @@ use usdtrec_buildid_cache::{DeviceNumber, MappedInode};
 use usdtrec_kernel::host::process::{Process, is_gone};
 use usdtrec_kernel::host::run_directory;
 
-use super::file_memory::FileMemory;
+use super::file_memory::LastMemory;
 
 /// Ending of the names of these files.
 const ENDING: &str = ".semaphores";
@@ -69,15 +69,15 @@ impl Note {
     /// Decrements the semaphore, unless it is 0 or the memory is another one now.
     ///
     /// # Errors
-    /// As [`FileMemory::open`].
-    pub(super) fn lower(self) -> io::Result<()> {
-        is_raised(self, true).map(|_| ())
+    /// As [`LastMemory::of_file`].
+    pub(super) fn lower(self, memory: &mut LastMemory) -> io::Result<()> {
+        is_raised(self, true, memory).map(|_| ())
     }
 
     /// Whether the process lives and may still have the increment: it does not if the memory is another one now, or the semaphore is 0.
-    pub(super) fn may_count(&self) -> bool {
+    pub(super) fn may_count(&self, memory: &mut LastMemory) -> bool {
         let is_alive = || start_of(self.pid).is_ok_and(|start| start == self.start);
-        let is_raised = is_raised(*self, false).unwrap_or_else(|error| !is_gone(&error));
+        let is_raised = is_raised(*self, false, memory).unwrap_or_else(|error| !is_gone(&error));
         is_raised && is_alive()
     }
 }
@@ -188,7 +188,9 @@ impl StoredIncrements {
 impl Drop for StoredIncrements {
     fn drop(&mut self) {
         // What could not be decremented is left to a repair. Processes may have ended, and with them their semaphores.
-        self.notes.retain(|note| note.may_count());
+        let mut memory = LastMemory::default();
+        let notes = by_process(std::mem::take(&mut self.notes)).into_iter();
+        self.notes = notes.filter(|note| note.may_count(&mut memory)).collect();
         if !self.notes.is_empty() {
             // Without that the file has what was decremented, too, as far as that could not be written.
             let _ = self.write_anew();
@@ -277,15 +279,19 @@ pub fn raised_processes(repair: Repair) -> io::Result<Vec<RaisedProcess>> {
         }
         let text = io::read_to_string(&file)?;
         let (mut lowered, mut is_left) = (Vec::new(), false);
-        for note in current(&text) {
-            match is_raised(note, repairs) {
+        let mut memory = LastMemory::default();
+        for note in by_process(current(&text)) {
+            match is_raised(note, repairs, &mut memory) {
                 Ok(true) => {
                     *found.entry(note.pid).or_default() += 1;
                     lowered.push(note);
                 }
                 Ok(false) => {}
-                // A later repair may reach it.
-                Err(error) => is_left |= error.kind() == io::ErrorKind::TimedOut,
+                // A later repair may reach it, or one that has more capabilities.
+                Err(error) => {
+                    let may_pass = [io::ErrorKind::TimedOut, io::ErrorKind::PermissionDenied];
+                    is_left |= may_pass.contains(&error.kind());
+                }
             }
         }
         if repairs && is_left {
@@ -316,12 +322,19 @@ fn current(text: &str) -> HashSet<Note> {
     notes
 }
 
+/// The notes of a process after each other.
+fn by_process(notes: HashSet<Note>) -> Vec<Note> {
+    let mut notes: Vec<Note> = notes.into_iter().collect();
+    notes.sort_unstable_by_key(|note| (note.pid, note.start));
+    notes
+}
+
 /// Whether a semaphore is not 0 in the process of the note. A repair decrements it.
-fn is_raised(note: Note, repair: bool) -> io::Result<bool> {
+fn is_raised(note: Note, repair: bool, memory: &mut LastMemory) -> io::Result<bool> {
     if start_of(note.pid)? != note.start {
         return Ok(false);
     }
-    let memory = FileMemory::open(note.pid, note.file)?;
+    let memory = memory.of_file(note.pid, note.start, note.file)?;
     if !memory.has(note.offset, note.address) || memory.semaphore(note.address)? == 0 {
         return Ok(false);
     }
@@ -352,7 +365,7 @@ mod tests {
 
     use usdtrec_buildid_cache::FileMapping;
 
-    use super::super::file_memory::Change;
+    use super::super::file_memory::{Change, FileMemory};
     use super::*;
 
     /// What a killed recorder left is decremented once, and only where the note is right.
@@ -389,17 +402,20 @@ mod tests {
         wrong[2].offset += 2;
         wrong[3].address -= 2;
         for note in wrong {
-            assert!(!is_raised(note, true).unwrap_or(false), "{note:?}");
+            assert!(
+                !is_raised(note, true, &mut LastMemory::default()).unwrap_or(false),
+                "{note:?}"
+            );
         }
         assert_eq!(memory.semaphore(right.address).unwrap(), before + 1);
-        assert!(is_raised(right, false).unwrap());
-        assert!(is_raised(right, true).unwrap());
+        assert!(is_raised(right, false, &mut LastMemory::default()).unwrap());
+        assert!(is_raised(right, true, &mut LastMemory::default()).unwrap());
         assert_eq!(memory.semaphore(right.address).unwrap(), before);
         memory.add(right.address, -1 - i32::from(before)).unwrap();
         assert_eq!(memory.semaphore(right.address).unwrap(), before);
         drop(child.stdin.take());
         child.wait().unwrap();
-        assert!(!is_raised(right, true).unwrap_or(false));
+        assert!(!is_raised(right, true, &mut LastMemory::default()).unwrap_or(false));
     }
 
     /// A change waits for no repair, which searches all processes, and not long for another recorder, which may be stopped. Of several changes all
@@ -484,7 +500,10 @@ mod tests {
                     address: note.address + offset,
                     ..note
                 };
-                (0..end).step_by(8).map(step).find(Note::may_count)
+                (0..end)
+                    .step_by(8)
+                    .map(step)
+                    .find(|note| note.may_count(&mut LastMemory::default()))
             };
             is_own
                 .then(|| has(map.range.end - map.range.start))
