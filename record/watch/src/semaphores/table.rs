@@ -246,6 +246,7 @@ impl Table {
         if process.start() != start {
             // Another process has its id.
             let descriptors = process.ended(self.context(pid));
+            self.owned.fetch_sub(descriptors.len(), Ordering::Relaxed);
             self.close(descriptors);
             *process = Process::new(start);
         }
@@ -301,7 +302,14 @@ impl Table {
         match process.child(self.context(child), start, time, is_recorded) {
             Ok(Some(state)) => {
                 let state = Arc::new(Mutex::new(state));
-                lock(&self.processes).insert(child, state);
+                let former = lock(&self.processes).insert(child, state);
+                let former = former.as_deref().and_then(try_lock);
+                // Another process had its id.
+                if let Some(mut former) = former.filter(|former| former.start() != start) {
+                    let descriptors = former.ended(self.context(child));
+                    self.owned.fetch_sub(descriptors.len(), Ordering::Relaxed);
+                    self.close(descriptors);
+                }
                 Attempt::Done
             }
             Ok(None) | Err(_) => Attempt::Known,
@@ -346,16 +354,23 @@ impl Table {
 
     /// Forgets a process if it has ended. Returns the descriptors of what the kernel counted.
     pub(super) fn forget_ended(&self, pid: u32) -> Vec<OwnedFd> {
-        let Some(process) = lock(&self.processes).get(&pid).map(Arc::clone) else {
+        let Some(known) = lock(&self.processes).get(&pid).map(Arc::clone) else {
             return Vec::new();
         };
-        let mut process = lock(&process);
+        let mut process = lock(&known);
         if start_of(pid).is_ok_and(|start| start == process.start()) {
             return Vec::new();
         }
         let descriptors = process.ended(self.context(pid));
         drop(process);
-        lock(&self.processes).remove(&pid);
+        let mut processes = lock(&self.processes);
+        // Another process may have its id by now.
+        if processes
+            .get(&pid)
+            .is_some_and(|now| Arc::ptr_eq(now, &known))
+        {
+            processes.remove(&pid);
+        }
         self.owned.fetch_sub(descriptors.len(), Ordering::Relaxed);
         descriptors
     }
@@ -425,7 +440,7 @@ impl Table {
     }
 
     /// The state of a process, which is created if there is none.
-    fn process(&self, pid: u32, start: u64) -> Arc<Mutex<Process>> {
+    pub(super) fn process(&self, pid: u32, start: u64) -> Arc<Mutex<Process>> {
         let mut processes = lock(&self.processes);
         let process = processes
             .entry(pid)

@@ -195,6 +195,7 @@ impl Urgent {
     }
 
     fn attempt(&mut self, pending: Pending) {
+        let begun = Instant::now();
         let attempt = match pending.task {
             Task::Raise(mapped) => self.raise(mapped),
             Task::Inherit {
@@ -208,7 +209,9 @@ impl Urgent {
             },
         };
         match attempt {
-            Attempt::Again if self.pending.len() < MAX_PENDING => self.postpone(pending),
+            Attempt::Again if self.pending.len() < MAX_PENDING => {
+                self.postpone(pending, begun.elapsed());
+            }
             Attempt::Again | Attempt::Unreached => {
                 if let Task::Raise(mapped) = pending.task {
                     self.table.count_unreached(mapped);
@@ -218,10 +221,12 @@ impl Urgent {
         }
     }
 
-    /// Has something tried again later.
-    fn postpone(&mut self, mut pending: Pending) {
+    /// Has something tried again later. All that is pending may take a quarter of the time: any user's process may have very many mappings.
+    fn postpone(&mut self, mut pending: Pending, taken: Duration) {
         let wait = pending.first.elapsed() / 4;
-        pending.next = Instant::now() + wait.clamp(MIN_RETRY_INTERVAL, MAX_RETRY_INTERVAL);
+        let wait = wait.clamp(MIN_RETRY_INTERVAL, MAX_RETRY_INTERVAL);
+        let all = u32::try_from(self.pending.len()).unwrap_or(u32::MAX);
+        pending.next = Instant::now() + wait.max(taken * 4 * (all + 1));
         self.pending.push(pending);
     }
 
@@ -264,10 +269,11 @@ impl Urgent {
                 since: time,
                 begun: Some(time),
             };
+            let begun = Instant::now();
             // One that has ended may have had its parent's semaphores.
             match self.raise(mapped) {
                 Attempt::Again if self.pending.len() < MAX_PENDING => {
-                    self.postpone(Pending::new(Task::Raise(mapped)));
+                    self.postpone(Pending::new(Task::Raise(mapped)), begun.elapsed());
                 }
                 Attempt::Again => self.table.count_unreached(mapped),
                 Attempt::Done | Attempt::Known | Attempt::Unreached => {}
@@ -284,5 +290,42 @@ impl Task {
             Self::Inherit { child, .. } => *child == process,
             Self::Executed { pid, .. } => *pid == process,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use usdtrec_attach::engine::{Counting, TaskFilter, UprobePmu};
+
+    use super::*;
+    use crate::shortfalls::Shortfalls;
+
+    /// Any user's processes may have so many mappings that one attempt takes long, and never do what is waited for. The thread has a priority before all others.
+    #[test]
+    fn attempts_that_take_long_leave_the_cpu_to_others() {
+        let counting = Counting::new(UprobePmu::find());
+        let table = Table::new(
+            Vec::new(),
+            &TaskFilter::All,
+            counting,
+            Shortfalls::default(),
+        );
+        let events = ProcessEvents::open(&[]).unwrap();
+        let mut urgent = Urgent::new(Arc::new(table), events, channel().0);
+        let taken = Duration::from_millis(40);
+        for number in 1..=100 {
+            let begun = Instant::now();
+            urgent.postpone(Pending::new(Task::Executed { pid: 1, time: 1 }), taken);
+            let wait = urgent.pending.last().unwrap().next.duration_since(begun);
+            assert!(wait >= taken * number);
+        }
+        urgent.postpone(
+            Pending::new(Task::Executed { pid: 1, time: 1 }),
+            Duration::ZERO,
+        );
+        let wait = urgent.pending.last().unwrap().next;
+        assert!(wait <= Instant::now() + MAX_RETRY_INTERVAL);
     }
 }
