@@ -5,6 +5,7 @@
 //! A line for each file, and lines of its sites: `file DEVICE INODE PATH`, `site OFFSET BYTES SEMAPHORE`. Paths are escaped as in Rust; SEMAPHORE is a
 //! file offset, 0 without one.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
@@ -20,7 +21,7 @@ use usdtrec_kernel::host::run_directory::RepairLock;
 use usdtrec_kernel::host::{capabilities, run_directory};
 
 use super::scan::FileSite;
-use super::scan::{FoundBreakpoint, scan};
+use super::scan::scan;
 use crate::verify::ExpectedFiles;
 
 /// Ending of the names of these files.
@@ -183,9 +184,8 @@ impl FoundNotes {
     }
 
     /// Whether one of the breakpoints is at one of these sites.
-    fn has_any(&self, found: &[FoundBreakpoint]) -> bool {
-        let noted = |site| self.sites.iter().any(|noted| noted.site == site);
-        found.iter().any(|found| noted(found.site))
+    fn has_any(&self, found: &HashSet<FileSite>) -> bool {
+        self.sites.iter().any(|noted| found.contains(&noted.site))
     }
 
     /// Removes the notes of a recorder that has ended.
@@ -214,7 +214,9 @@ pub(super) fn forget_settled(arch: Arch) {
     if scan.is_incomplete {
         return;
     }
-    ended.retain(|notes| !notes.has_any(&scan.found));
+    // Any user's process may have very many.
+    let found: HashSet<FileSite> = scan.found.iter().map(|found| found.site).collect();
+    ended.retain(|notes| !notes.has_any(&found));
     ended.into_iter().for_each(FoundNotes::remove);
 }
 
@@ -302,6 +304,32 @@ fn bytes(hex: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Any user's process may have very many breakpoints.
+    #[test]
+    fn very_many_breakpoints_are_compared_with_notes() {
+        let site = |offset| FileSite {
+            file: FileId {
+                device: 1,
+                inode: 2,
+            },
+            offset,
+        };
+        let noted = |offset| NotedSite {
+            site: site(offset),
+            original: Vec::new(),
+            semaphore_offset: 0,
+        };
+        let notes = FoundNotes {
+            path: PathBuf::new(),
+            is_live: false,
+            sites: (0..60_000).map(noted).collect(),
+            _lock: File::open("/dev/null").unwrap(),
+        };
+        let found = |first: u64| (first..first + 60_000).map(site).collect();
+        assert!(!notes.has_any(&found(60_000)));
+        assert!(notes.has_any(&found(59_999)));
+    }
 
     #[test]
     fn notes_name_sites_and_bad_lines_are_skipped() {

@@ -97,16 +97,14 @@ impl OtherTracers {
 
     /// The owner of a breakpoint in a process.
     pub fn owner(&self, pid: i32, site: FileSite) -> BreakpointOwner {
-        if let Some(owner) = self.sites.get(&site) {
-            return owner.clone();
-        }
-        if self.ended.contains(&site) {
-            return BreakpointOwner::EndedRecording;
-        }
-        match debugger(pid) {
-            Some(pid) => BreakpointOwner::Debugger(pid),
-            None => BreakpointOwner::Unknown,
-        }
+        self.of_site(site).unwrap_or_else(|| of_process(pid))
+    }
+
+    /// The owner of breakpoints at a site; `None` if it is not known by the site.
+    pub(super) fn of_site(&self, site: FileSite) -> Option<BreakpointOwner> {
+        let ended = self.ended.contains(&site);
+        let ended = ended.then_some(BreakpointOwner::EndedRecording);
+        self.sites.get(&site).cloned().or(ended)
     }
 }
 
@@ -147,6 +145,11 @@ impl FilesByPath {
         self.0.insert(path.to_owned(), id);
         id
     }
+}
+
+/// The owner of breakpoints in a process whose site nobody else has.
+pub(super) fn of_process(pid: i32) -> BreakpointOwner {
+    debugger(pid).map_or(BreakpointOwner::Unknown, BreakpointOwner::Debugger)
 }
 
 /// The process that traces another one with ptrace(2).

@@ -1,6 +1,6 @@
 //! After the end of a recording: whether its sites are as they were.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -135,17 +135,25 @@ impl OwnSites {
         if !found.is_empty() {
             // Others that trace the same sites have breakpoints there for good.
             let others = OtherTracers::now();
+            // Of very many sites of a process, its status is read once.
+            let mut of_processes = HashMap::new();
+            let mut of_process = |pid| {
+                BreakpointOwner::clone(
+                    of_processes
+                        .entry(pid)
+                        .or_insert_with(|| super::others::of_process(pid)),
+                )
+            };
             left.breakpoints = found
                 .into_iter()
                 .map(|(pid, site)| LeftBreakpoint {
                     pid,
-                    owner: others.owner(
-                        pid,
-                        FileSite {
+                    owner: others
+                        .of_site(FileSite {
                             file: site.file,
                             offset: site.offset,
-                        },
-                    ),
+                        })
+                        .unwrap_or_else(|| of_process(pid)),
                     path: site.path,
                     offset: site.offset,
                     address: site.address,

@@ -3,10 +3,12 @@
 //! Only pages of executable private file mappings that the process has copied can have one. These are found by `/proc/PID/pagemap`, and
 //! compared with the file.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use usdtrec_attach::places::{Account, account_of};
 use usdtrec_buildid_cache::FileMapping;
 use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_buildid_cache::process::mapped_handle;
@@ -15,7 +17,7 @@ use usdtrec_format::Arch;
 use usdtrec_kernel::host::capabilities::may_read_processes;
 use usdtrec_kernel::host::process::{Page, Process};
 
-/// Maximum number of breakpoints of a scan.
+/// Maximum number of breakpoints of a scan. Those of the processes of an account are never more than what is left for all others.
 const MAX_BREAKPOINTS: usize = 1 << 16;
 /// Number of entries of a pagemap that are read at once.
 const ENTRIES: usize = 8192;
@@ -58,8 +60,17 @@ pub(super) fn scan(arch: Arch, time: Duration) -> Scan {
     let may_read = may_read_processes();
     let pids = Process::all().into_iter().flatten();
     let pids = pids.map(|process| process.pid);
+    let mut accounts: HashMap<Option<Account>, usize> = HashMap::new();
     for pid in pids.filter(|pid| pid.unsigned_abs() != own) {
-        match process(pid, arch, deadline, &mut scan.found) {
+        let before = scan.found.len();
+        // Few processes have any.
+        let account = || account_of(pid.unsigned_abs());
+        let room = || room(before, accounts.get(&account()).copied().unwrap_or(0));
+        let read = process(pid, arch, deadline, &room, &mut scan.found);
+        if scan.found.len() > before {
+            *accounts.entry(account()).or_default() += scan.found.len() - before;
+        }
+        match read {
             Err(error) if is_unchecked(&error) => {
                 scan.unchecked += 1;
                 scan.is_incomplete |= error.kind() == io::ErrorKind::TimedOut || !may_read;
@@ -79,13 +90,20 @@ pub(super) fn is_unchecked(error: &io::Error) -> bool {
     )
 }
 
-/// The process says how much of its memory there is to read: it is read until the deadline only.
+/// How many breakpoints of a process may be found, if there are so many of all processes, and of those of its account.
+const fn room(all: usize, own: usize) -> usize {
+    MAX_BREAKPOINTS.saturating_sub(all + own) / 2
+}
+
+/// The process says how much of its memory there is to read, and what there is: it is read until the deadline only, and as long as there is `room`.
 fn process(
     pid: i32,
     arch: Arch,
     deadline: Instant,
+    room: &dyn Fn() -> usize,
     found: &mut Vec<FoundBreakpoint>,
 ) -> io::Result<()> {
+    let mut most = None;
     check_time(deadline)?;
     let number = u32::try_from(pid).map_err(|_| io::ErrorKind::NotFound)?;
     let maps = read_maps(number, Patience::Usual)?;
@@ -114,11 +132,13 @@ fn process(
         };
         for page in copies {
             check_time(deadline)?;
-            if found.len() >= MAX_BREAKPOINTS {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
             let offset = map.offset + (page - map.range.start);
             let changes = changes(arch, &memory, page, &file, offset)?;
+            let number = changes.breakpoints.len();
+            let before = found.len();
+            if number > 0 && before + number > *most.get_or_insert_with(|| before + room()) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
             for at in changes.breakpoints {
                 found.push(FoundBreakpoint {
                     pid,
@@ -223,6 +243,18 @@ mod tests {
 
     use super::*;
 
+    /// Whatever the processes of one account have, those of the next one are found, too.
+    #[test]
+    fn no_account_has_all_breakpoints_of_a_scan() {
+        let (mut all, mut own) = (0, 0);
+        for _ in 0..100 {
+            let more = room(all, own);
+            (all, own) = (all + more, own + more);
+        }
+        assert!((MAX_BREAKPOINTS / 2 - 1..=MAX_BREAKPOINTS / 2).contains(&own));
+        assert!(room(all, 0) >= MAX_BREAKPOINTS / 4);
+    }
+
     /// Any user may map a file with a size that takes minutes to read.
     #[test]
     fn a_large_mapping_is_read_until_the_deadline() {
@@ -237,7 +269,7 @@ mod tests {
         let map = map.unwrap().make_exec().unwrap();
         let deadline = Instant::now() + Duration::from_millis(50);
         let own = std::process::id().cast_signed();
-        let read = process(own, Arch::X86_64, deadline, &mut Vec::new());
+        let read = process(own, Arch::X86_64, deadline, &|| 1, &mut Vec::new());
         assert_eq!(read.unwrap_err().kind(), io::ErrorKind::TimedOut);
         drop(map);
     }
