@@ -166,7 +166,7 @@ impl Recording {
 
     /// Detaches the probes of a file that no process maps any more. Their counts stay.
     fn release(&mut self, program: &Arc<Program>) {
-        if let Some(verifier) = self.pipeline.stages.get::<Verifier>() {
+        if let Some(verifier) = self.pipeline.stages.get_mut::<Verifier>() {
             verifier.detach(program.file());
         }
         self.file_watch.release(program.file());

@@ -299,10 +299,12 @@ impl Checker {
         if self.trapped.has(pid) {
             return;
         }
-        let files = self.files.0.iter().enumerate();
-        for (number, file) in files.filter(|_| !watched.is_settled) {
+        let mapped: BTreeSet<usize> = watched.bases.iter().map(|at| at.file).collect();
+        for number in mapped.into_iter().filter(|_| !watched.is_settled) {
             let copies = watched.copies(number);
-            CopiedFiles::report_unseen(pid, file, copies, &self.shortfalls);
+            if let Some(file) = self.files.0.get(number) {
+                CopiedFiles::report_unseen(pid, file, copies, &self.shortfalls);
+            }
         }
         let last_hit = self.hit.get(&pid);
         let has_hit = watched.has_hit || last_hit.is_some_and(|at| at.elapsed() < REUSE);

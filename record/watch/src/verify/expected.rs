@@ -114,11 +114,10 @@ impl ExpectedFiles {
         Self(files.chain(others.0).collect())
     }
 
-    /// The file of a mapping that a record reports; `None` if it is another one.
-    pub(super) fn find(&self, map: &Mmap<'_>) -> Option<MappedExpected> {
+    /// The file of a mapping that a record reports, among those with these indexes; `None` if it is another one.
+    pub(super) fn find(&self, among: &[usize], map: &Mmap<'_>) -> Option<MappedExpected> {
         use std::os::unix::ffi::OsStrExt;
-        let files = self.0.iter().enumerate();
-        let mut files = files.filter(|(_, file)| !file.is_detached());
+        let mut files = among.iter().filter_map(|at| Some((*at, self.0.get(*at)?)));
         files.find_map(|(file, expected)| {
             let is_path = expected.path.as_os_str().as_bytes() == map.path;
             let has_build_id = match map.file {
@@ -159,7 +158,8 @@ impl ExpectedFile {
         self.is_detached.store(true, Ordering::Relaxed);
     }
 
-    fn is_detached(&self) -> bool {
+    /// Whether they are.
+    pub(super) fn is_detached(&self) -> bool {
         self.is_detached.load(Ordering::Relaxed)
     }
 

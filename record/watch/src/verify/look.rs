@@ -133,7 +133,8 @@ impl Looking<'_> {
         }
         let mut look = Look::default();
         let maps: Vec<FileMapping> = memory.files().collect();
-        for (at, file) in self.files.0.iter().enumerate() {
+        let files = self.files.0.iter().enumerate();
+        for (at, file) in files.filter(|(_, file)| !file.is_detached()) {
             self.look_at_file(at, file, &maps, &memory, &mut look)?;
         }
         if look.faults.is_empty() || memory.is_unchanged() {
@@ -150,6 +151,7 @@ impl Looking<'_> {
         memory: &ProcessMemory,
         look: &mut Look,
     ) -> io::Result<()> {
+        memory.check_time()?;
         let is_candidate = |map: &&FileMapping| {
             let has_name = || map.path.file_name() == file.path.file_name();
             file.is(map) || map.path == file.path || self.is_copy_meant(number) && has_name()
@@ -339,5 +341,28 @@ mod tests {
         memory.opened -= std::time::Duration::from_secs(60);
         let error = look(&memory).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    /// A file that was released and is mapped again is no other file than the one with the probes.
+    #[test]
+    fn nothing_is_expected_of_a_file_whose_probes_are_detached() {
+        let pid = std::process::id().cast_signed();
+        let memory = ProcessMemory::open(pid).unwrap();
+        let code = memory.files().find(|map| map.permissions[2]).unwrap();
+        let files = ExpectedFiles::of_site(&code.path, code.offset);
+        let looking = Looking {
+            pid,
+            files: &files,
+            is_settled: true,
+            is_named: false,
+            inherits: false,
+            same_build: &[],
+            other_build: &[],
+        };
+        // Other threads may map something meanwhile.
+        let look = || (0..100).find_map(|_| looking.look().ok()).unwrap();
+        assert_eq!(look().faults.len(), 1);
+        files.0[0].detach();
+        assert_eq!(look().faults, []);
     }
 }

@@ -57,6 +57,8 @@ const MAX_ANSWER_DELAY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Verifier {
     files: Arc<ExpectedFiles>,
+    /// The indexes of those whose probes are not detached for good.
+    attached: Vec<usize>,
     /// Whether children of recorded processes are recorded.
     follows: bool,
     /// Processes that map a file with probes, or may.
@@ -100,6 +102,7 @@ impl Verifier {
         let thread = thread::Builder::new().name(NAME.to_owned());
         let thread = thread.spawn(move || checker.run(&taken));
         Self {
+            attached: (0..files.0.len()).collect(),
             files,
             follows,
             mapping: HashSet::new(),
@@ -111,6 +114,7 @@ impl Verifier {
     pub fn add(&mut self, files: ExpectedFiles, pids: &[i32]) {
         let before = self.files.0.len();
         self.files = Arc::new(self.files.with(files));
+        self.attached.extend(before..self.files.0.len());
         self.send(Change::Added(Arc::clone(&self.files)));
         for file in before..self.files.0.len() {
             for &pid in pids {
@@ -126,11 +130,12 @@ impl Verifier {
     }
 
     /// The probes of a file are detached for good.
-    pub fn detach(&self, file: &ObjectFile) {
-        let files = self.files.0.iter();
-        files
-            .filter(|known| *known.file == *file)
-            .for_each(|known| known.detach());
+    pub fn detach(&mut self, file: &ObjectFile) {
+        self.attached.retain(|at| {
+            let known = self.files.0.get(*at);
+            let detached = known.filter(|known| *known.file == *file);
+            detached.inspect(|known| known.detach()).is_none()
+        });
     }
 
     /// Probes are going to be detached for a time: their sites are not looked at any more.
@@ -184,7 +189,7 @@ impl Verifier {
                 // One without code that is made up is of a program that moved its code elsewhere.
                 let has_code = |map: &&Mmap<'_>| map.is_executable() || change.time == 0;
                 let mapped = change.mapped().filter(has_code);
-                if let Some(mapped) = mapped.and_then(|map| self.files.find(map)) {
+                if let Some(mapped) = mapped.and_then(|map| self.files.find(&self.attached, map)) {
                     self.map(pid, mapped);
                 }
             }

@@ -1,8 +1,9 @@
 //! A process that is looked into: what it maps, what was found, and what of that was reported.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Instant;
 
+use usdtrec_format::trace::ShortfallKind;
 use usdtrec_kernel::host::named_process::NamedProcess;
 
 use super::expected::ExpectedFiles;
@@ -72,10 +73,8 @@ impl Watched {
         let new = faults
             .into_iter()
             .filter(|fault| !self.reported.contains(&fault.key()));
-        let was_found = |fault: &SiteFault| {
-            let mut earlier = self.suspected.iter();
-            earlier.any(|earlier| earlier.key() == fault.key())
-        };
+        let earlier: HashSet<FaultKey> = self.suspected.iter().map(SiteFault::key).collect();
+        let was_found = |fault: &SiteFault| earlier.contains(&fault.key());
         let (certain, suspected) = new.partition(was_found);
         self.suspected = suspected;
         certain
@@ -89,13 +88,18 @@ impl Watched {
         files: &ExpectedFiles,
         shortfalls: &Shortfalls,
     ) {
+        let mut numbers: HashMap<(ShortfallKind, usize), u64> = HashMap::new();
+        for FaultKey { kind, file, .. } in &self.reported {
+            *numbers.entry((*kind, *file)).or_default() += 1;
+        }
         for fault in faults {
             let FaultKey { kind, file, .. } = fault.key();
-            let same = |key: &&FaultKey| key.kind == kind && key.file == file;
-            let before = self.reported.iter().filter(same).count() as u64;
             if !self.reported.insert(fault.key()) {
                 continue;
             }
+            let number = numbers.entry((kind, file)).or_default();
+            let before = *number;
+            *number += 1;
             let Some(expected) = files.0.get(file) else {
                 continue;
             };
@@ -121,5 +125,30 @@ impl Watched {
                 ..FoundShortfall::default()
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::look::Fault;
+
+    #[test]
+    fn very_many_faults_of_a_process_are_compared() {
+        let fault = |site| SiteFault {
+            file: 0,
+            site,
+            fault: Fault::MovedCode { address: 1 },
+        };
+        let faults = || (0..50_000).map(fault).collect::<Vec<_>>();
+        let mut watched = Watched::new(None);
+        assert!(watched.confirmed(faults()).is_empty());
+        let certain = watched.confirmed(faults());
+        assert_eq!(certain.len(), 50_000);
+        let shortfalls = Shortfalls::default();
+        watched.report(1, &certain, &ExpectedFiles::default(), &shortfalls);
+        assert_eq!(watched.reported.len(), 50_000);
+        assert!(watched.confirmed(faults()).is_empty());
+        assert!(watched.suspected.is_empty());
     }
 }
