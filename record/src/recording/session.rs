@@ -425,7 +425,8 @@ impl Session {
             };
             let index = files
                 .iter()
-                .position(|known| *known == file)
+                // The probes of a file follow each other.
+                .rposition(|known| *known == file)
                 .unwrap_or_else(|| {
                     files.push(file);
                     files.len() - 1

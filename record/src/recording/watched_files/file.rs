@@ -32,7 +32,7 @@ pub(super) struct ProbedFile {
     pub(super) build_id: Option<BuildId>,
     /// The events of its probes.
     pub(super) events: BTreeSet<String>,
-    /// File offsets of its sites.
+    /// File offsets of its sites, in ascending order.
     sites: Vec<u64>,
     /// How it appears among the mappings of processes; `None` until it is mapped, or if it cannot be.
     pub(super) identity: Option<MappedInode>,
@@ -67,6 +67,7 @@ impl ProbedFile {
             let offsets = probe.sites.iter().filter_map(|site| site.site.offset);
             file.sites.extend(offsets);
         }
+        files.iter_mut().for_each(|file| file.sites.sort_unstable());
         files
     }
 
@@ -90,7 +91,7 @@ impl ProbedFile {
         let mut map = || identity = identity::of_file(object);
         // A file that a helper reads is not mapped here, so the program would not get its inode.
         let watched = watched.filter(|_| object.local().is_some());
-        let sites = self.sites.iter().min().zip(self.sites.iter().max());
+        let sites = self.sites.first().zip(self.sites.last());
         match watched.zip(sites) {
             Some((watched, (first, last))) => self.number = watched.watch(*first, *last, map),
             None => map(),
@@ -108,7 +109,10 @@ impl ProbedFile {
 
     /// Whether a mapping has one of its sites.
     pub(super) fn has_site(&self, offsets: &Range<u64>) -> bool {
-        self.sites.iter().any(|site| offsets.contains(site))
+        let first = self.sites.partition_point(|site| *site < offsets.start);
+        self.sites
+            .get(first)
+            .is_some_and(|site| *site < offsets.end)
     }
 }
 
@@ -250,6 +254,16 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+
+    #[test]
+    fn a_mapping_has_the_sites_between_its_offsets() {
+        let mut file = ProbedFile::of_path("/usr/bin/true".as_ref());
+        file.sites = vec![5, 10, 20];
+        for (offsets, has) in [(0..5, false), (0..6, true), (11..20, false), (20..21, true)] {
+            assert_eq!(file.has_site(&offsets), has, "{offsets:?}");
+        }
+        assert!(!file.has_site(&(21..u64::MAX)));
+    }
 
     /// A process that cannot be read may execute anything, unless it has ended meanwhile.
     #[test]

@@ -1,5 +1,7 @@
 //! How many stacks are cut, by event.
 
+use std::collections::BTreeMap;
+
 /// The stacks of an event of which some are cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutStacks {
@@ -26,20 +28,19 @@ pub enum CutCause {
 impl CutStacks {
     /// One for each event name that has some, the most first.
     pub fn by_event(all: impl Iterator<Item = Self>) -> Vec<Self> {
-        let mut by_event: Vec<Self> = Vec::new();
+        // There may be tens of thousands.
+        let mut by_event: BTreeMap<String, Self> = BTreeMap::new();
         for stacks in all {
-            match by_event
-                .iter_mut()
-                .find(|known| known.event == stacks.event)
-            {
+            match by_event.get_mut(&stacks.event) {
                 Some(known) => {
                     known.cut += stacks.cut;
                     known.stacks += stacks.stacks;
                     known.cause = known.cause.max(stacks.cause);
                 }
-                None => by_event.push(stacks),
+                None => _ = by_event.insert(stacks.event.clone(), stacks),
             }
         }
+        let mut by_event: Vec<Self> = by_event.into_values().collect();
         by_event.retain(|stacks| stacks.cut > 0);
         by_event.sort_by_key(|stacks| std::cmp::Reverse(stacks.cut));
         by_event
@@ -71,5 +72,20 @@ mod tests {
                 of("b", 2, 2, CutCause::AskedFor(2048))
             ]
         );
+    }
+
+    #[test]
+    fn very_many_events_are_joined_by_name() {
+        let number = 50_000;
+        let stacks = |at: u64| CutStacks {
+            event: format!("sdt_a:event{}", at % number),
+            cut: at / number,
+            stacks: 1,
+            cause: CutCause::Chosen(1),
+        };
+        let all = CutStacks::by_event((0..2 * number).map(stacks));
+        assert_eq!(all.len() as u64, number);
+        assert!(all.iter().all(|of| (of.cut, of.stacks) == (1, 2)));
+        assert!(CutStacks::by_event((0..number).map(stacks)).is_empty());
     }
 }
