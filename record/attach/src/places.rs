@@ -58,6 +58,8 @@ pub const AT_INSTRUCTION: usize = 16;
 
 /// Number of descriptors that an attached file needs: itself, the links, programs and words of its part, and copies while they are handed over.
 const DESCRIPTORS_OF_FILE: u64 = 6;
+/// The same of one whose probes are detached: itself, and the words with its counts, which stay.
+const DESCRIPTORS_OF_RELEASED: u64 = 2;
 /// Number of descriptors that are kept for everything else.
 const DESCRIPTORS_KEPT: u64 = 320;
 
@@ -69,6 +71,8 @@ pub struct Places(Arc<Mutex<Taken>>);
 struct Taken {
     accounts: HashMap<Account, PlaceCount>,
     all: PlaceCount,
+    /// Number of files whose probes are detached.
+    released: usize,
 }
 
 /// The places of a file. Dropping it gives them back.
@@ -110,7 +114,8 @@ impl Places {
             is_reserve: false,
         });
         for (_, account) in known {
-            outcome = taken.take(account, need, most_files());
+            let files = most_files(taken.released);
+            outcome = taken.take(account, need, files);
             if outcome.is_ok() {
                 break;
             }
@@ -128,6 +133,11 @@ impl Places {
 }
 
 impl Place {
+    /// Gives it back: the probes of its file are detached. What the recording keeps of the file has descriptors.
+    pub fn release(self) {
+        self.of.taken().released += 1;
+    }
+
     /// Takes bytes of the head of a trace for the same account, once the events are planned.
     ///
     /// # Errors
@@ -142,12 +152,17 @@ impl Place {
     }
 }
 
-/// Maximum number of files for which this process can have descriptors.
-fn most_files() -> usize {
+/// Maximum number of files for which this process can have descriptors, beside those of which it had probes.
+fn most_files(released: usize) -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    let files = limit.map_or(u64::MAX, |limit| {
-        limit.saturating_sub(DESCRIPTORS_KEPT) / DESCRIPTORS_OF_FILE
-    });
+    files_within(limit.unwrap_or(u64::MAX), released)
+}
+
+/// The same with a limit of descriptors.
+fn files_within(limit: u64, released: usize) -> usize {
+    let others = DESCRIPTORS_OF_RELEASED.saturating_mul(released as u64);
+    let left = limit.saturating_sub(others.saturating_add(DESCRIPTORS_KEPT));
+    let files = left / DESCRIPTORS_OF_FILE;
     usize::try_from(files).map_or(OF_RECORDING.files, |files| files.min(OF_RECORDING.files))
 }
 
@@ -514,7 +529,7 @@ mod tests {
     fn a_user_leaves_room_for_others() {
         let places = Places::default();
         let first = take_all(&places, 1);
-        assert_eq!(first.len(), OF_ACCOUNT.files.min(most_files() / 2));
+        assert_eq!(first.len(), OF_ACCOUNT.files.min(most_files(0) / 2));
         let error = places.take(&user(1), ONE).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("user 1 would have"), "{text}");
@@ -528,6 +543,26 @@ mod tests {
         // One of several accounts has room.
         let both = [Account::of_user(1), Account::of_user(0)];
         assert!(places.take(&both, ONE).is_ok());
+    }
+
+    /// Any user may map one file after the other.
+    #[test]
+    fn files_whose_probes_are_detached_have_descriptors() {
+        assert_eq!(files_within(u64::MAX, 48_000), OF_RECORDING.files);
+        let kept = DESCRIPTORS_KEPT;
+        assert_eq!(files_within(kept + 60, 0), 10);
+        assert_eq!(files_within(kept + 60, 12), 6);
+        assert_eq!(files_within(kept + 60, 31), 0);
+        let places = Places::default();
+        let need = PlaceCount {
+            files: 1,
+            ..PlaceCount::default()
+        };
+        let account = Account::of_user(1);
+        drop(places.take(&[account], need).unwrap());
+        assert_eq!(places.taken().released, 0);
+        places.take(&[account], need).unwrap().release();
+        assert_eq!((places.taken().released, places.taken().all.files), (1, 0));
     }
 
     #[test]

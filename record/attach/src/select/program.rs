@@ -85,9 +85,16 @@ impl Program {
             .map_or(Ok(()), |place| place.take_head(bytes))
     }
 
-    /// Its probes are detached: gives its places back.
+    /// Its probes are not attached: gives its places back.
     pub fn give_back(&self) {
         self.places().clear();
+    }
+
+    /// Its probes are detached: gives its places back. The recording keeps it.
+    pub fn release(&self) {
+        let places = std::mem::take(&mut *self.places());
+        places.into_iter().for_each(Place::release);
+        self.pages.free();
     }
 
     fn places(&self) -> MutexGuard<'_, Vec<Place>> {

@@ -99,6 +99,11 @@ impl CachedPages {
         pages.all(|page| page.is_some_and(|page| page.is_cached().unwrap_or(false)))
     }
 
+    /// Keeps none of them any more, so that those of other files can be.
+    pub fn free(&self) {
+        self.kept().clear();
+    }
+
     /// The user wants to attach without them.
     pub fn force(&self) {
         self.is_forced.store(true, Relaxed);
@@ -164,5 +169,7 @@ mod tests {
         assert!(pages.check(paged, [3]).is_err());
         pages.force();
         assert!(pages.check(paged, [3]).is_ok());
+        pages.free();
+        assert!(pages.kept().is_empty());
     }
 }

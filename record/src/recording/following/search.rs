@@ -205,7 +205,7 @@ impl Search {
         for file in released {
             if let Some(program) = self.followed.remove(&file) {
                 self.recorded.retain(|known| !Arc::ptr_eq(known, &program));
-                program.give_back();
+                program.release();
                 let released = SearchedFile::Released(program);
                 goes_on &= self.found.send(released).is_ok();
             }
