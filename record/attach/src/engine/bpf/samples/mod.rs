@@ -6,6 +6,7 @@ pub(super) mod string_history;
 pub(super) mod with_stack;
 
 use std::io;
+use std::ops::Range;
 
 use usdtrec_format::perf::{Attr, EventAttr, SampleType};
 use usdtrec_format::trace::StringArgument;
@@ -181,12 +182,17 @@ impl Samples {
         attrs.collect()
     }
 
-    /// The sample ids of a group. They are in the order of the groups.
+    /// The sample ids of a group.
     fn ids_of(&self, group: usize) -> Vec<u64> {
+        let ids = self.indexes_of(group);
+        ids.map(|index| self.first.sample + index as u64).collect()
+    }
+
+    /// The indexes of the sample ids of a group. They are in the order of the groups.
+    fn indexes_of(&self, group: usize) -> Range<usize> {
         let begin = self.ids.partition_point(|state| state.group < group);
         let end = self.ids.partition_point(|state| state.group <= group);
-        let ids = (begin..end).map(|index| self.first.sample + index as u64);
-        ids.collect()
+        begin..end
     }
 
     /// The count of each sample id.
@@ -369,9 +375,9 @@ impl Samples {
         for (string, news) in std::mem::take(&mut self.news) {
             self.findings.extend(self.finding(index, string, news));
             let group = self.ids.get(index).map(|state| state.group);
-            for other in 0..self.ids.len() {
+            let others = group.map(|group| self.indexes_of(group));
+            for other in others.into_iter().flatten() {
                 if news
-                    && self.ids.get(other).map(|state| state.group) == group
                     && let Some(history) = self.histories.get_mut(other * self.strings + string)
                     && let Some(news) = history.adopt()
                 {
