@@ -175,6 +175,9 @@ fn measured_groups(grouping: &Grouping) -> u32 {
     (bytes / each.max(8)).clamp(1, MAX_GROUPS) as u32
 }
 
+/// Maximum number of paths of control groups that are kept, and of ids of those that were removed: then the next reading begins anew.
+const MAX_PATHS: usize = 1 << 17;
+
 /// The paths of the control groups that were there when they were looked for.
 #[derive(Debug, Default)]
 pub(super) struct GroupPaths {
@@ -214,6 +217,9 @@ impl GroupPaths {
         let mut known = self.lock();
         if !known.paths.contains_key(&id) && !known.is_new && !known.removed.contains(&id) {
             known.read();
+            if known.removed.len() >= MAX_PATHS {
+                known.removed.clear();
+            }
             if !known.paths.contains_key(&id) {
                 known.removed.insert(id);
             }
@@ -235,6 +241,9 @@ impl Known {
     fn read(&mut self) {
         let groups = Hierarchy::find().map(|hierarchy| hierarchy.groups());
         let groups = groups.into_iter().flatten();
+        if self.paths.len() >= MAX_PATHS {
+            self.paths.clear();
+        }
         self.paths
             .extend(groups.map(|group| (group.id, group.path.into())));
         self.is_new = true;
