@@ -1,6 +1,6 @@
 //! Build-ids of the files that processes map, read once for each file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -26,6 +26,11 @@ pub(super) const MAX_KNOWN_FILES: usize = 1 << 16;
 
 /// Maximum number of files that are kept open until they are taken.
 const MAX_NEW_FILES: usize = 256;
+
+/// Maximum number of processes of which files of code are known that could not be opened, and of these files of a process: if it has so many, none is
+/// opened until it begins another program.
+const MAX_FAILED_PROCESSES: usize = 1 << 12;
+const MAX_FAILED_FILES: usize = 256;
 
 /// An ELF file that a process mapped, and that may have probes.
 #[derive(Debug)]
@@ -108,6 +113,8 @@ pub(super) struct BuildIds {
     slow: Option<SlowFiles>,
     /// Number of those for which there was no room there.
     left_unread: u64,
+    /// Files of code that could not be opened although they were mapped, by process: it may map one again and again.
+    failed: HashMap<i32, HashSet<MappedFileId>>,
     /// Files that did not answer, of those that are read once.
     put_off: HashMap<MappedFileId, SlowFile>,
 }
@@ -184,6 +191,7 @@ impl BuildIds {
     /// A process begins another program.
     pub(super) fn begin_program(&mut self, pid: i32) {
         self.unread.begin_program(pid);
+        self.failed.remove(&pid);
     }
 
     /// What could not be read so far, and was to be kept.
@@ -279,6 +287,16 @@ impl BuildIds {
         {
             return None;
         }
+        let [_, _, is_executable] = mapped.mapping.permissions;
+        if is_executable
+            && let Some(failed) = self.failed.get(&mapped.pid)
+            && (failed.len() >= MAX_FAILED_FILES || failed.contains(&file))
+        {
+            if self.is_sought(&mapped.mapping) {
+                self.unread.note(file, mapped.pid, UnreadReason::Failed);
+            }
+            return None;
+        }
         let outcome = mapped.open(patience);
         if matches!(&outcome, Err(error) if error.is_timeout()) {
             let slow = SlowFile::new(file, mapped.clone());
@@ -328,6 +346,13 @@ impl BuildIds {
         std::mem::take(&mut self.put_off).into_values().collect()
     }
 
+    fn note_failed(&mut self, file: MappedFileId, pid: i32) {
+        if self.failed.len() >= MAX_FAILED_PROCESSES && !self.failed.contains_key(&pid) {
+            self.failed.clear();
+        }
+        self.failed.entry(pid).or_default().insert(file);
+    }
+
     /// Notes what became of a file. Returns its build-id.
     fn note(
         &mut self,
@@ -340,9 +365,14 @@ impl BuildIds {
             // It is there, and is no ELF file.
             Err(error) if error.is_other_file() => None,
             Err(error) => {
+                let reason = unread_reason(&error, mapped.pid);
                 if self.is_sought(&mapped.mapping) {
-                    let reason = unread_reason(&error, mapped.pid);
                     self.unread.note(file, mapped.pid, reason);
+                }
+                let [_, _, is_executable] = mapped.mapping.permissions;
+                let is_there = matches!(reason, UnreadReason::Denied | UnreadReason::Failed);
+                if is_there && is_executable {
+                    self.note_failed(file, mapped.pid);
                 }
                 return None;
             }
@@ -419,6 +449,8 @@ impl NewFile {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use usdtrec_format::perf::SampleId;
 
     use super::*;
@@ -466,5 +498,31 @@ mod tests {
                 "{known:?} {of_record}"
             );
         }
+    }
+
+    /// A process may map a file that cannot be opened again and again: it is not tried for each mapping.
+    #[test]
+    fn a_file_that_cannot_be_opened_is_not_tried_again() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), [b"\x7fELF".as_slice(), &[0; 4096]].concat()).unwrap();
+        let (any, descriptor) = (std::ptr::null_mut(), file.as_raw_fd());
+        // SAFETY: the kernel chooses the address, and nobody uses the memory.
+        let map = unsafe { libc::mmap(any, 1, libc::PROT_READ, libc::MAP_PRIVATE, descriptor, 0) };
+        assert_ne!(map, libc::MAP_FAILED);
+        let maps = fs::read("/proc/self/maps").unwrap();
+        let mut all = FileMapping::parse_all(&maps);
+        let mut mapping = all.find(|map| map.path == file.path()).unwrap();
+        mapping.permissions = [true, false, true];
+        let own = std::process::id().cast_signed();
+        let mut files = BuildIds::default();
+        assert_eq!(files.of_mapping(own, &mapping), None);
+        fs::copy(std::env::current_exe().unwrap(), file.path()).unwrap();
+        assert_eq!(files.of_mapping(own, &mapping), None);
+        assert_eq!(files.unread().of(UnreadReason::Failed), 1);
+        files.begin_program(own);
+        let opened = ObjectFile::open(file.path()).unwrap();
+        assert_eq!(files.of_mapping(own, &mapping), opened.build_id());
+        assert_eq!(files.unread().of(UnreadReason::Failed), 0);
+        assert!(opened.build_id().is_some());
     }
 }
