@@ -65,9 +65,11 @@ impl LatePlanter {
             // As at the start of a recording: without notes a breakpoint that stays is found by looking at all files.
             let _ = notes.add(&ExpectedFiles::of_probes(&probes), &others);
         }
-        let needs = |_: &mut SemaphoreStart| semaphores::are_counted_wrong(&probes);
-        if let Some(start) = self.semaphores.take_if(needs) {
+        let needs = |_: &&SemaphoreStart| semaphores::are_counted_wrong(&probes);
+        if let Some(start) = self.semaphores.as_ref().filter(needs) {
+            // If it fails, the next file tries again.
             start.begin()?;
+            self.semaphores = None;
         }
         let planted = self
             .engine
@@ -85,14 +87,14 @@ impl LatePlanter {
 }
 
 impl SemaphoreStart {
-    fn begin(self) -> Result<(), RecordError> {
+    fn begin(&self) -> Result<(), RecordError> {
         let Self {
             filter,
             pmu,
             shortfalls,
             started,
         } = self;
-        let semaphores = Semaphores::start_without_probes(&filter, pmu, shortfalls)?;
+        let semaphores = Semaphores::start_without_probes(filter, *pmu, shortfalls.clone())?;
         // Nobody takes it if the recording has ended.
         let _ = started.send(semaphores);
         Ok(())
