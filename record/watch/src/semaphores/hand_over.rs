@@ -222,6 +222,7 @@ mod tests {
         let mut child = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "semaphores::hand_over::tests::first_thread_ends"])
             .env(ENDS, "1")
+            .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
         let pid = child.id();
