@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -123,9 +124,79 @@ fn hits(lab: &Lab) -> Vec<Hit> {
     let fields = ["-F", "tid,time,event,trace", "--ns"];
     let script = [&["script", "-i", "trace"][..], &fields].concat();
     let text = Perf::new(lab).run(script).success().stdout;
-    let hits: Vec<Hit> = text.lines().map(hit).collect();
+    let hits = text.lines().filter(|line| !line.contains(WAIT_EVENT));
+    let hits: Vec<Hit> = hits.map(hit).collect();
     assert!(!hits.is_empty(), "{text}");
     hits
+}
+
+/// The event of a wait.
+const WAIT_EVENT: &str = "offcpu:offcpu-time";
+
+/// A wait, as an event says it.
+#[derive(Clone, Debug)]
+struct Wait {
+    pid: u64,
+    tid: u32,
+    time: u64,
+    ns: u64,
+    runnable: u64,
+    state: String,
+    call: String,
+    /// What a table shows.
+    word: String,
+}
+
+/// The waits of the trace.
+#[track_caller]
+fn waits(lab: &Lab) -> Vec<Wait> {
+    let json = [
+        "script", "-i", "trace", "--format", "json", "-e", WAIT_EVENT,
+    ];
+    let json = lab.usdtrec(json).success().stdout;
+    let wait = |line: &str| {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        let arguments = line.get("args").expect("arguments");
+        let number = |line, name| member(line, name).expect("a number");
+        let text = |name: &str| {
+            let text = arguments.get(name).and_then(Value::as_str);
+            text.expect("a string").to_owned()
+        };
+        let ns = number(arguments, "ns");
+        assert_eq!(number(&line, "period"), ns);
+        Wait {
+            pid: number(&line, "pid"),
+            tid: number(&line, "tid") as u32,
+            time: number(&line, "time_ns"),
+            ns,
+            runnable: number(arguments, "runnable"),
+            state: text("state"),
+            call: text("syscall"),
+            word: text("wait"),
+        }
+    };
+    json.lines().map(wait).collect()
+}
+
+impl Wait {
+    /// Runnable, in I/O wait, blocked.
+    #[track_caller]
+    fn parts(&self) -> [u64; 3] {
+        let rest = self.ns - self.runnable;
+        match &*self.state {
+            "runnable" => [self.ns, 0, 0],
+            "iowait" => [self.runnable, rest, 0],
+            "blocked" => [self.runnable, 0, rest],
+            other => panic!("{other}"),
+        }
+    }
+}
+
+/// The waits of a thread from one hit to another one.
+fn between<'w>(waits: &'w [Wait], begin: &Hit, end: &Hit) -> impl Iterator<Item = &'w Wait> {
+    let (tid, times) = (begin.tid, begin.time..end.time);
+    let is_between = move |wait: &&Wait| wait.tid == tid && times.contains(&wait.time);
+    waits.iter().filter(is_between)
 }
 
 /// `  1234 5678.123456789: sdt_waits:work__start: arg1=3 runnable=1 iowait=2 blocked=3 missed_waits=0`
@@ -249,9 +320,115 @@ fn in_a_container() {
     for rounds in all {
         check(&hits, &rounds);
     }
+    // Their events have the ids that hits have.
+    let waits = waits(&lab);
+    assert!(waits.iter().any(|wait| wait.word == "clock_nanosleep"));
+    let is_inside = |wait: &Wait| wait.pid == 2 && hits.iter().any(|hit| hit.tid == wait.tid);
+    assert!(waits.iter().all(is_inside), "{waits:?}");
 }
 
-/// Threads that come and go.
+/// With all waits, those between two hits of a thread are what its sums have grown by.
+#[test]
+fn waits_are_events_that_add_up() {
+    let lab = Lab::privileged();
+    let mut target = Target::start(&lab);
+    let recorder = target.record(&lab, &["--off-cpu", "--off-cpu-thresh", "0"]);
+    for command in ["spin 10", "sleep 20", "mutex 30", "nested 10", "crowd 50"] {
+        target.tell(command);
+    }
+    recorder.stop();
+    let (hits, waits) = (hits(&lab), waits(&lab));
+    let (mut threads, mut known): (BTreeMap<u32, &Hit>, usize) = Default::default();
+    for hit in &hits {
+        let Some(before) = threads.insert(hit.tid, hit) else {
+            continue;
+        };
+        let (Some(from), Some(to)) = (before.waits, hit.waits) else {
+            continue;
+        };
+        if hit.missed == before.missed {
+            let sum = |part: usize| between(&waits, before, hit).map(move |w| w.parts()[part]);
+            let sums = [0, 1, 2].map(|part| sum(part).sum::<u64>());
+            assert_eq!(sums, [0, 1, 2].map(|part| to[part] - from[part]), "{hit:?}");
+            known += 1;
+        }
+    }
+    assert!(known > 50, "{known}");
+    let of_work = |number: i64| {
+        let at = |is_end| {
+            let mut hits = hits.iter();
+            let hit = hits.find(|hit| hit.number == number && hit.is_end == is_end);
+            hit.expect("a hit")
+        };
+        let longest = between(&waits, at(false), at(true)).max_by_key(|wait| wait.ns);
+        longest.expect("a wait")
+    };
+    let (sleep, mutex) = (of_work(1), of_work(2));
+    for (wait, call) in [(sleep, "clock_nanosleep"), (mutex, "futex")] {
+        let words = [&*wait.state, &wait.call, &wait.word];
+        assert_eq!(words, ["blocked", call, call], "{wait:?}");
+        assert!(wait.ns > 15 * MS, "{wait:?}");
+    }
+    let of_commands = waits.iter().filter(|wait| wait.word == "read");
+    assert!(of_commands.count() > 3, "{waits:?}");
+}
+
+/// They are shown and weighed by stock perf, and change nothing that is said of probes.
+#[test]
+fn waits_are_no_hits() {
+    let lab = Lab::privileged();
+    let mut target = Target::start(&lab);
+    let recorder = target.record(&lab, &["--off-cpu", "--off-cpu-thresh", "15"]);
+    for command in ["sleep 20", "nested 10", "mutex 30"] {
+        target.tell(command);
+    }
+    let end = recorder.stop();
+    let (hits, waits) = (hits(&lab), waits(&lab));
+    assert!(waits.len() >= 3, "{waits:?}");
+    assert!(waits.iter().all(|wait| wait.ns >= 15 * MS), "{waits:?}");
+    let said = format!(", {} events, {} waits, 0 lost, ", hits.len(), waits.len());
+    assert!(end.stderr.contains(&said), "{said}: {}", end.stderr);
+    let perf = Perf::new(&lab);
+    let script = ["script", "-i", "trace", "-F", "tid,period,event,trace"];
+    let text = perf.run(script).success().stdout;
+    let lines = text.lines().filter(|line| line.contains(WAIT_EVENT));
+    let lines = lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    let expected = waits.iter().map(|wait| {
+        let Wait {
+            tid,
+            ns,
+            runnable,
+            state,
+            call,
+            word,
+            ..
+        } = wait;
+        format!("{tid} {ns} {WAIT_EVENT}: ns={ns} runnable={runnable} state={state} syscall={call} wait={word}")
+    });
+    assert_eq!(lines.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    let report = ["report", "-i", "trace", "--stdio", "-F", "period,sample"];
+    let text = perf.run(report).success().stdout;
+    let sum: u64 = waits.iter().map(|wait| wait.ns).sum();
+    let row = format!("{sum} {}", waits.len());
+    let mut rows = text
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    assert!(rows.any(|line| line == row), "{row}: {text}");
+    // As without their events.
+    let told = |options: &[&str]| {
+        let usual = ["report", "-i", "trace", "--span", SPAN, "--format", "json"];
+        lab.usdtrec([&usual, options].concat()).success().stdout
+    };
+    let whole = told(&[]);
+    assert_eq!(whole, told(&["-e", "sdt_waits:*"]));
+    assert!(whole.contains("\"unknown_parts\":0"), "{whole}");
+    // A thread without a hit has no events.
+    let recorder = target.record(&lab, &["--off-cpu", "--off-cpu-thresh", "0"]);
+    target.process.say("idle");
+    std::thread::sleep(Duration::from_millis(100));
+    recorder.stop();
+    assert!(self::waits(&lab).is_empty());
+}
 #[test]
 fn each_thread_has_its_own() {
     let lab = Lab::privileged();
@@ -350,7 +527,10 @@ fn waits_are_fields_of_hits() {
     target.tell("nested 10");
     recorder.stop();
     let fields = "tid,runnable,iowait,blocked";
-    let json = ["script", "-i", "trace", "--format", "json", "-F", fields];
+    let probes = "sdt_waits:*";
+    let json = [
+        "script", "-i", "trace", "--format", "json", "-e", probes, "-F", fields,
+    ];
     let json = lab.usdtrec(json).success().stdout;
     let ours = json.lines().map(|line| {
         let hit: serde_json::Value = serde_json::from_str(line).expect("JSON");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Arg, Args, ValueEnum};
 use usdtrec_format::expr::TimedFilter;
 
-use super::hidden_options::refused_flag;
+use super::hidden_options::{refused, refused_flag};
 
 /// What captures a hit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -182,9 +182,16 @@ pub(crate) struct CaptureArgs {
     /// Record with each hit how long its thread has waited until then: for a CPU, for I/O, and for anything else (bpf engine)
     ///
     /// Events then have the fields runnable, iowait and blocked, ns since the first hit of the thread. What lies between two hits of a thread is the difference; for the rest of the time it was on a CPU. It takes 24 bytes of each event, 3 when compressed. Programs at sched_switch and sched_waking
-    /// add up the waits: each switch of a thread with hits takes 0.15 µs more, each of other threads less than 0.1 µs. Needs a kernel with BTF. stat and top add up what the time of spans was spent on, with --span.
+    /// add up the waits: each switch of a thread with hits takes 0.15 µs more, each of other threads less than 0.1 µs. Needs a kernel with BTF. record and trace also record waits one by one (--off-cpu-thresh);
+    /// stat and top add up what the time of spans was spent on, with --span.
     #[arg(long)]
     pub(crate) off_cpu: bool,
+    /// With --off-cpu, record each wait of at least this time, too (500us, 10ms); a number without a unit is milliseconds [default: 100us]
+    ///
+    /// Each is an event offcpu:offcpu-time, at the time at which the thread is back on a CPU. Its fields are ns, how long the thread was off the CPU; runnable, how long of that it could have run; state (blocked, iowait or runnable); syscall, the system call that it is in (Linux 5.15);
+    /// and wait, the latter or runnable. Threads without a hit have none. ns is also the event's period, by which perf report weighs. 0 records all waits.
+    #[arg(long, value_name = "TIME", requires = "off_cpu")]
+    pub(crate) off_cpu_thresh: Option<String>,
     /// Take the names and types of arguments from this file (.toml, .d) first; may be repeated, the last file wins
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Vec<PathBuf>,
@@ -226,6 +233,7 @@ pub(super) fn counted(option: Arg) -> Arg {
             refused_flag(option, "counts do not show which requests hits belong to")
         }
         "off_cpu" => option.requires("span"),
+        "off_cpu_thresh" => refused(option, "counts have all waits"),
         _ => option,
     }
 }

@@ -38,6 +38,7 @@ pub(super) fn documented(verb: &str) -> BTreeSet<String> {
         "--exe",
         "--thread-context",
         "--off-cpu",
+        "--off-cpu-thresh",
         "--budget",
         "--no-gap",
         "--holders",

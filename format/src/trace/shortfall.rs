@@ -120,6 +120,8 @@ pub enum ShortfallKind {
     UnknownWaits,
     /// How long threads have waited may be wrong.
     MissedSwitches,
+    /// Waits of threads are not among the events.
+    LostWaits,
     /// Another one, of a later recorder.
     #[default]
     #[serde(other)]
@@ -156,7 +158,8 @@ impl ShortfallKind {
             | Self::ShortWindow
             | Self::InexactExtremes
             | Self::UnknownWaits
-            | Self::MissedSwitches => false,
+            | Self::MissedSwitches
+            | Self::LostWaits => false,
         }
     }
 }

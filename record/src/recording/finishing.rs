@@ -17,7 +17,7 @@ use usdtrec_watch::stacks::StackUnwinder;
 use usdtrec_watch::verify::Verifier;
 
 use super::waiting::MIN_GATHER_TIME;
-use super::{Recording, losses, misses_hits, remarks};
+use super::{Recording, losses, misses_hits, remarks, without_waits};
 use crate::budget::budgeting::Budgeting;
 use crate::output::files::{Files, FinishedFiles};
 use crate::output::sync::DiskSync;
@@ -200,7 +200,7 @@ impl Recording {
         let lost = known.map_or_else(Vec::new, |counts| counts.since(&self.counts));
         let extent = Extent {
             hits: known.map(|counts| counts.hits),
-            written: self.files.totals().samples,
+            written: self.totals().samples,
             left_out: self.pipeline.stages.left_out(),
         };
         let own = self.own_sites(last.log);
@@ -281,10 +281,11 @@ impl Recording {
         move |FinishedFiles {
                   totals, changes, ..
               }| Outcome {
-            totals,
+            totals: without_waits(totals, engine.waits),
             elapsed,
             unaccounted: match counted {
-                None => (counts.hits).saturating_sub(totals.samples + counts.lost + left_out),
+                None => (counts.hits + engine.waits)
+                    .saturating_sub(totals.samples + counts.lost + left_out),
                 Some(_) => 0,
             },
             losses: counts.losing(),

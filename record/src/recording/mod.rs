@@ -33,7 +33,7 @@ use usdtrec_attach::aggregation::Aggregation;
 use usdtrec_attach::engine::{GuardDeath, StringFinding};
 use usdtrec_attach::error::RecordError;
 use usdtrec_format::perf::SampleId;
-use usdtrec_format::trace::put_time_mark;
+use usdtrec_format::trace::{Totals, put_time_mark};
 use usdtrec_kernel::KernelError;
 use usdtrec_kernel::host::cpus::Changes;
 use usdtrec_kernel::host::descendants::Orphans;
@@ -106,6 +106,11 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Totals of all files so far: their samples are hits.
+    fn totals(&self) -> Totals {
+        without_waits(self.files.totals(), self.session.attached.engine.waits())
+    }
+
     /// The loop. Returns why it ended.
     fn record(
         &mut self,
@@ -146,7 +151,7 @@ impl Recording {
             progress(Progress {
                 counted,
                 elapsed: self.started.elapsed(),
-                totals: self.files.totals(),
+                totals: self.totals(),
                 shortfalls: self.session.shortfalls.all(),
                 changes: self.files.changes().to_vec(),
                 guard_deaths: self.guard_deaths.clone(),
@@ -332,6 +337,14 @@ impl Recording {
 /// The interval at which what is aggregated in the kernel is passed on.
 fn interval(session: &Session) -> Option<Duration> {
     session.options.engine.aggregation.as_ref()?.interval
+}
+
+/// Totals without samples of waits.
+const fn without_waits(totals: Totals, waits: u64) -> Totals {
+    Totals {
+        samples: totals.samples.saturating_sub(waits),
+        ..totals
+    }
 }
 
 /// Whether CPUs went off line or came on line while hits were counted by perf events.

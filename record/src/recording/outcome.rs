@@ -34,7 +34,7 @@ pub struct Finished {
 /// The outcome of a recording.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Totals of all files.
+    /// Totals of all files: their samples are hits, without those of waits ([`EngineOutcome::waits`]).
     pub totals: Totals,
     /// Duration from start to end.
     pub elapsed: Duration,

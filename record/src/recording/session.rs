@@ -355,8 +355,11 @@ impl Session {
         let attached = &self.attached;
         let probes = attached.probes.iter().zip(&attached.attrs);
         let planted = probes.map(|(probe, attr)| self.written(probe, &attr.attr));
-        info.events = attached.in_order_of_trace(planted, attached.processes.attr.clone());
-        info.tracepoints = self.attached.engine.formats(0);
+        info.events = attached.in_order_of_trace(planted);
+        info.tracepoints = attached.engine.formats(0);
+        let waits = attached.waits.iter();
+        info.tracepoints
+            .extend(waits.map(|waits| waits.format.clone()));
         make_unique(&[], &mut info.events, &mut info.tracepoints);
         info.definitions = Some(self.definitions());
         Ok(info)

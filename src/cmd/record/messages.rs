@@ -217,7 +217,11 @@ pub(super) fn print_summary(outcome: &Outcome, path: &Path) {
         0 => String::new(),
         _ => format!(" ({:.2} %)", percent(lost, lost + totals.samples)),
     };
-    let per_event = match totals.samples {
+    let waits = match outcome.engine.waits {
+        0 => String::new(),
+        waits => format!(", {}", counted(waits, "wait")),
+    };
+    let per_event = match totals.samples + outcome.engine.waits {
         // The file's header would dominate the quotient.
         0..1000 => String::new(),
         samples => format!(
@@ -232,7 +236,7 @@ pub(super) fn print_summary(outcome: &Outcome, path: &Path) {
         ""
     };
     inform(format_args!(
-        "[ usdtrec record: {:.1} s, {} events, {lost} lost{share}, wrote {} {}{per_event}{exactness} ]",
+        "[ usdtrec record: {:.1} s, {} events{waits}, {lost} lost{share}, wrote {} {}{per_event}{exactness} ]",
         outcome.elapsed.as_secs_f64(),
         totals.samples,
         size(totals.file_bytes as f64),

@@ -27,7 +27,7 @@ use crate::cli::{self, CaptureArgs, RecordArgs};
 use crate::cmd::print::spans_or_all;
 use crate::output;
 use crate::terminal::Usage;
-use crate::units::{least_ns, parse_duration, parse_size};
+use crate::units::{least_ns, parse_duration, parse_duration_or_zero, parse_size};
 
 /// Default zstd level, also named in the help. For these records it takes no more CPU time than level 1; files are up to 14 % smaller and
 /// decompress 5 to 40 % faster.
@@ -162,10 +162,24 @@ fn engine_options(args: &CaptureArgs, graph: Option<CallGraph>) -> anyhow::Resul
         processes: process_choice(args),
         thread_context: args.thread_context,
         off_cpu: args.off_cpu,
+        least_wait: least_wait(args)?,
         aggregation: None,
         slow_spans: None,
         budget: None,
     })
+}
+
+/// Time of the shortest waits that are recorded, ns; `None` without `--off-cpu`.
+fn least_wait(args: &CaptureArgs) -> Result<Option<u64>, Usage> {
+    const OPTION: &str = "--off-cpu-thresh";
+    let text = args.off_cpu_thresh.as_deref().unwrap_or("100us");
+    // perf's unit.
+    let least = match text.ends_with(|last: char| last.is_ascii_digit()) {
+        true => parse_duration_or_zero(OPTION, &format!("{text}ms")),
+        false => parse_duration_or_zero(OPTION, text),
+    }?;
+    let least = u64::try_from(least.as_nanos()).unwrap_or(u64::MAX);
+    Ok(args.off_cpu.then_some(least))
 }
 
 /// The processes of `--cgroup`, `--container`, `--unit` and `--exe`.

@@ -11,9 +11,10 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
+use usdtrec_format::perf::EventAttr;
 use usdtrec_kernel::KernelError;
 
-use super::bpf::{LatePart, LateSettings, PartPlanter};
+use super::bpf::{LatePart, LateSettings, PartPlanter, WaitEvent};
 use super::dispatch::Engine;
 use super::events::event::UprobePmu;
 use super::events::process_events::Processes;
@@ -34,6 +35,8 @@ pub struct Attached {
     pub attrs: Vec<ProbeAttr>,
     /// Number of those that the recording began with.
     first_probes: usize,
+    /// The event of the waits of threads; `None` if they have no events.
+    pub waits: Option<WaitEvent>,
     /// The planned probes that the kernel refused.
     pub refused: Vec<RefusedProbe>,
     /// Error of the bpf engine, if it was tried first.
@@ -56,22 +59,20 @@ impl Attached {
             processes,
             probes,
             attrs,
+            waits: None,
             refused,
             passed_over: None,
             pmu,
         }
     }
 
-    /// What belongs to the events of the probes and to that of process records, in the order of the trace's events: those of the probes that
-    /// the recording began with, that of process records, those of probes that were added later.
-    pub fn in_order_of_trace<T>(
-        &self,
-        probes: impl IntoIterator<Item = T>,
-        processes: T,
-    ) -> Vec<T> {
+    /// The events of the trace in their order: those of the probes that the recording began with, that of process records, that of waits, those of probes that
+    /// were added later. `probes` are those of all probes.
+    pub fn in_order_of_trace(&self, probes: impl IntoIterator<Item = EventAttr>) -> Vec<EventAttr> {
         let mut probes = probes.into_iter();
-        let mut all: Vec<T> = probes.by_ref().take(self.first_probes).collect();
-        all.push(processes);
+        let mut all: Vec<EventAttr> = probes.by_ref().take(self.first_probes).collect();
+        all.push(self.processes.attr.clone());
+        all.extend(self.waits.iter().map(|waits| waits.event.clone()));
         all.extend(probes);
         all
     }
@@ -81,7 +82,7 @@ impl Attached {
         if probe < self.first_probes {
             probe
         } else {
-            probe + 1
+            probe + 1 + self.waits.is_some() as usize
         }
     }
 

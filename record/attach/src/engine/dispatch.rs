@@ -109,6 +109,9 @@ impl Engine {
         /// Readable when recorded processes have mapped files which are not known; `None` if they are not held then.
         fn new_mappings(&self) -> Option<BorrowedFd<'_>> = None;
 
+        /// Number of samples of waits so far.
+        fn waits(&self) -> u64 = 0;
+
         /// The largest share of a ring of the programs that is taken, 0 to 1.
         fn fullest_ring(&self) -> f64 = 0.0;
     }

@@ -27,7 +27,7 @@ pub use self::attached::{AddedProbes, Attached};
 pub use self::bpf::{
     Counted, Counting, FileCall, FileLinks, HeldProcesses, LatePart, LateSettings, MAX_HOLD,
     ModuleBlock, NewMapping, PartPlanter, StackUse, StringFinding, SwitchResult, UnitSwitcher,
-    VariableLocation, VariableLocations, WatchedFiles,
+    VariableLocation, VariableLocations, WaitEvent, WatchedFiles,
 };
 pub use self::dispatch::Engine;
 pub use self::events::event::{IdCount, UprobePmu};

@@ -88,8 +88,11 @@ impl Attached {
         };
         let processes = Processes::open(mode, &request.perf_target)?;
         let opened = BpfEngine::open(probes, request, &processes.attr)?;
+        let waits = opened.engine.wait_event(&processes.attr.attr);
         let opened = opened.with(|bpf| Engine::Bpf(Box::new(bpf)));
-        Ok(Self::new(opened, processes, request.pmu))
+        let mut attached = Self::new(opened, processes, request.pmu);
+        attached.waits = waits;
+        Ok(attached)
     }
 
     fn open_perf(

@@ -41,6 +41,16 @@ pub struct EngineOptions {
     pub thread_context: bool,
     /// Whether each hit has how long its thread has waited ([`usdtrec_format::ThreadWaits`]).
     pub off_cpu: bool,
+    /// Time of the shortest waits of these threads that have events, ns; `None` if none have. Needs [`off_cpu`](Self::off_cpu).
+    pub least_wait: Option<u64>,
+}
+
+impl EngineOptions {
+    /// Time of the shortest waits that are written, ns; `None` if none are.
+    pub(super) fn least_written_wait(&self) -> Option<u64> {
+        self.least_wait
+            .filter(|_| self.off_cpu && self.aggregation.is_none())
+    }
 }
 
 /// Whether memory that is not resident is faulted in.

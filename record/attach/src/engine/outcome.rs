@@ -19,6 +19,8 @@ use crate::select::probe::{PlannedProbe, RefusedProbe};
 pub struct EngineOutcome {
     /// What was counted besides hits and losses.
     pub counts: EngineCounts,
+    /// Number of samples of waits.
+    pub waits: u64,
     /// Number of hits of which no stack was taken, because of [`CallGraph::rate`](crate::plan::call_graph::CallGraph::rate).
     pub without_stack: u64,
     /// Why probes were attached to all processes of the files, after they had been attached to the recorded processes and their children
@@ -320,7 +322,7 @@ pub struct Counter {
 }
 
 /// The counters that are reported if they are not 0.
-pub const COUNTERS: [Counter; 8] = [
+pub const COUNTERS: [Counter; 9] = [
     Counter {
         kind: ShortfallKind::Unjudged,
         found: |hits| {
@@ -410,6 +412,17 @@ pub const COUNTERS: [Counter; 8] = [
             )
         },
         effect: "how long threads waited may be wrong",
+        why_lost: None,
+    },
+    Counter {
+        kind: ShortfallKind::LostWaits,
+        found: |waits| {
+            format!(
+                "no room in the rings for {} of threads",
+                counted(waits, "wait")
+            )
+        },
+        effect: "they are not among the events; how long threads waited is known all the same",
         why_lost: None,
     },
 ];

@@ -180,6 +180,7 @@ impl How {
             processes: ProcessChoice::default(),
             thread_context: false,
             off_cpu: false,
+            least_wait: None,
             aggregation: None,
         }
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use usdtrec_format::perf::TracepointFormat;
+use usdtrec_format::perf::{Attr, TracepointFormat};
 use usdtrec_format::trace::ShortfallKind;
 
 use super::super::events::event::{IdCount, SpanSite};
@@ -29,6 +29,7 @@ use super::samples::StringFinding;
 use super::samples::stack_size::StackUse;
 use super::thread_contexts::VariableLocations;
 use super::wait_sums::WaitSums;
+use super::wait_sums::events::{WaitEvent, WaitEvents};
 use crate::aggregation::HitGroup;
 
 /// Probes that are attached with programs. Dropping it detaches all of them.
@@ -54,6 +55,17 @@ impl BpfEngine {
     /// The formats of the samples of what was attached since the recording had so many probes, for stock perf.
     pub fn formats(&self, since: usize) -> Vec<TracepointFormat> {
         self.parts.formats(since)
+    }
+
+    /// The event of waits; `None` if there is none. `metadata` is the attr of the session's other events.
+    pub fn wait_event(&self, metadata: &Attr) -> Option<WaitEvent> {
+        let waits = self.objects.wait_events();
+        waits.map(|waits| waits.event(metadata))
+    }
+
+    /// Number of samples of waits so far.
+    pub fn waits(&self) -> u64 {
+        self.objects.wait_events().map_or(0, WaitEvents::made)
     }
 
     /// The attach method.
@@ -201,6 +213,7 @@ impl BpfEngine {
         counts.add(ShortfallKind::MissedSwitches, missed_switches);
         EngineOutcome {
             counts,
+            waits: self.waits(),
             without_stack: samples().map(|samples| samples.without_stack).sum(),
             planted_everywhere: children.and_then(Children::reason),
             spans: self.span_counts(),

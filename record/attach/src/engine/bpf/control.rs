@@ -21,7 +21,8 @@
 //! | 120 | 8 | ends of spans without a begin |
 //! | 128 | 8 | ends of spans that are equal to an older begin than the one that they take |
 //! | 136 | 8 | begins of spans whose threads have no room for how long they wait |
-//! | 144 | 8 each | hits lost, by sample id |
+//! | 144 | 8 | waits for whose records there was no room |
+//! | 152 | 8 each | hits lost, by sample id |
 //! | after them | 16 each | by sample id and string of its site: number of unreadable ones in a row, and the time (ns) until which none is read |
 //! | after them | 8 each | by sample id: not 0 while many strings of the site are too long for a short record |
 //! | after them | 8 each | by sample id: index of the size of its stacks; in the second byte, of that in a crowded ring; above it the fill level, in 256ths, from which on a ring is crowded |
@@ -76,16 +77,19 @@ pub(super) const UNMATCHED_ENDS: u32 = 120;
 pub(super) const OLDER_ENDS: u32 = 128;
 /// Offset of the count of begins whose threads have no room for their waits.
 pub(super) const UNKNOWN_WAITS: u32 = 136;
+/// Offset of the count of waits for whose records there was no room.
+pub(super) const LOST_WAITS: u32 = 144;
 /// Offset of the first count of losses, one word for each sample id.
-pub(super) const LOSSES: u32 = 144;
+pub(super) const LOSSES: u32 = 152;
 
 /// The words that only count, with what each is in the trace.
-const COUNTS: [(u32, ShortfallKind); 5] = [
+const COUNTS: [(u32, ShortfallKind); 6] = [
     (MISSED, ShortfallKind::UnattachedChildren),
     (UNJUDGED, ShortfallKind::Unjudged),
     (UNHELD, ShortfallKind::UnheldMappings),
     (UNRAISED, ShortfallKind::InexactExtremes),
     (UNKNOWN_WAITS, ShortfallKind::UnknownWaits),
+    (LOST_WAITS, ShortfallKind::LostWaits),
 ];
 
 /// Number of words before the losses.

@@ -101,12 +101,19 @@ impl BpfEngine {
             parts.learn_stacks(sink(batch), is_crowded);
             batch.clear();
         };
-        let left = objects.rings.drain(|record| {
+        let mut left = objects.rings.drain(|record| {
             parts.append(record, batch);
             if batch.len() >= BATCH {
                 pass_on(parts, batch);
             }
         });
+        if let Some(waits) = objects.wait_events_mut() {
+            left = left.max(waits.drain(batch, |batch| {
+                if batch.len() >= BATCH {
+                    pass_on(parts, batch);
+                }
+            }));
+        }
         if !batch.is_empty() {
             pass_on(parts, batch);
         }

@@ -39,3 +39,4 @@ pub use self::processes::watched_files::{FileCall, WatchedFiles};
 pub use self::samples::StringFinding;
 pub use self::samples::stack_size::StackUse;
 pub use self::thread_contexts::{ModuleBlock, VariableLocation, VariableLocations};
+pub use self::wait_sums::events::WaitEvent;

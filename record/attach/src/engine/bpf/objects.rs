@@ -30,6 +30,7 @@ use super::spans::planner::memory_for;
 use super::spans::span_map::{MAX_BYTES, SpanMaps};
 use super::thread_contexts::ThreadContexts;
 use super::wait_sums::WaitSums;
+use super::wait_sums::events::{EventSettings, WaitEvents};
 use crate::callbacks::Caution;
 use crate::error::RecordError;
 
@@ -61,12 +62,13 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    /// Creates the objects for the sample ids of `samples`.
+    /// Creates the objects for the sample ids of `samples`, and that of waits.
     pub(super) fn create(
         request: &AttachRequest<'_>,
         ring_bytes: usize,
         kernel: RunningKernel<'_>,
         samples: &Samples,
+        waits_id: u64,
     ) -> Result<Self, RecordError> {
         let control = samples.new_control();
         let control = control.map_err(setup("map"))?;
@@ -102,7 +104,15 @@ impl Objects {
             .thread_context
             .then(|| ThreadContexts::new(kernel))
             .transpose();
-        let wait_sums = options.off_cpu.then(|| WaitSums::new(kernel)).transpose();
+        let wait_events = options.least_written_wait().map(|least| EventSettings {
+            least,
+            id: waits_id,
+            cpus: &perf_target.cpus,
+            control: control.as_fd(),
+        });
+        let wait_sums = (options.off_cpu)
+            .then(|| WaitSums::new(kernel, wait_events))
+            .transpose();
         let grouping = match &options.aggregation {
             Some(aggregation) => {
                 let needs = EventNeeds::from_events(&samples.groups);
@@ -167,6 +177,23 @@ impl Objects {
             others: all.chain(of_groups).chain(of_spans).collect(),
             can_hold: self.tracked.hold.is_some(),
         }
+    }
+
+    /// Waits until programs find the rings.
+    pub(super) fn wait_until_filled(&mut self) -> io::Result<()> {
+        self.rings.wait_until_filled()?;
+        let waits = self.wait_events_mut();
+        waits.map_or(Ok(()), WaitEvents::wait_until_filled)
+    }
+
+    /// The events of waits; `None` if there are none.
+    pub(super) fn wait_events(&self) -> Option<&WaitEvents> {
+        self.wait_sums.as_ref()?.events.as_ref()
+    }
+
+    /// The same, to drain them.
+    pub(super) fn wait_events_mut(&mut self) -> Option<&mut WaitEvents> {
+        self.wait_sums.as_mut()?.events.as_mut()
     }
 
     /// Duplicates of the descriptors of the maps.

@@ -61,7 +61,9 @@ impl BpfEngine {
         let kernel = running_kernel(btf.as_ref())?;
         let thread_base = thread_base(btf.as_ref());
         let first_id = metadata.ids.iter().max().map_or(1, |id| id + 1);
-        let ids = Ids::first(first_id);
+        // The event of waits has an id, too.
+        let has_waits = options.least_written_wait().is_some();
+        let ids = Ids::first(first_id + u64::from(has_waits));
         let has_thread = thread_base.is_some();
         if options.thread_context && !has_thread {
             return Err(KernelError::NoBpf(BpfRefusal::ThreadPointer).into());
@@ -81,7 +83,7 @@ impl BpfEngine {
         let cpus = request.perf_target.cpus.len();
         let has_copies = options.graph.is_some_and(CallGraph::unwinds);
         let wanted_ring_bytes = ring_bytes(options.ring_bytes, cpus, has_copies);
-        let mut objects = Objects::create(request, wanted_ring_bytes, kernel, &samples)?;
+        let mut objects = Objects::create(request, wanted_ring_bytes, kernel, &samples, first_id)?;
         samples.set_stack_sizes(&objects.control);
         let common = common(request, &objects, kernel, thread_base);
         let attaching = Attaching {
@@ -98,7 +100,7 @@ impl BpfEngine {
         } else {
             attaching.run()?
         };
-        let filled = objects.rings.wait_until_filled();
+        let filled = objects.wait_until_filled();
         filled.map_err(setup("ring (Linux 5.8)"))?;
         if common.touch == Touch::Never && options.nonresident == NonResident::Auto {
             attachment.not_faulted_in = Some(NotFaultedIn::NoBtf);
@@ -471,6 +473,7 @@ mod tests {
             budget: None,
             thread_context: false,
             off_cpu: false,
+            least_wait: None,
         }
     }
 

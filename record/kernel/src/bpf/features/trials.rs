@@ -38,6 +38,11 @@ pub fn loads_ids(members: IdMembers, preemption: Option<Preemption>) -> bool {
         .is_some_and(|code| sys::load(ProgramKind::Uprobe, &code).is_ok())
 }
 
+/// Whether programs can ask for the user registers of a task (`bpf_task_pt_regs`, Linux 5.15).
+pub fn has_task_registers() -> bool {
+    has(Helper::TaskPtRegs)
+}
+
 /// Whether programs can call a helper, whose argument, if it has one, is a number or the context.
 fn has(helper: Helper) -> bool {
     let mut asm = Assembler::default();

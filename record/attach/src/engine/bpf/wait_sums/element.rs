@@ -8,15 +8,18 @@
 //! | 24 | 8 | when it left its CPU, ns; 0 while it is on one, and before it leaves one for the first time |
 //! | 32 | 8 | what it is from then until it is woken: the offset of one of the sums |
 //! | 40 | 8 | when it was woken since it was on a CPU for the last time, ns; 0 if it was not |
+//! | 48 | 8 | its id, and in the upper half, its process's, as its hits have them; 0 before they are known |
 //!
 //! The first three are what a hit records ([`ThreadWaits`]). Only programs that run for the thread, or for the switch to it or from it, change an element, but
-//! for the last word.
+//! for the time of the waking.
 
 use usdtrec_format::ThreadWaits;
 use usdtrec_kernel::bpf::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
 
+use crate::engine::bpf::slots::WORD;
+
 /// Number of words of an element.
-pub(super) const ELEMENT_WORDS: usize = 6;
+pub(super) const ELEMENT_WORDS: usize = 7;
 
 /// Offsets of the sums.
 pub(super) mod sum {
@@ -33,6 +36,8 @@ pub(super) const LEFT: i16 = 24;
 pub(super) const STATE: i16 = 32;
 /// Offset of the time at which it was woken.
 pub(super) const WOKEN: i16 = 40;
+/// Offset of its ids.
+pub(super) const IDS: i16 = 48;
 
 /// Number of counts of the gate, of 4 bytes each.
 const GATE_COUNTS: u32 = 16_384;
@@ -43,6 +48,8 @@ pub(super) const GATE_BYTES: u32 = ZEROS + 8 * ELEMENT_WORDS as u32;
 
 /// Stack slot of the thread's id.
 pub(super) const KEY: i16 = -4;
+/// Stack slot of the address of a new element.
+const NEW: i16 = WORD;
 
 /// `R0` = the element of the current thread, which is added if there is none; jumps to `none` if it is one of the process `recorder`, or there is no
 /// room. `R1` to `R5` are lost.
@@ -73,6 +80,12 @@ pub(in crate::engine::bpf) fn sums_of_current(
     add_to_gate(asm, 1);
     asm.call_map(Helper::MapLookup, Map::WaitSums, KEY);
     asm.jump_if(If::Equal, Reg::R0, 0, none);
+    // NEW = r0; r1 = bpf_get_current_pid_tgid(); r0 = NEW; r0->IDS = r1;
+    asm.store(Width::Double, Reg::R10, NEW, Reg::R0);
+    asm.thread_and_process();
+    asm.copy(Reg::R1, Reg::R0);
+    asm.load(Width::Double, Reg::R0, Reg::R10, NEW);
+    asm.store(Width::Double, Reg::R0, IDS, Reg::R1);
     asm.place(found);
     // It is on a CPU, so that it was not seen to come there.
     // if (sums->LEFT) { sums->LEFT = 0; sums->WOKEN = 0; miss(sums); }

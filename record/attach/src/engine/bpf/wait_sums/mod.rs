@@ -5,8 +5,11 @@
 //!
 //! Each switch of the host runs a program. Most threads have no element; the *gate*, an array of counts by the low bits of thread ids, says so
 //! without a lookup, which would take 50 ns.
+//!
+//! Waits may have events, too ([`events`]).
 
 pub(super) mod element;
+pub(super) mod events;
 mod programs;
 #[cfg(test)]
 mod tests;
@@ -20,6 +23,7 @@ use usdtrec_kernel::bpf::insn::{Code, Map};
 use usdtrec_kernel::bpf::sys::{self, MapKind, ProgramKind};
 
 use self::element::{ELEMENT_WORDS, GATE_BYTES, sum};
+use self::events::{EventSettings, WaitEvents, WrittenWaits};
 use self::programs::{
     Forgotten, TaskMembers, adds_current, forgets, forgets_current, switched, waking,
 };
@@ -42,6 +46,8 @@ pub(super) struct WaitSums {
     adding: [TracepointProgram; 2],
     /// Those that remove elements.
     _forgetting: Vec<TracepointProgram>,
+    /// `None` if waits have no events.
+    pub(super) events: Option<WaitEvents>,
 }
 
 impl WaitSums {
@@ -49,19 +55,33 @@ impl WaitSums {
     ///
     /// # Errors
     /// The kernel does not describe its structures, or refuses something; or the programs do not run.
-    pub(super) fn new(kernel: RunningKernel<'_>) -> io::Result<Self> {
-        Self::with_room(kernel, MAX_THREADS)
+    pub(super) fn new(
+        kernel: RunningKernel<'_>,
+        events: Option<EventSettings<'_>>,
+    ) -> io::Result<Self> {
+        Self::with_room(kernel, events, MAX_THREADS)
     }
 
     /// The same, for so many threads at a time.
-    fn with_room(kernel: RunningKernel<'_>, threads: u32) -> io::Result<Self> {
+    fn with_room(
+        kernel: RunningKernel<'_>,
+        settings: Option<EventSettings<'_>>,
+        threads: u32,
+    ) -> io::Result<Self> {
         let btf = kernel.btf.ok_or_else(missing)?;
         let members = TaskMembers::find(btf, kernel.preemption).ok_or_else(missing)?;
         let sums = sys::create_map_of::<u32, [u64; ELEMENT_WORDS]>(MapKind::Hash, threads)?;
         let gate = sys::create_array(GATE_BYTES, 1)?;
+        let written = settings.map(|settings| WrittenWaits::new(settings.least));
+        let events = settings.as_ref().map(WaitEvents::new).transpose()?;
+        let of_map = |map| match (map, &events) {
+            (Map::Rings, Some(events)) => events.rings(),
+            (Map::Control, Some(events)) => events.control(),
+            _ => of_map(map, &sums, &gate),
+        };
         let attach = |tracepoint: Tracepoint, code| {
             let id = tracepoint.id(btf).ok_or_else(missing)?;
-            TracepointProgram::attach(id, code, |map| of_map(map, &sums, &gate))
+            TracepointProgram::attach(id, code, of_map)
         };
         // Before an element is there it must be certain that it goes.
         let forgetting = [
@@ -72,7 +92,7 @@ impl WaitSums {
         let forgetting = forgetting.map(|(at, what)| attach(at, forgets(members, what)));
         let forgetting = forgetting.into_iter().collect::<io::Result<Vec<_>>>()?;
         let adding = [
-            attach(Tracepoint::Switch, switched(members))?,
+            attach(Tracepoint::Switch, switched(members, written))?,
             attach(Tracepoint::Waking, waking(members))?,
         ];
         let made = Self {
@@ -80,6 +100,7 @@ impl WaitSums {
             _forgetting: forgetting,
             sums,
             gate,
+            events,
         };
         made.verify()?;
         Ok(made)

@@ -20,6 +20,7 @@ use usdtrec_kernel::bpf::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg
 use usdtrec_kernel::bpf::preemption::{self, Preemption};
 
 use super::element::{self, KEY, LEFT, STATE, WOKEN, sum, sums_of_current};
+use super::events::WrittenWaits;
 use crate::engine::bpf::processes::follow::leave;
 
 /// [`Tracepoint::arguments`] of a kernel that passes the state of the thread that leaves. Others may have changed it since.
@@ -65,8 +66,8 @@ impl TaskMembers {
     }
 }
 
-/// [`Tracepoint::Switch`].
-pub(super) fn switched(members: TaskMembers) -> Option<Code> {
+/// [`Tracepoint::Switch`]. `written`: which waits have events; `None` if none have.
+pub(super) fn switched(members: TaskMembers, written: Option<WrittenWaits>) -> Option<Code> {
     let mut asm = Assembler::default();
     let [arrives, has_arrived, out] = [(); 3].map(|()| asm.label());
     begin(&mut asm);
@@ -80,10 +81,13 @@ pub(super) fn switched(members: TaskMembers) -> Option<Code> {
     asm.store(Width::Double, Reg::R7, LEFT, Reg::R8);
     load_reason(&mut asm, members);
     asm.store(Width::Double, Reg::R7, STATE, Reg::R1);
-    // arrives: sums = find_sums(ctx->next, out); arrive(sums);
+    // arrives: sums = find_sums(ctx->next, out); arrive(sums); write(sums);
     asm.place(arrives);
     find_sums(&mut asm, members, NEXT, out);
     arrive(&mut asm, out);
+    if let Some(written) = written {
+        written.write(&mut asm, NEXT);
+    }
     asm.place(out);
     leave(asm)
 }
@@ -161,7 +165,8 @@ fn load_reason(asm: &mut Assembler, members: TaskMembers) {
     asm.place(known);
 }
 
-/// Adds the wait that ends, of the element `R7` at the time `R8`; jumps to `out` if it is not known when it began.
+/// Adds the wait that ends, of the element `R7` at the time `R8`; jumps to `out` if it is not known when it began. `R1` = when it began, `R3` = from when on the
+/// thread could run.
 fn arrive(asm: &mut Assembler, out: Label) {
     let [has_left, could_not_run, in_io, runnable] = [(); 4].map(|()| asm.label());
     // woken = sums->WOKEN; sums->WOKEN = 0; left = sums->LEFT; sums->LEFT = 0; if (!left) { miss(sums); goto out; }

@@ -3,14 +3,22 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use usdtrec_format::ThreadWaits;
+use syscalls::Sysno;
+use usdtrec_decode::{Decoder, TracepointDecoder};
+use usdtrec_format::perf::{Attr, Records, Sample, SampleLayout, SampleType};
+use usdtrec_format::trace::ShortfallKind;
+use usdtrec_format::{Arch, ThreadWaits, Value};
 use usdtrec_kernel::bpf::features::members::PidNamespace;
 use usdtrec_kernel::bpf::insn::Helper;
 use usdtrec_kernel::bpf::preemption::Preemption;
 use usdtrec_kernel::bpf::sys::btf_from_sysfs;
 
-use super::element::{ELEMENT_WORDS, LEFT, WOKEN};
+use super::element::{ELEMENT_WORDS, IDS, LEFT, WOKEN};
+use super::events::{CallRegisters, format, put_sample};
 use super::*;
+use crate::engine::bpf::contract::own_instruction_pointer;
+use crate::engine::bpf::control::{self, Control};
+use crate::engine::outcome::EngineCounts;
 
 /// The only thread with an element.
 const THREAD: u32 = 77;
@@ -21,10 +29,17 @@ const MEMBERS: (u32, u32, u32) = (0, 8, 16);
 const IOWAIT: u64 = 2;
 /// Maps, as the programs have them.
 const SUMS: u64 = 1;
+const RINGS: u64 = 2;
+/// Ids of its process and the thread in the recorder's namespace.
+const OWN_IDS: u64 = 7 << 32 | 9;
+const CPU: u64 = 3;
 
 thread_local! {
     static NOW: Cell<u64> = const { Cell::new(0) };
     static ELEMENT: Cell<u64> = const { Cell::new(0) };
+    static REGISTERS: Cell<u64> = const { Cell::new(0) };
+    static RECORD: Cell<u64> = const { Cell::new(0) };
+    static WRITTEN: Cell<usize> = const { Cell::new(0) };
 }
 
 /// A thread, as the programs see it.
@@ -36,6 +51,10 @@ struct Machine {
     other: [u64; TASK_WORDS],
     members: TaskMembers,
     is_passed: bool,
+    written: Option<WrittenWaits>,
+    control: Vec<u64>,
+    registers: Vec<u64>,
+    record: Vec<u64>,
 }
 
 /// How a thread leaves its CPU.
@@ -64,17 +83,50 @@ impl Machine {
                 preemption: None,
             },
             is_passed,
+            written: None,
+            control: vec![0; control::HEAD],
+            registers: vec![0; 64],
+            record: vec![0; 7],
         }
+    }
+
+    /// The same, with events of waits, and a thread that has had a hit.
+    fn with_events() -> Self {
+        let mut machine = Self::new(true);
+        machine.written = Some(WrittenWaits {
+            least: 300,
+            registers: CallRegisters::of(Arch::host()),
+        });
+        machine.control[control::ENABLED as usize / 8] = 1;
+        machine.element[IDS as usize / 8] = OWN_IDS;
+        machine
+    }
+
+    /// The record of a wait from 1000 on; `None` if there is none.
+    fn record(&mut self, how: Leaves, woken: Option<u64>, arrives: u64) -> Option<Vec<u8>> {
+        WRITTEN.set(0);
+        self.leave(1000, how);
+        if let Some(woken) = woken {
+            self.wake(woken);
+        }
+        self.arrive(arrives);
+        let bytes = self.record.iter().flat_map(|word| word.to_ne_bytes());
+        (WRITTEN.get() > 0).then(|| bytes.collect())
     }
 
     fn run(&mut self, now: u64, code: &Code, context: &[u64]) {
         NOW.set(now);
         ELEMENT.set(self.element.as_ptr() as u64);
+        REGISTERS.set(self.registers.as_ptr() as u64);
+        RECORD.set(self.record.as_ptr() as u64);
         let gate = self.gate.as_ptr() as u64;
+        let control = self.control.as_ptr() as u64;
         let mut words = code.words.clone();
         for &(at, map) in &code.maps {
             let value = match map {
                 Map::WaitSums => SUMS,
+                Map::Rings => RINGS,
+                Map::Control => control + (words[at + 1] >> 32),
                 _ => gate + (words[at + 1] >> 32),
             };
             words[at] = words[at] & 0xffff_ffff | value << 32;
@@ -84,17 +136,29 @@ impl Machine {
         let mut machine = rbpf::EbpfVmRaw::new(None).unwrap();
         machine.set_verifier(|_| Ok(())).unwrap();
         machine.set_program(&program).unwrap();
-        for memory in [&self.element[..], &self.gate, &self.task, &self.other] {
+        for memory in [
+            &self.element[..],
+            &self.gate,
+            &self.task,
+            &self.other,
+            &self.control,
+            &self.registers,
+            &self.record,
+        ] {
             let at = memory.as_ptr() as u64;
             machine.register_allowed_memory(at..at + size_of_val(memory) as u64);
         }
-        let time: fn(u64, u64, u64, u64, u64) -> u64 = |_, _, _, _, _| NOW.get();
-        machine
-            .register_helper(Helper::KtimeNs as u32, time)
-            .unwrap();
-        machine
-            .register_helper(Helper::MapLookup as u32, look_up)
-            .unwrap();
+        let helpers: [(Helper, fn(u64, u64, u64, u64, u64) -> u64); 6] = [
+            (Helper::KtimeNs, |_, _, _, _, _| NOW.get()),
+            (Helper::MapLookup, look_up),
+            (Helper::CpuId, |_, _, _, _, _| CPU),
+            (Helper::TaskPtRegs, |_, _, _, _, _| REGISTERS.get()),
+            (Helper::RingReserve, reserve),
+            (Helper::RingSubmit, submit),
+        ];
+        for (helper, code) in helpers {
+            machine.register_helper(helper as u32, code).unwrap();
+        }
         let mut context: Vec<u8> = context.iter().flat_map(|word| word.to_ne_bytes()).collect();
         assert_eq!(machine.execute_program(&mut context).unwrap(), 0);
     }
@@ -105,12 +169,20 @@ impl Machine {
         self.task[1] = if self.is_passed { 0 } else { how.state };
         let passed = if self.is_passed { how.state } else { 9 };
         let context = [how.is_preempted.into(), self.at(), self.other_at(), passed];
-        self.run(now, &switched(self.members).unwrap(), &context);
+        self.run(
+            now,
+            &switched(self.members, self.written).unwrap(),
+            &context,
+        );
     }
 
     fn arrive(&mut self, now: u64) {
         let context = [0, self.other_at(), self.at(), 1];
-        self.run(now, &switched(self.members).unwrap(), &context);
+        self.run(
+            now,
+            &switched(self.members, self.written).unwrap(),
+            &context,
+        );
     }
 
     fn wake(&mut self, now: u64) {
@@ -133,12 +205,27 @@ impl Machine {
 }
 
 fn look_up(map: u64, key: u64, _: u64, _: u64, _: u64) -> u64 {
-    assert_eq!(map, SUMS);
     // SAFETY: programs pass the address of 4 bytes on their stack, which lives while they run.
-    match unsafe { (key as *const u32).read_unaligned() } {
-        THREAD => ELEMENT.get(),
-        _ => 0,
+    match (map, unsafe { (key as *const u32).read_unaligned() }) {
+        (SUMS, THREAD) => ELEMENT.get(),
+        (SUMS, _) => 0,
+        (_, cpu) => {
+            assert_eq!((map, u64::from(cpu)), (RINGS, CPU));
+            RINGS
+        }
     }
+}
+
+fn reserve(ring: u64, bytes: u64, _: u64, _: u64, _: u64) -> u64 {
+    assert_eq!((ring, bytes), (RINGS, 56));
+    RECORD.get()
+}
+
+fn submit(record: u64, flags: u64, _: u64, _: u64, _: u64) -> u64 {
+    // `BPF_RB_NO_WAKEUP`.
+    assert_eq!((record, flags), (RECORD.get(), 1));
+    WRITTEN.set(WRITTEN.get() + 1);
+    0
 }
 
 const SLEEPS: Leaves = Leaves {
@@ -227,6 +314,140 @@ fn switches_that_are_not_reported_are_counted() {
     assert_eq!(missed(&machine), [1, 300 - 256, 0]);
 }
 
+/// The body of the sample that is made of a record.
+fn sample(record: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_sample(record, 5, &mut out);
+    let [sample] = *Records::new(&out).collect::<Vec<_>>() else {
+        panic!("{out:?}");
+    };
+    assert_eq!((sample.kind.0, sample.misc), (9, 2));
+    assert!(out.len().is_multiple_of(8));
+    sample.body.to_vec()
+}
+
+const SAMPLE_TYPE: SampleType = SampleType(
+    SampleType::IDENTIFIER.0
+        | SampleType::IP.0
+        | SampleType::TID.0
+        | SampleType::TIME.0
+        | SampleType::CPU.0
+        | SampleType::PERIOD.0
+        | SampleType::RAW.0,
+);
+
+/// The arguments as text.
+fn arguments(sample: &Sample<'_>) -> Vec<String> {
+    let TracepointDecoder { arguments, decoder } = Decoder::from_tracepoint(&format());
+    let mut values = decoder.values();
+    decoder.decode(sample, &mut values);
+    let text = |value: &Value| match value {
+        Value::Unsigned(number) => number.to_string(),
+        Value::String(string) => String::from_utf8(string.bytes.clone()).unwrap(),
+        other => panic!("{other:?}"),
+    };
+    let named = arguments.iter().zip(&values);
+    let named = named.map(|(argument, value)| format!("{}={}", argument.name, text(value)));
+    named.collect()
+}
+
+#[test]
+fn a_long_wait_is_an_event() {
+    let attr = Attr {
+        sample_type: SAMPLE_TYPE,
+        ..Attr::default()
+    };
+    let layout = SampleLayout::new(&attr);
+    let futex = u64::from(Sysno::futex as u32);
+    let Some(registers) = CallRegisters::of(Arch::host()) else {
+        return;
+    };
+    let mut machine = Machine::with_events();
+    let set = |machine: &mut Machine, call, mode| {
+        for (at, value) in [
+            (registers.call, call),
+            (registers.mode, mode),
+            (own_instruction_pointer(), 0x1234),
+        ] {
+            machine.registers[at as usize / 8] = value;
+        }
+    };
+    let own = u64::from(registers.own_mode);
+    set(&mut machine, futex, own);
+    let record = machine.record(SLEEPS, Some(1400), 1600).unwrap();
+    let body = sample(&record);
+    let known = layout.parse(&body).unwrap();
+    assert_eq!(
+        (known.id, known.ip, known.time, known.cpu),
+        (5, 0x1234, 1600, 3)
+    );
+    assert_eq!((known.pid, known.tid, known.period), (7, 9, 600));
+    let expected = [
+        "ns=600",
+        "runnable=200",
+        "state=blocked",
+        "syscall=futex",
+        "wait=futex",
+    ];
+    assert_eq!(arguments(&known), expected);
+    let words = |machine: &mut Machine, how| {
+        let record = machine.record(how, None, 1600).unwrap();
+        let body = sample(&record);
+        arguments(&layout.parse(&body).unwrap())[1..].join(" ")
+    };
+    let in_io = Leaves {
+        in_iowait: true,
+        ..SLEEPS
+    };
+    assert_eq!(
+        words(&mut machine, in_io),
+        "runnable=0 state=iowait syscall=futex wait=futex"
+    );
+    assert_eq!(
+        words(&mut machine, Leaves::default()),
+        "runnable=600 state=runnable syscall=futex wait=runnable"
+    );
+    // A page fault.
+    set(&mut machine, u64::MAX, own);
+    let none = "runnable=0 state=blocked syscall= wait=no system call";
+    assert_eq!(words(&mut machine, SLEEPS), none);
+    // A call of a later kernel.
+    set(&mut machine, 4000, own);
+    let later = "runnable=0 state=blocked syscall=syscall_4000 wait=syscall_4000";
+    assert_eq!(words(&mut machine, SLEEPS), later);
+    // A 32-bit program.
+    set(&mut machine, futex, own ^ 0x10);
+    let unknown = "runnable=0 state=blocked syscall= wait=unknown";
+    assert_eq!(words(&mut machine, SLEEPS), unknown);
+    // Before Linux 5.15.
+    set(&mut machine, futex, own);
+    machine.written = Some(WrittenWaits {
+        least: 300,
+        registers: None,
+    });
+    assert_eq!(words(&mut machine, SLEEPS), unknown);
+    for len in 0..record.len() {
+        let mut out = Vec::new();
+        put_sample(&record[..len], 5, &mut out);
+        assert!(out.is_empty(), "{len}");
+    }
+}
+
+#[test]
+fn waits_have_no_event_that_are_short_or_not_to_be_recorded() {
+    let mut machine = Machine::with_events();
+    assert!(machine.record(SLEEPS, None, 1299).is_none());
+    assert!(machine.record(SLEEPS, None, 1300).is_some());
+    // Their sums grow all the same.
+    machine.control[control::ENABLED as usize / 8] = 0;
+    assert!(machine.record(SLEEPS, None, 2000).is_none());
+    assert_eq!(machine.sums(), [0, 0, 299 + 300 + 1000]);
+    machine.control[control::ENABLED as usize / 8] = 1;
+    machine.element[IDS as usize / 8] = 0;
+    assert!(machine.record(SLEEPS, None, 2000).is_none());
+    assert_eq!(machine.sums(), [0, 0, 299 + 300 + 2 * 1000]);
+}
+
 #[test]
 fn strangers_are_left_alone() {
     let mut machine = Machine::new(true);
@@ -244,6 +465,10 @@ fn strangers_are_left_alone() {
 
 /// Sums of so many threads; `None` where no programs can be loaded, which is a failure with `CI=true`.
 fn on_this_kernel(threads: u32) -> Option<WaitSums> {
+    with_settings(None, threads)
+}
+
+fn with_settings(settings: Option<EventSettings<'_>>, threads: u32) -> Option<WaitSums> {
     if !usdtrec_testing::can_record() {
         return None;
     }
@@ -253,7 +478,7 @@ fn on_this_kernel(threads: u32) -> Option<WaitSums> {
         preemption: Preemption::from_btf(btf.as_ref()).unwrap(),
         namespace: PidNamespace::own(btf.as_ref()).unwrap(),
     };
-    Some(WaitSums::with_room(kernel, threads).unwrap())
+    Some(WaitSums::with_room(kernel, settings, threads).unwrap())
 }
 
 impl WaitSums {
@@ -312,4 +537,76 @@ fn a_thread_without_room_gets_no_sums() {
         let other = scope.spawn(add);
         assert!(other.join().unwrap() > 0, "there is room again");
     });
+}
+
+/// Waits of this thread, as events; and those that have no room, as counts.
+#[test]
+fn the_kernel_writes_events_of_waits() {
+    const SLEEPS: u64 = 20_000;
+    let control = || Control::new(0, 0, None);
+    let cpus = usdtrec_kernel::host::cpus::online().unwrap();
+    let with_least = |least, control: &Control| {
+        let settings = EventSettings {
+            least,
+            id: 5,
+            cpus: &cpus,
+            control: control.as_fd(),
+        };
+        let mut sums = with_settings(Some(settings), 1)?;
+        sums.events.as_mut()?.wait_until_filled().unwrap();
+        Some(sums)
+    };
+    let words = control().unwrap();
+    let Some(mut sums) = with_least(5_000_000, &words) else {
+        return;
+    };
+    let drained = |sums: &mut WaitSums| {
+        let mut out = Vec::new();
+        let events = sums.events.as_mut().unwrap();
+        events.drain(&mut out, |_| ());
+        let samples: Vec<Vec<u8>> = Records::new(&out)
+            .map(|sample| sample.body.to_vec())
+            .collect();
+        assert_eq!(events.made(), samples.len() as u64);
+        samples
+    };
+    let thread = sums.run(adds_current()).unwrap();
+    let sleep = || std::thread::sleep(Duration::from_millis(20));
+    sleep();
+    assert_eq!(drained(&mut sums).len(), 0, "not enabled");
+    words.set_enabled(true);
+    sleep();
+    let attr = Attr {
+        sample_type: SAMPLE_TYPE,
+        ..Attr::default()
+    };
+    let layout = SampleLayout::new(&attr);
+    let samples = drained(&mut sums);
+    let samples = samples.iter().map(|body| layout.parse(body).unwrap());
+    let slept = samples.map(|sample| {
+        assert_eq!(
+            (sample.pid as u32, sample.tid),
+            (std::process::id(), thread)
+        );
+        (sample.period, arguments(&sample)[2..].join(" "))
+    });
+    let slept: Vec<(u64, String)> = slept.collect();
+    let is_sleep = |(ns, words): &(u64, String)| {
+        *ns >= 20_000_000 && words == "state=blocked syscall=clock_nanosleep wait=clock_nanosleep"
+    };
+    assert!(slept.iter().any(is_sleep), "{slept:?}");
+    drop(sums);
+    let words = control().unwrap();
+    words.set_enabled(true);
+    let mut sums = with_least(0, &words).unwrap();
+    sums.run(adds_current()).unwrap();
+    for _ in 0..SLEEPS {
+        std::thread::sleep(Duration::from_nanos(1));
+    }
+    sums.run(forgets_current()).unwrap();
+    let mut counts = EngineCounts::default();
+    words.add_counts(&mut counts);
+    let lost = counts.of(ShortfallKind::LostWaits);
+    let written = drained(&mut sums).len() as u64;
+    assert!(lost > 0 && written + lost >= SLEEPS, "{written} + {lost}");
 }
