@@ -150,9 +150,8 @@ struct Wait {
 /// The waits of the trace.
 #[track_caller]
 fn waits(lab: &Lab) -> Vec<Wait> {
-    let json = [
-        "script", "-i", "trace", "--format", "json", "-e", WAIT_EVENT,
-    ];
+    let json = ["script", "-i", "trace", "-e", WAIT_EVENT, "--format", "json"];
+    let json = [&json[..], &["-F", "+period"]].concat();
     let json = lab.usdtrec(json).success().stdout;
     let wait = |line: &str| {
         let line: Value = serde_json::from_str(line).expect("JSON");
@@ -557,7 +556,14 @@ fn what_cannot_be_recorded_is_refused() {
         lab.usdtrec([verb, "--off-cpu", "-e", &event])
             .exits(2)
             .complains("--span <START..DONE|NAME>");
+        let of_waits = ["--off-cpu", "--off-cpu-thresh", "1", "--span", SPAN];
+        lab.usdtrec([&[verb, "-e", &event], &of_waits[..]].concat())
+            .exits(2)
+            .complains("counts have all waits");
     }
+    lab.usdtrec(["record", "--off-cpu-thresh", "1", "-e", &event])
+        .exits(2)
+        .complains("--off-cpu");
 }
 
 /// The span of the program's works.

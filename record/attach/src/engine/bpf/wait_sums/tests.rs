@@ -549,7 +549,8 @@ fn the_kernel_writes_events_of_waits() {
         let settings = EventSettings {
             least,
             id: 5,
-            cpus: &cpus,
+            // Others share its ring.
+            cpus: &cpus[..1],
             control: control.as_fd(),
         };
         let mut sums = with_settings(Some(settings), 1)?;
