@@ -36,6 +36,7 @@ mod stock_perf;
 mod support;
 mod time_parts;
 mod unusual;
+mod waits;
 
 fn main() -> std::process::ExitCode {
     usdtrec_testing::main()

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use self::document::Answers;
-use self::recordings::{damaged, few, joined, many, paused, silent, start, waiting};
+use self::recordings::{
+    damaged, few, joined, many, paused, silent, start, waiting, waits_as_events,
+};
 use crate::support::Recorded;
 use serde_json::{Value, json};
 use usdtrec_format::{NumberBucket, Pattern};
@@ -57,7 +59,15 @@ fn questions(title: &str, keys: &[&'static str], questions: &[Question], unmet: 
         value: Some("arg2"),
         ..Answers::default()
     };
-    for recorded in [few(), many(), paused(false), paused(true), waiting()] {
+    let all = [
+        few(),
+        many(),
+        paused(false),
+        paused(true),
+        waiting(),
+        waits_as_events(),
+    ];
+    for recorded in all {
         for question in questions {
             answers.add(|format| ask(&recorded, &EventSelection::default(), question, format));
         }

@@ -10,7 +10,10 @@ use usdtrec_format::trace::{
 
 use usdtrec_report::{Sources, TraceSession};
 
-use crate::support::{DONE, HIT, Hit, REQUEST, REQUEST_INLINED, Recorded, Recording, with_waits};
+use crate::support::{
+    DONE, HIT, Hit, REQUEST, REQUEST_INLINED, Recorded, RecordedWait, Recording, with_wait_events,
+    with_waits,
+};
 
 /// A recording whose `request` lacks an argument at one of its sites, and whose `done` has words for its argument.
 pub(super) fn start() -> Recording {
@@ -46,7 +49,21 @@ pub(super) fn few() -> Recorded {
 
 /// Requests in each other and after each other, with how long their threads had waited, or without that.
 pub(super) fn waiting() -> Recorded {
-    let mut recording = Recording::with(Path::new("/opt/app"), with_waits);
+    waits(false)
+}
+
+/// The same with an event of a wait after each hit.
+pub(super) fn waits_as_events() -> Recorded {
+    waits(true)
+}
+
+fn waits(are_events: bool) -> Recorded {
+    let mut recording = Recording::with(Path::new("/opt/app"), |info| {
+        with_waits(info);
+        if are_events {
+            with_wait_events(info);
+        }
+    });
     recording.comm(0, (100, 101), "worker", false);
     recording.mmap(0, 100, "/opt/app");
     let hits = [
@@ -66,6 +83,17 @@ pub(super) fn waiting() -> Recorded {
             ..HIT
         };
         recording.waited(hit, waits);
+        if are_events {
+            recording.wait(RecordedWait {
+                pid: hit.pid,
+                tid: hit.tid,
+                time: hit.time + 500,
+                ns: 400,
+                runnable: 0,
+                state: "blocked",
+                wait: if at == 1 { "" } else { "futex" },
+            });
+        }
     }
     recording.finish()
 }

@@ -9,7 +9,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use usdtrec_format::perf::{
-    Attr, Comm, EventAttr, Mmap, MmapFile, Pmu, SampleId, SampleType, Task,
+    Attr, Comm, EventAttr, Mmap, MmapFile, Pmu, SampleId, SampleType, Task, TracepointField,
+    TracepointFormat,
 };
 use usdtrec_format::schema::Argument;
 use usdtrec_format::schema::telemetry::Telemetry;
@@ -42,6 +43,9 @@ pub const DONE: u64 = 20;
 /// Of `app:inner`, which has what `app:done` has ([`with_inner`]).
 pub const INNER: u64 = 21;
 const METADATA: u64 = 30;
+/// Of waits ([`with_wait_events`]), and the `common_type` of their event.
+pub const WAIT: u64 = 40;
+const WAIT_TYPE: u16 = 10_000;
 /// Registers sampled: `ax`, `si`, `sp`; then those of `app:done`: `ax`.
 const REGISTERS: [u64; 2] = [1 << 0 | 1 << 4 | 1 << 7, 1];
 const STACK: u32 = 32;
@@ -215,8 +219,7 @@ pub fn with_inner(info: &mut TraceInfo) {
         name: "sdt_app:inner".to_owned(),
         ids: vec![INNER],
     };
-    // The metadata event stays the last one.
-    info.events.insert(2, event);
+    info.events.push(event);
     let plan = CapturePlan {
         registers: REGISTERS[1],
         stack: 0,
@@ -281,7 +284,97 @@ pub fn with_waits(info: &mut TraceInfo) {
     }
 }
 
+/// A wait of a thread, ns, as it is recorded when the thread is back on a CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordedWait {
+    pub pid: i32,
+    pub tid: i32,
+    pub time: u64,
+    pub ns: u64,
+    pub runnable: u64,
+    /// `blocked`, `iowait` or `runnable`.
+    pub state: &'static str,
+    pub wait: &'static str,
+}
+
+/// Adds the event of waits: hits are those of [`Recording::wait`].
+pub fn with_wait_events(info: &mut TraceInfo) {
+    let fields = [
+        ("u64 ns", 8, 8),
+        ("u64 runnable", 16, 8),
+        ("__data_loc char[] state", 24, 4),
+        ("__data_loc char[] syscall", 28, 4),
+        ("__data_loc char[] wait", 32, 4),
+    ];
+    let fields = fields.map(|(declaration, offset, size)| TracepointField {
+        declaration: declaration.to_owned(),
+        offset,
+        size,
+        signed: false,
+    });
+    info.tracepoints.push(TracepointFormat {
+        system: "offcpu".to_owned(),
+        name: "offcpu-time".to_owned(),
+        id: WAIT_TYPE,
+        fields: fields.to_vec(),
+        print: "%s".to_owned(),
+        print_arguments: vec!["__get_str(wait)".to_owned()],
+    });
+    let mut attr = attr(1);
+    attr.kind = Attr::TRACEPOINT;
+    attr.config = u64::from(WAIT_TYPE);
+    attr.sample_type = SampleType::IDENTIFIER
+        | SampleType::IP
+        | SampleType::TID
+        | SampleType::TIME
+        | SampleType::CPU
+        | SampleType::PERIOD
+        | SampleType::RAW;
+    attr.sample_regs_user = 0;
+    let event = EventAttr {
+        attr,
+        name: "offcpu:offcpu-time".to_owned(),
+        ids: vec![WAIT],
+    };
+    info.events.push(event);
+}
+
 impl Recording {
+    /// A wait of a recording [`with_wait_events`].
+    pub fn wait(&mut self, wait: RecordedWait) {
+        let words = [
+            WAIT,
+            0,
+            wait.pid as u32 as u64 | (wait.tid as u64) << 32,
+            wait.time,
+            1,
+            wait.ns,
+        ];
+        let mut body: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+        let mut raw = u64::from(WAIT_TYPE).to_le_bytes().to_vec();
+        raw.extend(
+            [wait.ns, wait.runnable]
+                .into_iter()
+                .flat_map(u64::to_le_bytes),
+        );
+        let texts = [wait.state, "", wait.wait];
+        let mut at = raw.len() + 4 * texts.len();
+        for text in texts {
+            let length = text.len() + 1;
+            raw.extend((at as u32 | (length as u32) << 16).to_le_bytes());
+            at += length;
+        }
+        for text in texts {
+            raw.extend(text.bytes().chain([0]));
+        }
+        raw.resize((raw.len() + 4).next_multiple_of(8) - 4, 0);
+        body.extend((raw.len() as u32).to_le_bytes());
+        body.extend(raw);
+        let header = 9 | 2 << 32 | (8 + body.len() as u64) << 48;
+        self.writer
+            .push(&[&header.to_le_bytes()[..], &body].concat());
+    }
+
     /// A hit of a recording [`with_waits`]: runnable, in I/O wait, blocked, ns.
     pub fn waited(&mut self, hit: Hit, waits: [u64; 3]) {
         let words = [

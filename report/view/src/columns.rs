@@ -36,7 +36,24 @@ pub(crate) fn put_table(table: &Table, theme: Theme, out: &mut String) {
             0 => theme.put_heading(line.trim_end(), out),
             _ => out.extend([line.trim_end(), "\n"]),
         }
+        let below = number.checked_sub(1).and_then(|row| table.below.get(&row));
+        if let Some(list) = below {
+            put_list(list, theme, out);
+        }
     }
+}
+
+/// Appends the first members of a list that fit into a line; the first one in any case.
+fn put_list(list: &[String], theme: Theme, out: &mut String) {
+    let mut line = String::from(" ");
+    for (at, member) in list.iter().enumerate() {
+        let more = format!("{} {member}", if at > 0 { "," } else { "" });
+        if at > 0 && line.width() + more.width() > theme.columns() {
+            break;
+        }
+        line.push_str(&more);
+    }
+    out.extend([&line, "\n"]);
 }
 
 /// Appends a line of a table: the heading, and after it the rows.

@@ -1,6 +1,7 @@
 //! Tables of answers. Text and pages show the same ones: columns, rows and their order are written once.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use usdtrec_format::escape::escape;
@@ -12,6 +13,8 @@ pub struct Table {
     pub columns: Vec<String>,
     /// Rows, each with a cell for each column.
     pub rows: Vec<Vec<TableCell>>,
+    /// A list below a row, by the number of the row. In text, as much of it as fits into a line.
+    pub below: BTreeMap<usize, Vec<String>>,
 }
 
 /// A cell. What it shows is escaped by the view.
@@ -97,6 +100,7 @@ impl Table {
         Self {
             columns: columns.map(|name| name.as_ref().to_owned()).collect(),
             rows: Vec::new(),
+            below: BTreeMap::new(),
         }
     }
 }

@@ -58,6 +58,7 @@ impl SpanOverview {
         let extras = SpanExtras {
             slowest: most,
             heat: Some(timeline),
+            waits: true,
         };
         matched(request, extras, notices, |walk, spans| {
             let both = walk.pairs.iter().zip(&spans.pair_stats);

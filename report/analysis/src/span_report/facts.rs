@@ -15,13 +15,14 @@ use crate::spans::options::GroupBy;
 use crate::spans::pair::Pair;
 use crate::spans::slowest::{BeginStacks, SlowBegin, begins};
 use crate::spans::spent_time::SpentFacts;
+use crate::spans::waits::WaitFacts;
 use crate::spans::walk::SpanWalk;
 use crate::stats::distribution::Quantile;
 use crate::stats::keys::value::KeyValue;
 use crate::stats::number::Integer;
 
 /// How long spans lasted, ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DurationFacts {
     /// Number of spans.
     pub count: u64,
@@ -45,6 +46,8 @@ pub struct DurationFacts {
     pub max: u64,
     /// What they were spent on; `None` if the trace does not say it of any of them.
     pub spent: Option<SpentFacts>,
+    /// What their threads waited for in them and in no span within them, the longest first; `None` if the trace has no waits, or if they are not of threads.
+    pub waits: Option<Vec<WaitFacts>>,
     /// Whether percentiles are exact; else they are within 1/256 of themselves.
     pub exact: bool,
 }
@@ -64,6 +67,7 @@ impl DurationFacts {
             own_sum: u64::try_from(durations.own_sum).unwrap_or(u64::MAX),
             sum: durations.sum,
             spent: durations.spent.facts(distribution.count()),
+            waits: durations.waits.as_ref().map(|waits| waits.facts()),
             min: ends.map_or(0, |ends| ns(ends.least)),
             p50: at(500),
             p90: at(900),

@@ -53,6 +53,7 @@ pub(crate) fn spans(
     let extras = SpanExtras {
         slowest: request.question.top.unwrap_or(TOP),
         heat: None,
+        waits: true,
     };
     matched(request, extras, notices, |walk, spans| {
         report_of(request, walk, &spans, BeginStacks::Without)
@@ -97,7 +98,10 @@ pub(crate) fn named(
     heat: Option<Timeline>,
     notices: &mut Notices,
 ) -> Result<AllSpans, ReportError> {
-    let extras = SpanExtras { slowest: 0, heat };
+    let extras = SpanExtras {
+        heat,
+        ..SpanExtras::default()
+    };
     matched(request, extras, notices, |walk, spans| {
         let mut named = Vec::new();
         for (at, (pair, stats)) in walk.pairs.iter().zip(&spans.pair_stats).enumerate() {

@@ -17,6 +17,7 @@ use crate::spans::options::{
 };
 use crate::spans::own_keys::{EarlyKeys, own_keys};
 use crate::spans::pair::Pair;
+use crate::spans::waits::WaitEvents;
 use crate::spans::walk::{SpanWalk, Spans};
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::sketch::{Chosen, Combine, Sketch};
@@ -29,6 +30,8 @@ pub(crate) struct SpanExtras {
     pub(crate) slowest: usize,
     /// Intervals to count them in, too.
     pub(crate) heat: Option<Timeline>,
+    /// Whether what threads waited for is wanted.
+    pub(crate) waits: bool,
 }
 
 /// Matches spans, and calls `show` with them.
@@ -69,6 +72,10 @@ pub(crate) fn matched<T>(
         heat: extras.heat,
         kept: GroupChoice::All,
         covers: true,
+        waits: match extras.waits {
+            true => WaitEvents::find(session),
+            false => WaitEvents::default(),
+        },
     };
     let asked = Asked {
         session,

@@ -3,6 +3,7 @@
 use usdtrec_format::TimeParts;
 
 use crate::spans::spent_time::ThreadParts;
+use crate::spans::waits::{Wait, WaitSums};
 use crate::stats::coverage::Interval;
 
 /// Spans that are kept one by one; of very many, the older ones are summed up.
@@ -18,6 +19,8 @@ pub(crate) struct Children {
     older: Option<Older>,
     /// What they were spent on, as far as it is known of one thread.
     spent: Option<Box<ThreadParts>>,
+    /// The waits beside them: those of the span that they are in.
+    waits: Option<Box<WaitSums>>,
 }
 
 /// Spans that are not kept one by one.
@@ -47,6 +50,7 @@ impl Children {
         self.time = new.time;
         self.older = new.older;
         self.spent = new.spent;
+        self.waits = new.waits;
         if new.parts.is_empty() {
             self.parts.clear();
         } else {
@@ -80,6 +84,22 @@ impl Children {
         }
     }
 
+    /// Adds a wait beside them.
+    pub(crate) fn wait(&mut self, wait: &Wait<'_>) {
+        self.waits.get_or_insert_default().add(wait);
+    }
+
+    /// Whether there are waits beside them.
+    pub(crate) const fn have_waits(&self) -> bool {
+        self.waits.is_some()
+    }
+
+    /// Takes out the waits beside them.
+    #[inline]
+    pub(crate) fn take_waits(&mut self) -> Option<Box<WaitSums>> {
+        self.waits.take()
+    }
+
     /// What the span around them was spent on without them; `None` if that is not known.
     pub(crate) fn rest(&self, whole: ThreadParts) -> Option<TimeParts> {
         if self.time == 0 {
@@ -96,6 +116,7 @@ impl Children {
         if let Some(spent) = others.spent {
             self.spend(*spent);
         }
+        WaitSums::join(&mut self.waits, others.waits);
         if let Some(older) = others.older {
             // There were too many already.
             self.sum_up(0);

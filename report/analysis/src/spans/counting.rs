@@ -129,6 +129,9 @@ impl Totals<OpenSpan> for Counting<'_> {
             }
             GroupChoice::All | GroupChoice::Chosen(_) => {
                 let is_kept = self.stats.add(ended, group);
+                if let Some(waits) = frame.children.take_waits() {
+                    self.stats.add_waits(waits, group);
+                }
                 if options.covers {
                     let has_own = frame.children.time > 0;
                     let own = has_own.then(|| frame.children.around(span));

@@ -12,6 +12,7 @@ use usdtrec_trace::events::order::place::SamplePlace;
 use crate::spans::covers::{CoveredTime, PairCovers, SpanCover};
 use crate::spans::nesting::Nesting;
 use crate::spans::spent_time::{SpentSums, SpentTime};
+use crate::spans::waits::WaitSums;
 use crate::stats::distribution::Distribution;
 use crate::stats::heat::{Cells, HeatCell, merge};
 use crate::stats::keys::key::KeyWords;
@@ -30,6 +31,8 @@ pub(crate) struct Durations {
     pub(crate) distribution: Distribution<Integer>,
     /// What they were spent on.
     pub(crate) spent: SpentSums,
+    /// What their threads waited for in them and in no span within them; `None` if that is not known.
+    pub(crate) waits: Option<Box<WaitSums>>,
     /// Sum, ns.
     pub(crate) sum: u128,
     /// Sum without the time of nested spans, ns.
@@ -231,6 +234,7 @@ impl Durations {
     pub(crate) fn merge(&mut self, other: Self) {
         self.distribution.merge(other.distribution);
         self.spent.merge(&other.spent);
+        WaitSums::join(&mut self.waits, other.waits);
         self.sum += other.sum;
         self.own_sum += other.own_sum;
         self.covered = None;
@@ -260,6 +264,21 @@ impl PairStats {
             .into_iter()
             .for_each(|durations| durations.add(span));
         is_kept
+    }
+
+    /// Adds what the thread of a span waited for that is counted.
+    pub(crate) fn add_waits(&mut self, waits: Box<WaitSums>, group: &[KeyWords]) {
+        if let Some(durations) = self.groups.get_mut(group) {
+            durations.waits.get_or_insert_default().merge(&waits);
+        }
+        WaitSums::join(&mut self.all.waits, Some(waits));
+    }
+
+    /// What no thread waited in is known, too.
+    pub(crate) fn know_waits(&mut self) {
+        for durations in self.groups.values_mut().chain([&mut self.all]) {
+            durations.waits.get_or_insert_default();
+        }
     }
 
     /// Sets the time in which spans were open.

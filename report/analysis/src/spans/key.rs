@@ -95,6 +95,16 @@ impl SpanKey {
         }
     }
 
+    /// The words of a thread; `None` if its hits have others.
+    pub(crate) fn words_of_thread(&self, tid: i32) -> Option<KeyWords> {
+        let thread = KeyWords::new(0, u64::from(tid.cast_unsigned()));
+        match self {
+            Self::Thread(_) => Some(thread),
+            Self::Values(keys, _) if matches!(keys[..], [Key::Tid]) => Some(thread.by_number()),
+            _ => None,
+        }
+    }
+
     /// The key of a hit; `None` if a value is missing.
     // Inlined, the key of most, which is the thread alone, stays in registers.
     #[inline(always)]

@@ -16,7 +16,8 @@ use usdtrec_format::spans::{Marks, OpenByKey};
 use usdtrec_trace::added::added_argument::AddedValues;
 
 use crate::spans::pair_pauses::PairPauses;
-use crate::spans::stack::{Base, Close, Frame, Stack, Totals, add_base, begin, close};
+use crate::spans::stack::{Base, Close, Frame, Stack, Totals, add_base, begin, close, outer};
+use crate::spans::waits::Wait;
 use crate::stats::keys::key::KeyWords;
 
 /// Number of frames for which a lane keeps its memory from window to window.
@@ -170,7 +171,7 @@ impl<T> Lane<T> {
         };
         let base = std::mem::take(&mut self.base);
         let rise = std::mem::take(&mut self.rise);
-        let any = rise > 0 || end.is_some();
+        let any = rise > 0 || end.is_some() || base.children.have_waits();
         any.then_some(Segment {
             key: self.key,
             rise,
@@ -255,6 +256,12 @@ impl<T> SpanMatcher<T> {
         };
         close(&mut lane.stack, closed, totals, &mut lane.base);
         true
+    }
+
+    /// A thread has waited.
+    pub(crate) fn wait(&mut self, key: MatchKey, wait: &Wait<'_>) {
+        let lane = self.lanes.lane(key);
+        outer(&mut lane.stack, &mut lane.base).wait(wait);
     }
 
     /// Leaves an end, and the open spans of its key, to be matched across windows.

@@ -39,5 +39,6 @@ pub mod spent_time;
 pub(crate) mod stack;
 pub(crate) mod stream_pairs;
 pub(crate) mod unmatched_times;
+pub mod waits;
 pub(crate) mod walk;
 pub(crate) mod with_samples;

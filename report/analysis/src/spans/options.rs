@@ -8,6 +8,7 @@ use usdtrec_trace::session::TraceSession;
 use crate::spans::durations::{MAX_HEAT_GROUPS, MAX_SPAN_GROUPS, PairStats};
 use crate::spans::key::SpanKey;
 use crate::spans::pair::Pair;
+use crate::spans::waits::WaitEvents;
 use crate::stats::keys::key::{Key, KeyWords};
 use crate::stats::sketch::{Chosen, Sketch};
 use crate::stats::timeline::Timeline;
@@ -33,6 +34,8 @@ pub(crate) struct SpanOptions {
     pub(crate) kept: GroupChoice,
     /// Whether it is found in which time spans were open.
     pub(crate) covers: bool,
+    /// The events whose hits are waits in spans.
+    pub(crate) waits: WaitEvents,
 }
 
 impl SpanOptions {

@@ -212,7 +212,7 @@ pub(crate) fn close<T>(
 }
 
 /// The spans that ended directly in the newest frame, or outside all.
-fn outer<'c, T>(stack: &'c mut Stack<T>, base: &'c mut Base) -> &'c mut Children {
+pub(crate) fn outer<'c, T>(stack: &'c mut Stack<T>, base: &'c mut Base) -> &'c mut Children {
     match stack.newest_mut() {
         Some(newest) => &mut newest.children,
         None => &mut base.children,

@@ -118,7 +118,9 @@ impl<'s> SpanWalk<'s> {
         let roles = Role::from_pairs(self.pairs, self.session.events().events.len());
         // Ends of a filtered-out beginning are still its ends: only then does each other one find its own.
         let relaxed = self.filter.relaxed(|event| {
-            asked(event) || roles.get(event).is_some_and(|roles| !roles.is_empty())
+            asked(event)
+                || roles.get(event).is_some_and(|roles| !roles.is_empty())
+                || self.options.waits.has(event)
         });
         let relaxed = match self.session.is_whole() {
             true => relaxed.of_all_times(),
@@ -304,6 +306,9 @@ impl<'s> SpanWalk<'s> {
             target,
             sample: &sample,
         };
+        if self.options.waits.has(target.event as usize) {
+            self.wait(worker, hit);
+        }
         let waits = self.session.hit_waits(target, &sample);
         let mut unkeyed = None;
         for role in found.roles.get(target.event as usize).into_iter().flatten() {
@@ -350,6 +355,19 @@ impl<'s> SpanWalk<'s> {
             }
         }
         true
+    }
+
+    /// Adds a wait to the newest open span of each pair whose spans are of threads.
+    fn wait<A>(&self, worker: &mut Worker<'s, A>, hit: Hit<'_>) {
+        let Some(wait) = self.options.waits.read(&mut worker.resolver, hit) else {
+            return;
+        };
+        for (pair, key) in self.options.keys.iter().enumerate() {
+            if let Some(words) = key.words_of_thread(hit.sample.tid) {
+                let pair = pair as u32;
+                worker.matcher.wait(MatchKey { pair, words }, &wait);
+            }
+        }
     }
 
     /// Ends a span, or leaves the end to be matched across windows.
@@ -587,6 +605,11 @@ impl Across<'_, '_> {
         }
         for (stats, covers) in self.pair_stats.iter_mut().zip(&self.covers.pairs) {
             stats.cover(covers);
+        }
+        if !walk.options.waits.is_empty() {
+            let both = self.pair_stats.iter_mut().zip(&walk.options.keys);
+            both.filter(|(_, key)| key.words_of_thread(0).is_some())
+                .for_each(|(stats, _)| stats.know_waits());
         }
         Spans {
             pair_stats: self.pair_stats,

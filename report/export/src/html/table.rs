@@ -51,7 +51,10 @@ impl HtmlTable {
         for at in 0..table.columns.len() {
             shorten_values(&mut rows, at);
         }
-        rows.iter().for_each(|row| shown.row(row, None));
+        for (at, row) in rows.iter().enumerate() {
+            let below = table.below.get(&at).map_or(&[][..], Vec::as_slice);
+            shown.put_row(row, below, None);
+        }
         shown
     }
 
@@ -68,10 +71,15 @@ impl HtmlTable {
 
     /// Appends a row if it has room; after one that does not, there are none. `drawing` is its last cell.
     pub(crate) fn row(&mut self, cells: &[TableCell], drawing: Option<&Markup>) {
+        self.put_row(cells, &[], drawing);
+    }
+
+    /// The same with a list below its first cell.
+    fn put_row(&mut self, cells: &[TableCell], below: &[String], drawing: Option<&Markup>) {
         let mut row = Markup::default();
         row.tag("<tr>");
-        for cell in cells {
-            put_cell(cell, &mut row);
+        for (at, cell) in cells.iter().enumerate() {
+            put_cell(cell, if at == 0 { below } else { &[] }, &mut row);
         }
         if let Some(drawing) = drawing {
             row.tag("<td>").append(drawing).tag("</td>");
@@ -131,7 +139,7 @@ fn shorten_values(rows: &mut [Vec<TableCell>], at: usize) {
     }
 }
 
-fn put_cell(cell: &TableCell, row: &mut Markup) {
+fn put_cell(cell: &TableCell, below: &[String], row: &mut Markup) {
     match cell {
         TableCell::Text(text) => row.tag("<td>").text(&shortened(text, MAX_CHARACTERS)),
         TableCell::Code(text) | TableCell::Value(text) => row
@@ -145,5 +153,10 @@ fn put_cell(cell: &TableCell, row: &mut Markup) {
             row.tag(">").text(shown)
         }
     };
+    if !below.is_empty() {
+        row.tag("<br><small>")
+            .text(&below.join(", "))
+            .tag("</small>");
+    }
     row.tag("</td>");
 }

@@ -8,6 +8,7 @@ use usdtrec_analysis::span_report::facts::{
     BeginNeed, DurationFacts, OtherSpans, SlowFacts, SpanFacts, SpanReport,
 };
 use usdtrec_analysis::spans::slowest::SlowBegin;
+use usdtrec_analysis::spans::waits::WaitFacts;
 use usdtrec_analysis::stats::ratio::share;
 use usdtrec_format::escape::escape;
 use usdtrec_format::{Missing, TimePart, Value};
@@ -15,7 +16,7 @@ use usdtrec_trace::session::event_name::bare_name;
 
 use crate::answer_style::AnswerStyle;
 use crate::cells::{cells, group_name};
-use crate::columns::{folded, folded_from, put_table};
+use crate::columns::{folded, folded_from, put_table, shortened};
 use crate::head;
 use crate::hints::{Hint, HintWords, more_groups};
 use crate::numbers::{about, duration, parts_or_reason, percent};
@@ -25,6 +26,11 @@ use crate::subject_names::ambiguities;
 use crate::table::{Table, TableCell};
 use crate::text::buffer::Text;
 use crate::theme::Theme;
+
+/// Maximum number of words for what the threads of spans waited for, their length in characters, and the least share of the time that each has.
+const MAX_WAITS: usize = 6;
+const MAX_WAIT_CHARACTERS: usize = 40;
+const LEAST_WAIT: f64 = 0.01;
 
 /// The report.
 pub(crate) fn render(report: &SpanReport, style: AnswerStyle, times: &ShownTimes) -> String {
@@ -139,6 +145,7 @@ pub fn table(shown: &[&SpanFacts], all: &[&SpanFacts]) -> Table {
                 row.push(TableCell::unsorted(""));
                 row
             }));
+        put_waits(&span.durations, &mut table);
     }
     table
 }
@@ -450,6 +457,22 @@ fn own_figures(durations: &DurationFacts) -> Option<Vec<TableCell>> {
     Some(row)
 }
 
+/// Adds below the last row what the threads of its spans waited for: shares of the time in no span of the kind within them, as those of the row are.
+fn put_waits(durations: &DurationFacts, table: &mut Table) {
+    let own = durations.own();
+    let waits = durations.waits.iter().flatten();
+    let long = waits.filter(|wait| share(wait.sum.ns, own) >= LEAST_WAIT);
+    let words = long.filter_map(|WaitFacts { wait, sum }| {
+        let wait = shortened(wait.as_ref()?, MAX_WAIT_CHARACTERS);
+        Some(format!("{wait} {}", percent(sum.ns, own)))
+    });
+    let mut words: Vec<String> = words.take(MAX_WAITS).collect();
+    if let (Some(first), Some(row)) = (words.first_mut(), table.rows.len().checked_sub(1)) {
+        first.insert_str(0, "in ");
+        table.below.insert(row, words);
+    }
+}
+
 /// A row of spans.
 fn figures(name: TableCell, durations: &DurationFacts, has_parts: bool) -> Vec<TableCell> {
     let cell = |ns: Option<u64>| match ns {
@@ -502,6 +525,7 @@ pub fn group_table(report: &SpanReport, at: usize, first: &str) -> Table {
         let row = figures(name, &group.durations, has_parts);
         table.rows.push(row);
         table.rows.extend(own_figures(&group.durations));
+        put_waits(&group.durations, &mut table);
     }
     table
 }
@@ -536,6 +560,9 @@ fn put_groups(report: &SpanReport, at: usize, span: &str, style: AnswerStyle, ou
             has_parts(report, at),
         )
     }));
+    if let Some(others) = others {
+        put_waits(&others.durations, &mut table);
+    }
     out.push('\n');
     put_table(&table, style.theme, out);
     if let Some(warning) = others.and_then(|others| doubt(others, report.order)) {

@@ -5,6 +5,7 @@ use usdtrec_analysis::span_report::facts::{
     DurationFacts, SlowFacts, SpanFacts, SpanGroupFacts, SpanReport,
 };
 use usdtrec_analysis::spans::spent_time::SpentFacts;
+use usdtrec_analysis::spans::waits::WaitFacts;
 use usdtrec_format::{NoTimeParts, TimePart};
 
 use crate::cells::{self, Cell, cells};
@@ -125,6 +126,12 @@ fn add_durations(durations: &DurationFacts, row: &mut Json) {
     row["exact"] = durations.exact.into();
     if let Some(spent) = durations.spent {
         row["parts"] = json_parts(spent);
+    }
+    if let Some(waits) = &durations.waits {
+        let waits = waits
+            .iter()
+            .map(|WaitFacts { wait, sum }| json!({"wait": wait, "ns": sum.ns, "count": sum.count}));
+        row["waits"] = waits.collect();
     }
 }
 
