@@ -81,7 +81,7 @@ struct ReadMemory {
 
 impl LastMemory {
     /// Shortest time after which mappings are read again, and its ratio to the time that reading them took.
-    const MIN_AGE: Duration = Duration::from_millis(5);
+    const MIN_AGE: Duration = Duration::from_micros(500);
     const AGE_RATIO: u32 = 20;
 
     /// What a process that began at a time has mapped of a file.
