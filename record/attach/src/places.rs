@@ -562,7 +562,8 @@ mod tests {
         drop(places.take(&[account], need).unwrap());
         assert_eq!(places.taken().released, 0);
         places.take(&[account], need).unwrap().release();
-        assert_eq!((places.taken().released, places.taken().all.files), (1, 0));
+        let taken = places.taken();
+        assert_eq!((taken.released, taken.all.files), (1, 0));
     }
 
     #[test]
