@@ -219,7 +219,8 @@ pub fn with_inner(info: &mut TraceInfo) {
         name: "sdt_app:inner".to_owned(),
         ids: vec![INNER],
     };
-    info.events.push(event);
+    // The metadata event stays the last one.
+    info.events.insert(2, event);
     let plan = CapturePlan {
         registers: REGISTERS[1],
         stack: 0,
