@@ -14,9 +14,11 @@ const UUID: [usize; 5] = [8, 4, 4, 4, 12];
 pub fn shape(string: &[u8]) -> Vec<u8> {
     let mut out: Vec<u8> = Vec::with_capacity(string.len());
     let mut at = 0;
+    // From a place on from which no comment ends, none does.
+    let mut may_end = true;
     while let Some(&byte) = string.get(at) {
         let rest = &string[at..];
-        if let Some(comment) = comment(rest, out.last().copied()) {
+        if let Some(comment) = comment(rest, out.last().copied(), &mut may_end) {
             put_blank(&mut out);
             at += comment;
             continue;
@@ -45,7 +47,7 @@ fn put_blank(out: &mut Vec<u8>) {
 
 /// Length of the comment that begins here. Paths have `--` and `/*` too, after other bytes, and before `/`. Comments that a server executes
 /// (`/*!`, `/*+`) are text.
-fn comment(rest: &[u8], last: Option<u8>) -> Option<usize> {
+fn comment(rest: &[u8], last: Option<u8>, may_end: &mut bool) -> Option<usize> {
     let follows = last.is_none_or(|last| b" (),;?".contains(&last));
     match rest {
         [b'-', b'-', ..] if follows => {
@@ -53,10 +55,11 @@ fn comment(rest: &[u8], last: Option<u8>) -> Option<usize> {
             Some(line.unwrap_or(rest.len()))
         }
         [b'/', b'*', b'/' | b'!' | b'+', ..] => None,
-        [b'/', b'*', ..] => match after_comment(rest) {
-            None if follows => Some(rest.len()),
-            end => end,
-        },
+        [b'/', b'*', ..] => {
+            let end = may_end.then(|| after_comment(rest)).flatten();
+            *may_end = end.is_some();
+            end.or(follows.then_some(rest.len()))
+        }
         _ => None,
     }
 }
@@ -295,6 +298,14 @@ mod tests {
         for pair in ["IN (", "VALUES ((", "((", "IN ((1),", "ARRAY[IN ("] {
             let text = pair.repeat(50_000);
             assert!(!shape(text.as_bytes()).is_empty());
+        }
+    }
+
+    #[test]
+    fn comments_without_end_and_long_words_take_no_time() {
+        for text in ["x/*", "x/**", "x/*/y/*", "xyz"] {
+            let text = text.repeat(1_000_000);
+            assert_eq!(shape(text.as_bytes()), text.as_bytes());
         }
     }
 }

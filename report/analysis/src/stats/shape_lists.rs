@@ -15,7 +15,8 @@ fn folded(text: &[u8], depth: usize) -> Vec<u8> {
     let mut at = 0;
     while at < text.len() {
         let starts_word = at == 0 || !is_name(text[at - 1]);
-        match Keyword::at(&text[at..]).filter(|_| starts_word && depth < MAX_DEPTH) {
+        let may_be = starts_word && depth < MAX_DEPTH;
+        match may_be.then(|| Keyword::at(&text[at..])).flatten() {
             Some(keyword) => {
                 out.extend(&text[at..at + keyword.name]);
                 if keyword.is_spaced {
