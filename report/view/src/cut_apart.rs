@@ -35,7 +35,7 @@ pub fn cut_apart(texts: &[&str], columns: usize) -> Vec<String> {
             return shown;
         }
         all_alike.extend(alike);
-        let forks = forks(all_alike.iter().map(|&at| texts[at]));
+        let forks = forks(all_alike.iter().map(|&at| texts[at]), columns);
         for &at in &all_alike {
             if texts[at].width() > columns {
                 shown[at] = cut_middle(texts[at], &forks[texts[at]], columns);
@@ -66,8 +66,11 @@ fn alike(texts: &[&str], shown: &[String]) -> Vec<usize> {
         .collect()
 }
 
-/// Of each text, the bytes at which it begins to differ from others.
-fn forks<'t>(texts: impl Iterator<Item = &'t str>) -> BTreeMap<&'t str, BTreeSet<usize>> {
+/// Of each text, the bytes at which it begins to differ from others, behind its beginning: of very many, the first and the last ones.
+fn forks<'t>(
+    texts: impl Iterator<Item = &'t str>,
+    columns: usize,
+) -> BTreeMap<&'t str, BTreeSet<usize>> {
     let different: BTreeSet<&str> = texts.collect();
     let different: Vec<&str> = different.into_iter().collect();
     let mut forks: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
@@ -83,12 +86,28 @@ fn forks<'t>(texts: impl Iterator<Item = &'t str>) -> BTreeMap<&'t str, BTreeSet
                 }
                 shared.push(bytes);
             }
-            forks.entry(text).or_default().extend(&shared);
+            let least = least(text, columns).len();
+            let behind = &shared[shared.partition_point(|&fork| fork < least)..];
+            let shown = behind.iter().take(most_forks(columns));
+            let of_text = forks.entry(text).or_default();
+            of_text.extend(shown.chain(behind.last()));
         }
     };
     add(&mut different.iter());
     add(&mut different.iter().rev());
     forks
+}
+
+/// How many places of a text are shown where others differ from it.
+fn most_forks(columns: usize) -> usize {
+    /// Columns of a part, at least.
+    const MIN_WIDTH: usize = 10;
+    (columns * 2 / 3 / MIN_WIDTH).max(1)
+}
+
+/// The least that is shown of the beginning of a text.
+fn least(text: &str, columns: usize) -> &str {
+    beginning(text, columns / 4)
 }
 
 /// How many bytes two texts have in common at their beginning.
@@ -100,14 +119,11 @@ fn same_bytes(one: &str, other: &str) -> usize {
 
 /// A text with its beginning, and what is around those of its bytes where others differ from it.
 fn cut_middle(text: &str, forks: &BTreeSet<usize>, columns: usize) -> String {
-    /// Columns of a part, at least.
-    const MIN_WIDTH: usize = 10;
-    let most = (columns * 2 / 3 / MIN_WIDTH).max(1);
     // What is in the beginning is shown there. Of too many, the first ones and the last one are.
-    let least = beginning(text, columns / 4);
+    let least = least(text, columns);
     let mut chosen: Vec<usize> = forks.range(least.len()..).copied().collect();
     let last = chosen.pop();
-    chosen.truncate(most - 1);
+    chosen.truncate(most_forks(columns) - 1);
     chosen.extend(last);
     if chosen.is_empty() {
         return cut(text, columns);
@@ -276,6 +292,17 @@ mod tests {
         let shown = cut_apart(&texts, 8);
         let different: BTreeSet<&String> = shown.iter().collect();
         assert_eq!(different.len(), texts.len(), "{shown:?}");
+    }
+
+    #[test]
+    fn texts_that_differ_at_very_many_places_need_little_memory() {
+        let texts: Vec<String> = (0..2000).map(|at| "a".repeat(at) + "b").collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let all = forks(texts.iter().copied(), 80);
+        let most = all.values().map(BTreeSet::len).max();
+        assert!(most <= Some(2 * (most_forks(80) + 1)), "{most:?}");
+        let shown: BTreeSet<String> = cut_apart(&texts, 80).into_iter().collect();
+        assert_eq!(shown.len(), texts.len());
     }
 
     /// Whatever the texts are: different ones look different, and none is too wide.
