@@ -238,6 +238,55 @@ fn arguments_have_the_type_of_all_values() {
 
 /// The process is a key also if its first thread has no hit, so that nothing names it.
 #[test]
+fn strings_and_numbers_of_one_argument_are_all_counted() {
+    let lab = Lab::new();
+    let line = |at: u64| {
+        let of = match at % 4 {
+            0 => format!("/opt/b:app:hit\t1\t1\tb\tx:s=word\ty:s={at}"),
+            _ => format!("/opt/a:app:hit\t1\t1\ta\tx={}\ty:s=", at % 2),
+        };
+        let data = format!("{}\t0\tusdt:{of}\n", at * 1000);
+        serde_json::json!({"type": "printf", "data": data}).to_string()
+    };
+    let lines: Vec<String> = (0..400).map(line).collect();
+    import(&lab, &lines.join("\n"));
+
+    let histogram = |name: &str| {
+        let report = lab.usdtrec([
+            "report", "-i", "out.data", "--hist", name, "--format", "json",
+        ]);
+        let lines = report.success().stdout;
+        let of = |line: &str| {
+            let json: Value = serde_json::from_str(line).expect("JSON");
+            let buckets = json["buckets"].as_array().expect("buckets").iter();
+            let counts = buckets.map(|bucket| bucket["count"].as_u64().expect("a number"));
+            let counts: Vec<u64> = counts.collect();
+            (counts, json["others"].as_u64().expect("a number"))
+        };
+        lines.lines().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(histogram("x"), [(vec![100, 200], 0), (vec![100], 0)]);
+    // The 50 most frequent strings have a bucket.
+    let mut most = vec![1; 50];
+    most[0] = 300;
+    assert_eq!(histogram("y"), [(most, 51)]);
+
+    let diff = lab.usdtrec(["diff", "out.data", "out.data", "--format", "json"]);
+    let diff: Value = serde_json::from_str(&diff.success().stdout).expect("JSON");
+    let figures = diff["figures"].as_array().expect("figures").iter();
+    let shares = figures.filter(|figure| figure["argument"] == "x");
+    let shares: Vec<_> = shares
+        .map(|figure| (&figure["value"], &figure["a"]))
+        .collect();
+    let expected = [("word".into(), 0.25), (0.into(), 0.25), (1.into(), 0.5)];
+    let expected = expected.map(|(value, share): (Value, f64)| (value, Value::from(share)));
+    assert_eq!(
+        shares,
+        expected.each_ref().map(|(value, share)| (value, share))
+    );
+}
+
+#[test]
 fn spans_of_a_process_without_a_name() {
     let lab = Lab::new();
     let mut lines = String::new();

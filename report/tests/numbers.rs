@@ -1,11 +1,12 @@
 //! Numbers below 0, means, and what is known of them approximately, in all formats.
 
 use serde_json::Value;
+use usdtrec_format::schema::Argument;
 use usdtrec_report::Format;
 use usdtrec_report::question::{GroupOrder, Question, Scale, Subject};
 use usdtrec_testing::test;
 
-use crate::support::{HIT, Hit, Recorded, Recording};
+use crate::support::{HIT, Hit, REQUEST_INLINED, Recorded, Recording};
 
 /// A recording of `request` with these numbers as its first argument.
 fn recording(numbers: impl IntoIterator<Item = i32>) -> Recorded {
@@ -151,4 +152,105 @@ fn approximate_numbers_have_the_digits_that_they_have() {
     let json: Value = serde_json::from_str(&json).unwrap();
     let arguments = &json["probes"][0]["arguments"];
     assert_eq!(arguments[0]["exact"], false, "{arguments}");
+}
+
+/// Integers at one site of `request` and floats at the other, as the argument `size`.
+fn integers_and_floats(integers: &[u64], floats: &[f64]) -> Recorded {
+    let mut recording = Recording::with("/opt/app".as_ref(), |info| {
+        let probe = &mut info.definitions.as_mut().unwrap().probes[0];
+        probe.arguments = vec![Argument::named("size")];
+        for (site, args) in probe.sites.iter_mut().zip(["8@%rsi", "8f@16(%rsp)"]) {
+            site.site.args = args.to_owned();
+        }
+    });
+    let integers = integers.iter().map(|&si| Hit { si, ..HIT });
+    let floats = floats.iter().map(|float| Hit {
+        id: REQUEST_INLINED,
+        stack: [0, 0, float.to_bits(), 0],
+        ..HIT
+    });
+    for (at, hit) in integers.chain(floats).enumerate() {
+        let time = HIT.time + at as u64 * 1000;
+        recording.hit(Hit { time, ..hit });
+    }
+    recording.finish()
+}
+
+#[test]
+fn integers_and_floats_of_one_argument_are_all_in_its_sum_and_in_histograms() {
+    let recorded = integers_and_floats(&[1, 2, 40, 1 << 20], &[0.5, 2.25, -3.0, f64::NAN, 1.0]);
+    let groups = Question::Groups {
+        sort: vec!["event".to_owned()],
+        value: Some("size".to_owned()),
+        top: None,
+        order: GroupOrder::Sum,
+    };
+    let json = recorded.same_answer(&groups, Format::Json);
+    let group: Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
+    let sum = f64::from(1 << 20) + 43.75;
+    for (figure, expected) in [
+        ("sum", sum),
+        ("mean", sum / 8.0),
+        ("min", -3.0),
+        ("p50", 1.0),
+        ("max", f64::from(1 << 20)),
+    ] {
+        assert_eq!(
+            group[format!("size.{figure}")],
+            expected,
+            "{figure} {group}"
+        );
+    }
+    assert_eq!(group["size.count"], 8, "{group}");
+    assert_eq!(group["size.exact"], true, "{group}");
+
+    let json = recorded.same_answer(&Question::Summary, Format::Json);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let of_summary = &json["probes"][0]["arguments"][0];
+    for figure in ["count", "min", "p50", "max", "exact"] {
+        let of_group = &group[format!("size.{figure}")];
+        assert_eq!(of_summary[figure], *of_group, "{figure} {of_summary}");
+    }
+
+    let histogram = Question::Histogram {
+        of: Subject::Argument("size".to_owned()),
+        scale: Scale::Value,
+    };
+    let json = recorded.same_answer(&histogram, Format::Json);
+    let all: Vec<Value> = json
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let counts = |of: &Value| [&of["count"], &of["nan"], &of["missing"]].map(Value::as_u64);
+    assert_eq!(
+        all.iter().map(counts).collect::<Vec<_>>(),
+        [[Some(4), Some(0), Some(0)], [Some(4), Some(1), Some(0)]],
+        "{json}"
+    );
+    let text = recorded.answer(1, histogram, Format::Text);
+    assert!(text.ends_with("1 more are NaN\n"), "{text}");
+}
+
+#[test]
+fn sums_of_both_kinds_are_near_where_integers_are() {
+    let many: Vec<u64> = (1000..1500).collect();
+    let recorded = integers_and_floats(&many, &[0.25]);
+    let groups = Question::Groups {
+        sort: vec!["event".to_owned()],
+        value: Some("size".to_owned()),
+        top: None,
+        order: GroupOrder::Sum,
+    };
+    let csv = recorded.answer(1, groups, Format::Csv);
+    let (heading, line) = csv.split_once('\n').unwrap();
+    let columns: Vec<_> = heading.split(',').zip(line.trim_end().split(',')).collect();
+    for expected in [
+        ("size.count", "501"),
+        ("size.min", "0.25"),
+        ("size.max", "1499.0"),
+        ("size.sum", "624750.25"),
+        ("size.exact", "false"),
+    ] {
+        assert!(columns.contains(&expected), "{expected:?} {csv}");
+    }
 }

@@ -54,6 +54,12 @@ pub struct Histogram {
     pub buckets: Vec<Bucket>,
     /// Values that are not known.
     pub missing: u64,
+    /// Floats that are no number, which are in no bucket.
+    pub nan: u64,
+    /// Strings whose pointer is null.
+    pub nulls: u64,
+    /// Strings without a bucket: less frequent ones.
+    pub others: u64,
 }
 
 /// A bucket of a histogram.
@@ -91,26 +97,41 @@ struct Divided {
     buckets: Vec<Bucket>,
 }
 
+/// Values of an argument that are in no histogram.
+#[derive(Clone, Copy, Default)]
+struct NotDivided {
+    missing: u64,
+    nan: u64,
+    nulls: u64,
+}
+
 impl Histogram {
     /// The histogram of spans.
     pub(crate) fn of_spans(spans: SpanDurations, scale: Scale) -> Self {
         let SpanDurations { spans, durations } = spans;
         let kind = BucketKind::Time;
-        let missing = spans.measured.map_or(0, |_| durations.spent.unknown());
+        let rest = NotDivided {
+            missing: spans.measured.map_or(0, |_| durations.spent.unknown()),
+            ..NotDivided::default()
+        };
         divided(&durations.distribution, Ruler { scale, kind })
-            .into_histogram(MeasuredSubject::Spans(spans), missing)
+            .into_histogram(MeasuredSubject::Spans(spans), rest)
     }
 }
 
 impl Divided {
-    fn into_histogram(self, of: MeasuredSubject, missing: u64) -> Histogram {
+    fn into_histogram(self, of: MeasuredSubject, rest: NotDivided) -> Histogram {
+        let in_buckets: u64 = self.buckets.iter().map(|bucket| bucket.count).sum();
         Histogram {
             of,
             division: self.division,
             count: self.count,
             exact: self.exact,
+            others: self.count.saturating_sub(in_buckets),
             buckets: self.buckets,
-            missing,
+            missing: rest.missing,
+            nan: rest.nan,
+            nulls: rest.nulls,
         }
     }
 }
@@ -168,25 +189,45 @@ fn of_argument(
     recount(samples, &mut strings, &values.strings_of_rows(), notices);
     let held = all.into_iter().enumerate();
     let held = held.filter(|(row, _)| values.has(*row));
-    let histograms = held.map(|(row, mut held)| {
+    let histograms = held.flat_map(|(row, mut held)| {
         held.settle();
-        let missing = held.missing.count();
-        of_held(&held, scale).into_histogram(values.measured(row), missing)
+        let all = of_held(&held, scale);
+        // What is in none is said once, with the last.
+        let last = all.len().saturating_sub(1);
+        let rest = NotDivided {
+            missing: held.missing.count(),
+            nan: held.nan,
+            nulls: held.nulls,
+        };
+        let all = all.into_iter().enumerate().map(|(at, divided)| {
+            let rest = if at == last {
+                rest
+            } else {
+                NotDivided::default()
+            };
+            divided.into_histogram(values.measured(row), rest)
+        });
+        all.collect::<Vec<_>>()
     });
     Ok(histograms.collect())
 }
 
-/// Of what an argument held: numbers, else strings.
-fn of_held(held: &ArgumentStats, scale: Scale) -> Divided {
-    if held.floats.count() > held.integers.count() {
-        let kind = BucketKind::Float;
-        divided(&held.floats, Ruler { scale, kind })
-    } else if held.integers.count() > 0 || held.strings.count() == 0 {
+/// Of what an argument held: integers, floats and strings each have their own; one is there if it held nothing.
+fn of_held(held: &ArgumentStats, scale: Scale) -> Vec<Divided> {
+    let (has_floats, has_strings) = (held.floats.count() > 0, held.strings.count() > 0);
+    let mut all = Vec::new();
+    if held.integers.count() > 0 || !has_floats && !has_strings {
         let kind = BucketKind::Integer;
-        divided(&held.integers, Ruler { scale, kind })
-    } else {
-        of_strings(&held.strings)
+        all.push(divided(&held.integers, Ruler { scale, kind }));
     }
+    if has_floats {
+        let kind = BucketKind::Float;
+        all.push(divided(&held.floats, Ruler { scale, kind }));
+    }
+    if has_strings {
+        all.push(of_strings(&held.strings));
+    }
+    all
 }
 
 fn divided<N: Log2 + Linear>(numbers: &Distribution<N>, ruler: Ruler) -> Divided {

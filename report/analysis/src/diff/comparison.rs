@@ -14,7 +14,7 @@ use crate::diff::recording::{ArgumentSide, ComparedRecording, ProbeSide, SpanSid
 use crate::diff::sides::Sides;
 use crate::diff::significance::Level;
 use crate::diff::similarity::{
-    MAX_SHARES, are_counters, counterpart, few, hits, is_address, is_number,
+    MAX_SHARES, are_counters, counterpart, few, hits, is_address, is_number, values,
 };
 use crate::diff::slices::{Counts, total};
 use crate::diff::span_groups::GroupKey;
@@ -338,12 +338,13 @@ impl<'s> Pairs<'s> {
             let reason = LeftOutReason::Units(one.clone(), other.clone());
             return self.leave_out(subject, reason);
         }
+        let with_value = Sides { a, b }.map(values);
         if total(&a.strings.all) > 0 && total(&b.strings.all) > 0 {
             let strings = Sides {
                 a: &a.strings,
                 b: &b.strings,
             };
-            self.strings(subject.clone(), strings, &b.form);
+            self.strings(subject.clone(), strings, with_value, &b.form);
         }
         if total(&a.missing) + total(&b.missing) > 0 {
             let parts = Sides {
@@ -371,7 +372,7 @@ impl<'s> Pairs<'s> {
                     form: b.form.clone(),
                 };
                 let parts = numbers.map(|numbers| numbers.counts(value));
-                self.share(&subject, label, parts, numbers.map(|numbers| numbers.all));
+                self.share(&subject, label, parts, with_value);
             }
         } else {
             let forms = [a.form.clone(), b.form.clone()];
@@ -380,7 +381,13 @@ impl<'s> Pairs<'s> {
     }
 
     /// Shares of strings; where most strings are seldom, of their shapes.
-    fn strings(&mut self, subject: MetricSubject, sides: Sides<&SlicedStrings>, form: &Form) {
+    fn strings(
+        &mut self,
+        subject: MetricSubject,
+        sides: Sides<&SlicedStrings>,
+        with_value: Sides<Counts>,
+        form: &Form,
+    ) {
         let words = sides.map(SlicedStrings::words);
         let all = sides.map(|strings| strings.all);
         let strings = frequent(&all, words);
@@ -392,7 +399,7 @@ impl<'s> Pairs<'s> {
             2 * hits >= total(all)
         };
         if covered(&strings, words.a, &all.a) && covered(&strings, words.b, &all.b) {
-            return self.words(&subject, &strings, form, words, all);
+            return self.words(&subject, &strings, form, words, with_value);
         }
         let shapes = sides.map(SlicedStrings::shapes);
         let shapes = Sides {
@@ -407,7 +414,7 @@ impl<'s> Pairs<'s> {
             subject => subject,
         };
         let strings = frequent(&all, shapes);
-        self.words(&subject, &strings, &Form::Plain, shapes, all);
+        self.words(&subject, &strings, &Form::Plain, shapes, with_value);
     }
 
     fn words(

@@ -34,8 +34,14 @@ pub(crate) fn is_number(name: &str, at: usize) -> bool {
 
 /// Hits with and without a value.
 pub(crate) fn hits(side: &ArgumentSide) -> Counts {
-    let mut all = side.missing;
-    add(&mut all, &side.strings.all);
+    let mut all = values(side);
+    add(&mut all, &side.missing);
+    all
+}
+
+/// Hits with a value. What is not declared to be a string may be a string in some hits and a number in others.
+pub(crate) fn values(side: &ArgumentSide) -> Counts {
+    let mut all = side.strings.all;
     if let Some(numbers) = &side.numbers {
         add(&mut all, &numbers.all);
     }

@@ -131,11 +131,19 @@ impl ValueStats {
     /// The statistics, sorted by a figure.
     pub(crate) fn facts(mut self, order: GroupOrder) -> ValueFacts {
         self.held.settle();
-        let (integers, floats) = (&self.held.integers, &self.held.floats);
-        if floats.count() > integers.count() {
-            return facts(floats, Sum::Floats(self.floats.sum()), order);
+        let (integers, floats) = (&self.held.integers, &mut self.held.floats);
+        if floats.count() == 0 {
+            return facts(integers, Sum::Integers(self.integers), order);
         }
-        facts(integers, Sum::Integers(self.integers), order)
+        if integers.count() > 0 {
+            // Of two sites, or builds, of a probe one may have integers and the other floats.
+            floats.merge(integers.to_floats());
+            // In two parts, each of which is a float.
+            let low = self.integers & ((1 << 50) - 1);
+            self.floats.add((self.integers - low) as f64);
+            self.floats.add(low as f64);
+        }
+        facts(floats, Sum::Floats(self.floats.sum()), order)
     }
 }
 

@@ -6,7 +6,7 @@
 use foldhash::HashMap;
 
 use crate::stats::frequency::Frequency;
-use crate::stats::number::Number;
+use crate::stats::number::{Float, Integer, Number};
 
 /// Different numbers that are counted one by one; beyond them, buckets are.
 pub(crate) const EXACT: usize = 256;
@@ -204,6 +204,33 @@ impl<N: Number> Distribution<N> {
     }
 }
 
+impl Distribution<Integer> {
+    /// The same numbers as floats.
+    pub(crate) fn to_floats(&self) -> Distribution<Float> {
+        let float = |number: Integer| Float::double(number.approximate());
+        let counts = self.counts().into_iter();
+        let counts = counts.filter_map(|one| Some(Frequency::new(float(one.value)?, one.count)));
+        let mut floats = Distribution::default();
+        let Spread::Buckets(_) = self.spread else {
+            counts.for_each(|one| floats.add_many(one.value, one.count));
+            return floats;
+        };
+        let mut pages = Vec::new();
+        counts.for_each(|one| add_to_bucket(&mut pages, one.value.bucket(), one.count));
+        Distribution {
+            count: self.count,
+            ends: self.ends.and_then(|ends| {
+                Some(Extremes {
+                    least: float(ends.least)?,
+                    greatest: float(ends.greatest)?,
+                })
+            }),
+            spread: Spread::Buckets(pages),
+            run: None,
+        }
+    }
+}
+
 /// The least and the greatest of some numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extremes<N> {
@@ -244,7 +271,6 @@ fn add_to_bucket(pages: &mut Vec<Option<Box<[u64; PAGE]>>>, bucket: u32, times: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::number::Integer;
 
     fn distribution(numbers: impl IntoIterator<Item = i128>) -> Distribution<Integer> {
         let mut all = Distribution::default();

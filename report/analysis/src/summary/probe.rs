@@ -53,6 +53,8 @@ pub struct ArgumentFacts {
     pub integers: Option<Spread>,
     /// Its floats.
     pub floats: Option<Spread>,
+    /// All of them as floats, if it has integers and floats.
+    pub both: Option<Spread>,
     /// Its strings.
     pub strings: Option<StringFacts>,
     /// Floats that are no number.
@@ -117,13 +119,10 @@ pub struct Spread {
 }
 
 impl ArgumentFacts {
-    /// Its numbers: those of the kind that it has more of.
+    /// Its numbers.
     pub fn spread(&self) -> Option<&Spread> {
-        let spreads = [&self.integers, &self.floats];
-        spreads
-            .into_iter()
-            .flatten()
-            .max_by_key(|spread| spread.count)
+        let spreads = [&self.both, &self.integers, &self.floats];
+        spreads.into_iter().flatten().next()
     }
 }
 
@@ -175,6 +174,12 @@ impl ArgumentFacts {
         if unknown_site > 0 {
             missing.push(Frequency::new("site not known".to_owned(), unknown_site));
         }
+        let has_both = argument.integers.count() > 0 && argument.floats.count() > 0;
+        let both = has_both.then(|| {
+            let mut both = argument.integers.to_floats();
+            both.merge(argument.floats.clone());
+            Spread::new(&both)
+        });
         Self {
             name: known.name.clone(),
             kind: kind(known).unwrap_or(of_notes),
@@ -182,6 +187,7 @@ impl ArgumentFacts {
             form: Form::new(known),
             integers: Spread::new(&argument.integers),
             floats: Spread::new(&argument.floats),
+            both: both.flatten(),
             strings: StringFacts::new(&argument.strings),
             nan: argument.nan,
             nulls: argument.nulls,

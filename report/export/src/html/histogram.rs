@@ -2,7 +2,7 @@
 
 use usdtrec_analysis::histogram::Histogram;
 use usdtrec_view::numbers::percent;
-use usdtrec_view::report::histogram::{HistogramBar, bars, caption, missing};
+use usdtrec_view::report::histogram::{HistogramBar, bars, caption, without_bar};
 use usdtrec_view::subject_names::form;
 use usdtrec_view::table::TableCell;
 
@@ -27,7 +27,7 @@ pub(crate) fn put(histogram: &Histogram, unit: &str, out: &mut Markup) {
     }
     table.put(out);
     let caption = [caption(histogram)].into_iter();
-    let remark: Vec<String> = caption.chain(missing(histogram)).collect();
+    let remark: Vec<String> = caption.chain(without_bar(histogram)).collect();
     put_notes("note", [remark.join("; ")], out);
 }
 

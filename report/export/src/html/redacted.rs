@@ -157,6 +157,7 @@ fn hash_argument(redacted: &RedactedArguments, argument: &mut ArgumentFacts) {
         form: Form::Plain,
         integers: None,
         floats: None,
+        both: None,
         strings: hashes.into_strings(),
         nan: 0,
         nulls: 0,

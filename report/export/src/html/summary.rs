@@ -174,7 +174,11 @@ pub(crate) fn put_numbers_over_time(overview: &Overview, out: &mut Markup) {
         shades.put(out);
         let histograms = numbers.histograms.all.iter();
         let mut same = histograms.filter(|histogram| measured(&histogram.of, true) == name);
-        if let Some(histogram) = same.next() {
+        // Integers and floats of one argument have a map and a histogram each.
+        let before = numbers.heat.all.iter();
+        let before = before.take_while(|other| !std::ptr::eq(*other, map));
+        let nth = before.filter(|other| measured(&other.of, true) == name);
+        if let Some(histogram) = same.nth(nth.count()) {
             out.tag("<h3>Distribution</h3>\n");
             histogram::put(histogram, "Events", out);
         }

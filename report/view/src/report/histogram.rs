@@ -76,9 +76,16 @@ pub fn caption(histogram: &Histogram) -> String {
     format!("{} values, {division}{exactness}", histogram.count)
 }
 
-/// How many values are not known, if any.
-pub fn missing(histogram: &Histogram) -> Option<String> {
-    (histogram.missing > 0).then(|| format!("{} more are not known", histogram.missing))
+/// How many values have no bar, and why.
+pub fn without_bar(histogram: &Histogram) -> impl Iterator<Item = String> {
+    let of = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));
+    let all = [
+        of(histogram.others, "are other strings"),
+        of(histogram.nan, "more are NaN"),
+        of(histogram.nulls, "more are null"),
+        of(histogram.missing, "more are not known"),
+    ];
+    all.into_iter().flatten()
 }
 
 /// The bars of buckets. Labels of different strings are different; strings have at most so many columns, and a mark if they are cut.
@@ -119,7 +126,7 @@ pub(crate) fn text(histograms: &Histograms, style: AnswerStyle) -> String {
         );
         let form = form(&histogram.of);
         put_bars(&histogram.buckets, &form, theme, &mut out);
-        out.extend(missing(histogram).map(|missing| missing + "\n"));
+        out.extend(without_bar(histogram).map(|line| line + "\n"));
     }
     out
 }
@@ -150,6 +157,9 @@ pub(crate) fn json(histograms: &Histograms) -> Json {
             "exact": histogram.exact,
             "buckets": json_buckets(&histogram.buckets, &form),
             "missing": histogram.missing,
+            "nan": histogram.nan,
+            "nulls": histogram.nulls,
+            "others": histogram.others,
         })
     });
     all.collect()
