@@ -405,6 +405,23 @@ fn other_probes_are_said() {
 }
 
 #[test]
+fn a_probe_of_another_build_is_not_said_to_be_missing() {
+    let other = |info: &mut TraceInfo| {
+        let probes = &mut info.definitions.as_mut().unwrap().probes;
+        probes[1].sites[0].site.pc += 0x10;
+    };
+    let second = part(2000, 3000, other).finish();
+    let joined = Recorded::together(&[part(0, 1000, |_| ()).finish(), second]);
+    let report = joined
+        .report(&Question::Summary, &Default::default())
+        .unwrap();
+    let sentences = report.1.sentences(HINTS).join("\n");
+    let words = "of the files before: it has another definition of sdt_app:done";
+    assert!(sentences.contains(words), "{sentences}");
+    assert!(!sentences.contains("lacks"), "{sentences}");
+}
+
+#[test]
 fn damage_is_at_its_place_in_its_file() {
     let recorded = [
         part(0, 1000, |_| ()).finish(),

@@ -1,5 +1,7 @@
 //! What is between the files of a trace that is made of several, in sentences.
 
+use std::collections::HashSet;
+
 use usdtrec_format::escape::shown;
 use usdtrec_format::trace::TimeRange;
 use usdtrec_format::{clock_seconds, counted};
@@ -87,21 +89,30 @@ fn of_gap(files: &JoinedFiles, file: &JoinedFile, gap: TimeRange) -> String {
 }
 
 fn of_probes(file: &JoinedFile) -> Option<String> {
-    let has = |what: &str, names: &[String]| {
-        let names = names.iter().map(String::as_str);
-        format!("{what} {}", list(names))
+    // What has the same name is of another build, or at another place.
+    let lacking: HashSet<&String> = file.probes.lacking.iter().collect();
+    let added = file.probes.added.iter();
+    let (changed, new): (Vec<_>, Vec<_>) = added.partition(|name| lacking.contains(name));
+    let known: HashSet<&String> = changed.iter().copied().collect();
+    let lacking = file.probes.lacking.iter();
+    let lacking: Vec<_> = lacking.filter(|name| !known.contains(name)).collect();
+    let has = |what: &str, names: &[&String]| {
+        let listed = || list(names.iter().map(|name| name.as_str()));
+        (!names.is_empty()).then(|| format!("{what} {}", listed()))
     };
-    let probes = &file.probes;
-    let differs = match (&*probes.lacking, &*probes.added) {
-        ([], []) => return None,
-        (lacking, []) => has("lacks", lacking),
-        ([], added) => has("adds", added),
-        (lacking, added) => format!("{}, and {}", has("lacks", lacking), has("adds", added)),
-    };
-    Some(format!(
-        "{} does not have the probes of the files before: it {differs}",
-        shown(&file.path)
-    ))
+    let differences = [
+        has("lacks", &lacking),
+        has("adds", &new),
+        has("has another definition of", &changed),
+    ];
+    let differences: Vec<String> = differences.into_iter().flatten().collect();
+    (!differences.is_empty()).then(|| {
+        format!(
+            "{} does not have the probes of the files before: it {}",
+            shown(&file.path),
+            differences.join(", and ")
+        )
+    })
 }
 
 fn of_left_out(notices: &Notices) -> Option<String> {
