@@ -254,3 +254,18 @@ fn sums_of_both_kinds_are_near_where_integers_are() {
         assert!(columns.contains(&expected), "{expected:?} {csv}");
     }
 }
+
+#[test]
+fn least_and_most_rates_are_said_to_be_of_whole_intervals() {
+    let text = |numbers, interval| {
+        let rate = Question::Rate {
+            interval,
+            sort: Vec::new(),
+        };
+        recording(0..numbers).answer(1, rate, Format::Text)
+    };
+    let of_whole = "# least and most are of whole intervals\n";
+    // Hits are 1 us apart: the last interval has 25 of them.
+    assert!(text(225, 100_000).contains(of_whole));
+    assert!(!text(225, 1_000_000).contains(of_whole));
+}

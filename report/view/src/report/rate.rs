@@ -25,12 +25,18 @@ pub(crate) fn text(rates: &Rates, theme: Theme) -> String {
     let mut out = String::new();
     head::put(&rates.origin, &[], theme, &mut out);
     let interval = rates.timeline.interval;
+    let (last, of_whole) = match last_part(rates) {
+        Some(last) => (
+            format!(" (the last one: {})", duration(last as f64)),
+            "# least and most are of whole intervals\n",
+        ),
+        None => (String::new(), ""),
+    };
     let _ = writeln!(
         out,
-        "# {} intervals of {}{}, least, mean and most a second\n",
+        "# {} intervals of {}{last}, least, mean and most a second\n{of_whole}",
         rates.timeline.intervals,
         duration(interval as f64),
-        last_part(rates)
     );
     let mut table = Table::new(["Series", "Events", "least", "mean", "most", "over time"]);
     let columns = theme.room(COLUMNS);
@@ -179,16 +185,12 @@ impl<'a> Counted<'a> {
     }
 }
 
-/// The remark on a last interval in which the recording ended.
-fn last_part(rates: &Rates) -> String {
+/// How much was recorded of the last interval, if the recording ended in it, ns.
+fn last_part(rates: &Rates) -> Option<u64> {
     let of_series = rates.series.iter().map(|series| &series.recorded);
     let last = of_series.filter_map(|recorded| recorded.last()).max();
-    match last {
-        Some(last) if *last < rates.timeline.interval && rates.timeline.intervals > 1 => {
-            format!(" (the last one: {})", duration(*last as f64))
-        }
-        _ => String::new(),
-    }
+    let is_part = |last: &u64| *last < rates.timeline.interval && rates.timeline.intervals > 1;
+    last.copied().filter(is_part)
 }
 
 /// A line of the table, with a sparkline of so many columns.
