@@ -24,14 +24,14 @@ pub(super) fn with_true_tips(
     if error.kind() != ErrorKind::UnknownArgument {
         return error;
     }
-    if let Some(ContextValue::String(tip)) = error.get(ContextKind::SuggestedArg)
-        && is_similar(&given, tip.trim_start_matches('-'))
-    {
-        return error;
-    }
     let name = given.split('=').next().unwrap_or_default();
     let mut whole = whole();
     let verbs = verbs_with(&whole, name);
+    if let Some(ContextValue::String(tip)) = error.get(ContextKind::SuggestedArg)
+        && is_slip(name, tip.trim_start_matches('-'), !verbs.is_empty())
+    {
+        return error;
+    }
     error.remove(ContextKind::SuggestedArg);
     if let Some(usage) = usage(&mut whole, words) {
         error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
@@ -49,11 +49,10 @@ pub(super) fn with_true_tips(
     error
 }
 
-/// Whether one name may be a slip of the other.
-fn is_similar(given: &str, known: &str) -> bool {
-    let name = given.split('=').next().unwrap_or_default();
+/// Whether a name may be a slip of a known one. That of another verb's option is no slip of one that only has a few letters in common with it.
+fn is_slip(name: &str, known: &str, is_of_other_verb: bool) -> bool {
     let is_part = known.starts_with(name) || name.starts_with(known);
-    is_part || strsim::normalized_damerau_levenshtein(name, known) >= SIMILAR
+    is_part || !is_of_other_verb && strsim::normalized_damerau_levenshtein(name, known) >= SIMILAR
 }
 
 /// The verbs that have an option.
