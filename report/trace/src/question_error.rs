@@ -87,7 +87,7 @@ pub enum QuestionError {
     },
     /// The sum of an argument on a stack is no weight.
     #[error(
-        "the sum of {name} cannot be the weight of stacks: it is negative or not a number on some"
+        "the sum of {name} cannot be the weight of stacks: on some it is negative, no number, or beyond 64 bits"
     )]
     NoWeight {
         /// The argument.
