@@ -9,7 +9,7 @@ usdtrec record -p $target --off-cpu -o trace -e 'sdt_waits:*@/targets/waits' 2>e
 recorder=$!
 await err '^\[ usdtrec record'
 works="'spin 10' 'sleep 20' 'mutex 30' 'nested 10'"
-eval "set -- $works $works $works"
+eval "set -- $works $works $works $works $works $works $works $works"
 for command in "$@" 'crowd 20' 'reuse 30' 'exec 30'; do
   tell "$command"
 done
@@ -19,7 +19,7 @@ kill $target
 # Event, thread, time, number, runnable, in I/O wait, blocked.
 usdtrec script --format json -F tid,time,event,args,runnable,iowait,blocked -e 'sdt_waits:*' -i trace >hits.json || fail "$(cat err)"
 sed 's/[{}",]/ /g; s/ :/ /g' hits.json | awk '{ print $12, $4, $2, $15, $6, $8, $10 }' >hits
-# An emulated CPU may stand still at any place: each kind of work is right in one of three rounds at least. It has no more waits than time in any.
+# An emulated CPU may stand still at any place: each kind of work is right in one of eight rounds at least. It has no more waits than time in any.
 awk '
   NR == FNR && $1 == "work" { cpu[$2] = $4; waited[$2] = $5; kind[$2] = works++ % 5; next }
   NR == FNR && $1 == "id" { reused[$2] = ""; ids++; next }
@@ -36,7 +36,7 @@ awk '
   END {
     for (id in reused) { print id, reused[id]; if (reused[id] != "0+0") wrong++ }
     for (one = 0; one < 5; one++) if (!right[one]) { print "never right:", one; wrong++ }
-    if (wrong || checked != 15 || works != 15 || ids != 2) exit 1
+    if (wrong || checked != 40 || works != 40 || ids != 2) exit 1
   }' said hits >found || fail "$(cat err hits said found)"
 cat found
 # Linux 5.15 has the registers of a task.

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::{Arch, Site};
@@ -18,6 +19,7 @@ pub(in crate::engine::bpf::tests) struct OwnSite {
     file: ObjectFile,
     site: Site,
     pub planned: Planned,
+    _hits: MutexGuard<'static, ()>,
 }
 
 impl OwnSite {
@@ -28,6 +30,9 @@ impl OwnSite {
             assert!(!is_ci, "expected root and Linux 6.11 or later");
             return None;
         }
+        // Programs of other tests would see its hits.
+        static HITS: Mutex<()> = Mutex::new(());
+        let hits = HITS.lock().unwrap_or_else(PoisonError::into_inner);
         let file = ObjectFile::open("/proc/self/exe".as_ref()).unwrap();
         let binary = file.binary().unwrap();
         let mut probes = binary.probes.iter();
@@ -43,6 +48,7 @@ impl OwnSite {
             file,
             site,
             planned,
+            _hits: hits,
         })
     }
 
