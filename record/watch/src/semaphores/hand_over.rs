@@ -204,11 +204,10 @@ mod tests {
         if std::env::var_os(ENDS).is_some() {
             let own = std::process::id();
             let handler = end_thread as extern "C" fn(libc::c_int);
-            // SAFETY: the handler makes a system call only, and tgkill(2) takes integers.
-            unsafe {
-                libc::signal(libc::SIGUSR1, handler as libc::sighandler_t);
-                libc::syscall(libc::SYS_tgkill, own, own, libc::SIGUSR1);
-            }
+            // SAFETY: the handler makes a system call only.
+            unsafe { libc::signal(libc::SIGUSR1, handler as libc::sighandler_t) };
+            // SAFETY: tgkill(2) takes integers.
+            unsafe { libc::syscall(libc::SYS_tgkill, own, own, libc::SIGUSR1) };
             std::thread::sleep(Duration::from_secs(60));
         }
     }
