@@ -65,6 +65,9 @@ struct Leaves {
     in_iowait: bool,
 }
 
+/// What a program calls instead of the kernel.
+type HelperCode = fn(u64, u64, u64, u64, u64) -> u64;
+
 impl Machine {
     fn new(is_passed: bool) -> Self {
         let (thread, state, byte) = MEMBERS;
@@ -148,7 +151,7 @@ impl Machine {
             let at = memory.as_ptr() as u64;
             machine.register_allowed_memory(at..at + size_of_val(memory) as u64);
         }
-        let helpers: [(Helper, fn(u64, u64, u64, u64, u64) -> u64); 6] = [
+        let helpers: [(Helper, HelperCode); 6] = [
             (Helper::KtimeNs, |_, _, _, _, _| NOW.get()),
             (Helper::MapLookup, look_up),
             (Helper::CpuId, |_, _, _, _, _| CPU),
