@@ -44,5 +44,5 @@ case $(uname -r) in
 5.10.*) call=unknown ;;
 *) call=clock_nanosleep ;;
 esac
-usdtrec script -e offcpu:offcpu-time -i trace >waits || fail "$(cat err)"
+usdtrec script -F +ip -e offcpu:offcpu-time -i trace >waits || fail "$(cat err)"
 grep -q "state=\"blocked\" .*wait=\"$call\"" waits || fail "$(cat waits)"

@@ -211,12 +211,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_are_exact_and_strings_do_not_count() {
+    fn sums_of_integers_are_exact_and_have_floats() {
         let mut stats = ValueStats::default();
         for number in [u64::MAX, u64::MAX, 1] {
             stats.add(&Value::Unsigned(number));
         }
-        stats.add(&Value::Float64(0.5));
         let mut other = ValueStats::default();
         other.add(&Value::Signed(-1));
         stats.merge(other);
@@ -231,8 +230,13 @@ mod tests {
         for number in [0.5, 1.5] {
             floats.add(&Value::Float64(number));
         }
-        let figures = floats.facts(GroupOrder::Sum).figures.unwrap();
+        let figures = floats.clone().facts(GroupOrder::Sum).figures.unwrap();
         assert_eq!((figures.sum, figures.mean), (Sum::Floats(2.0), 1.0));
+        let mut both = floats.clone();
+        both.add(&Value::Unsigned(4));
+        let facts = both.facts(GroupOrder::Sum);
+        let figures = facts.figures.unwrap();
+        assert_eq!((facts.count, figures.sum), (3, Sum::Floats(6.0)));
         assert_eq!(
             ValueStats::default().facts(GroupOrder::Sum),
             ValueFacts::default()

@@ -55,12 +55,14 @@ fn has(helper: Helper) -> bool {
     let Some(code) = asm.finish() else {
         return true;
     };
-    // 5.10 says `invalid func unknown#174`. Another reason comes again with the programs themselves.
+    // 5.10 says `invalid func unknown#174`, and `unknown func bpf_…#174` of other types of programs. Another reason comes again with the programs themselves.
     match sys::load(ProgramKind::Uprobe, &code) {
         Ok(_) => true,
-        Err(refusal) => !refusal
-            .reason
-            .is_some_and(|reason| reason.contains("unknown")),
+        Err(refusal) => !refusal.reason.is_some_and(|reason| {
+            ["unknown#", "unknown func"]
+                .iter()
+                .any(|text| reason.contains(text))
+        }),
     }
 }
 
