@@ -1,5 +1,8 @@
 //! Limits of what recorded processes can make the recorder keep, read or open. What exceeds one is not known, and is said where hits depend on it.
 
+use std::io;
+use std::time::{Duration, Instant};
+
 // The table of processes.
 
 /// Maximum number of named threads of all processes.
@@ -71,3 +74,19 @@ pub(super) const MAX_PENDING: usize = 4096;
 pub(super) const MAX_SHORTFALLS: usize = 64;
 /// Maximum length of what is said, bytes: a file may have names of any length, and a record must hold it.
 pub(super) const MAX_SAID: usize = 4096;
+
+// Time.
+
+/// Maximum time of a look at the sites of a process. It may map the code of a file very often.
+pub(super) const MAX_LOOK_TIME: Duration = Duration::from_secs(1);
+
+/// Checks that work of which a process says how much there is may go on.
+///
+/// # Errors
+/// `TimedOut` from the deadline on.
+pub(super) fn check_time(deadline: Instant) -> io::Result<()> {
+    match Instant::now() < deadline {
+        true => Ok(()),
+        false => Err(io::ErrorKind::TimedOut.into()),
+    }
+}

@@ -17,6 +17,8 @@ use usdtrec_format::Arch;
 use usdtrec_kernel::host::capabilities::may_read_processes;
 use usdtrec_kernel::host::process::{Page, Process};
 
+use crate::limits::check_time;
+
 /// Maximum number of breakpoints of a scan. Those of the processes of an account are never more than what is left for all others.
 const MAX_BREAKPOINTS: usize = 1 << 16;
 /// Number of entries of a pagemap that are read at once.
@@ -154,13 +156,6 @@ fn process(
         }
     }
     Ok(())
-}
-
-fn check_time(deadline: Instant) -> io::Result<()> {
-    match Instant::now() < deadline {
-        true => Ok(()),
-        false => Err(io::ErrorKind::TimedOut.into()),
-    }
 }
 
 /// The addresses of the pages of a mapping that are not the file's.

@@ -317,6 +317,19 @@ pub(super) fn moved_code(
 mod tests {
     use super::*;
 
+    /// A look into this process.
+    fn looking(files: &ExpectedFiles, is_named: bool) -> Looking<'_> {
+        Looking {
+            pid: std::process::id().cast_signed(),
+            files,
+            is_settled: true,
+            is_named,
+            inherits: false,
+            same_build: &[],
+            other_build: &[],
+        }
+    }
+
     /// Any user may map a file so often that a look at all its sites takes minutes.
     #[test]
     fn a_look_that_lasts_too_long_ends() {
@@ -325,15 +338,7 @@ mod tests {
         let maps: Vec<FileMapping> = memory.files().collect();
         let code = maps.iter().find(|map| map.permissions[2]).unwrap();
         let files = ExpectedFiles::of_site(&code.path, code.offset);
-        let looking = Looking {
-            pid,
-            files: &files,
-            is_settled: true,
-            is_named: true,
-            inherits: false,
-            same_build: &[],
-            other_build: &[],
-        };
+        let looking = looking(&files, true);
         let look = |memory: &ProcessMemory| {
             looking.look_at_file(0, &files.0[0], &maps, memory, &mut Look::default())
         };
@@ -350,15 +355,7 @@ mod tests {
         let memory = ProcessMemory::open(pid).unwrap();
         let code = memory.files().find(|map| map.permissions[2]).unwrap();
         let files = ExpectedFiles::of_site(&code.path, code.offset);
-        let looking = Looking {
-            pid,
-            files: &files,
-            is_settled: true,
-            is_named: false,
-            inherits: false,
-            same_build: &[],
-            other_build: &[],
-        };
+        let looking = looking(&files, false);
         // Other threads may map something meanwhile.
         let look = || (0..100).find_map(|_| looking.look().ok()).unwrap();
         assert_eq!(look().faults.len(), 1);

@@ -2,14 +2,13 @@
 
 use std::io;
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use usdtrec_buildid_cache::served::{Patience, ProcessFile, read_maps};
 use usdtrec_buildid_cache::{FileMapping, MemoryMapping};
 use usdtrec_kernel::host::process::Page;
 
-/// Maximum time of a look at the sites of a process. It may map the code of a file very often.
-const MAX_LOOK_TIME: Duration = Duration::from_secs(1);
+use crate::limits::{MAX_LOOK_TIME, check_time};
 
 /// The memory of a process. It stays that of the program that ran when it was opened: after an `execve(2)` nothing can be read.
 #[derive(Debug)]
@@ -52,10 +51,7 @@ impl ProcessMemory {
     /// # Errors
     /// `TimedOut` if it has lasted too long.
     pub(super) fn check_time(&self) -> io::Result<()> {
-        match self.opened.elapsed() < MAX_LOOK_TIME {
-            true => Ok(()),
-            false => Err(io::ErrorKind::TimedOut.into()),
-        }
+        check_time(self.opened + MAX_LOOK_TIME)
     }
 
     /// Whether it has no memory: it is ending, or a kernel thread.

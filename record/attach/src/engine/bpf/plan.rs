@@ -35,7 +35,7 @@ use crate::select::program::CurrentProgram;
 use crate::select::refusal::RefusalReason;
 
 /// Id of our first tracepoint. The kernel's ids are small numbers.
-const FIRST_TYPE: u32 = 10_001;
+pub(super) const FIRST_TYPE: u32 = 10_001;
 
 /// The first ids of a part of the probes.
 #[derive(Clone, Copy, Debug)]

@@ -33,13 +33,14 @@ use usdtrec_kernel::bpf::rings::{CpuRings, Left, Sizes};
 use super::element::{IDS, STATE, sum};
 use crate::engine::bpf::contract::own_instruction_pointer;
 use crate::engine::bpf::control;
+use crate::engine::bpf::plan::FIRST_TYPE;
 use crate::engine::numbers::{u32_at, u64_at};
 
 /// Name of the event, and of its system.
 const NAME: &str = "offcpu-time";
 const SYSTEM: &str = "offcpu";
 /// `common_type` of its samples: the number before those of probes.
-const TYPE: u16 = 10_000;
+const TYPE: u16 = FIRST_TYPE as u16 - 1;
 
 /// Size of each ring, bytes: maximum and minimum, and the sum of all rings unless that is below the minimum.
 const RING_BYTES: usize = 1 << 20;
